@@ -1,0 +1,87 @@
+"""abstain judges models that may decline to answer.
+
+    import abstain
+
+    items = abstain.read("run.json", mode="few_shot")
+    result = abstain.evaluate(items, confidence="llm", loss="abs", resamples=10_000, seed=42)
+    print(result["llm"].aurc)
+
+The public names are below; each is loaded when it is first used, so that importing abstain costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from abstain import metrics
+    from abstain.confidence import register_confidence
+    from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, SignalError
+    from abstain.evaluation import Comparison, Evaluation, VariantResult, compare, evaluate
+    from abstain.inference import Estimate, bootstrap, paired_delta
+    from abstain.items import Items, Outcome, OutcomeCounts, Signal
+    from abstain.sources import read
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AbstainError": "errors",
+    "ArgumentError": "errors",
+    "Comparison": "evaluation",
+    "DataError": "errors",
+    "Estimate": "inference",
+    "Evaluation": "evaluation",
+    "FormatError": "errors",
+    "Items": "items",
+    "Outcome": "items",
+    "OutcomeCounts": "items",
+    "Signal": "items",
+    "SignalError": "errors",
+    "VariantResult": "evaluation",
+    "bootstrap": "inference",
+    "compare": "evaluation",
+    "evaluate": "evaluation",
+    "metrics": "",
+    "paired_delta": "inference",
+    "read": "sources",
+    "register_confidence": "confidence",
+}
+
+__all__ = [
+    "AbstainError",
+    "ArgumentError",
+    "Comparison",
+    "DataError",
+    "Estimate",
+    "Evaluation",
+    "FormatError",
+    "Items",
+    "Outcome",
+    "OutcomeCounts",
+    "Signal",
+    "SignalError",
+    "VariantResult",
+    "__version__",
+    "bootstrap",
+    "compare",
+    "evaluate",
+    "metrics",
+    "paired_delta",
+    "read",
+    "register_confidence",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'abstain' has no attribute {name!r}")
+    if not _HOME[name]:
+        return import_module(f"abstain.{name}")
+    value = getattr(import_module(f"abstain.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

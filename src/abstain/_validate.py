@@ -1,0 +1,193 @@
+"""Every check and coercion of what a user hands over, once, at the border.
+
+Public functions call these first and then delegate to kernels, which trust their input. Each check raises an
+``ArgumentError`` (the call is wrong) or a ``DataError`` (the data are wrong) that names the argument, the rule, the
+offending value or row, and the way out. No metric and no file format is known here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+LARGEST_SEED = 2**32 - 1
+
+
+def one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return `values` as an array of one dimension, whatever its type."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"{name} must have one dimension, got shape {array.shape}")
+    return array
+
+
+def floats(values: ArrayLike, name: str) -> Floats:
+    """Return `values` as float64 of one dimension; None becomes NaN, text is an error that names its row."""
+    array = one_dimensional(values, name)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64, copy=False)
+    if array.dtype.kind != "O":
+        raise DataError(f"{name} must hold numbers, got values of type {array.dtype.name}")
+    result = np.empty(len(array), dtype=np.float64)
+    for row, value in enumerate(array):
+        if value is None:
+            result[row] = math.nan
+        elif isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+            result[row] = value
+        else:
+            raise DataError(f"{name} must hold numbers, got a {type(value).__name__} at row {row}")
+    return result
+
+
+def finite(values: ArrayLike, name: str, *, among: NDArray[np.bool_] | None = None, hint: str = "") -> Floats:
+    """Return `values` as float64 without NaN or infinity in the rows `among` (all rows when None)."""
+    array = floats(values, name)
+    wrong = ~np.isfinite(array)
+    if among is not None:
+        wrong &= among
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{name} is {array[row]} at row {row} ({int(wrong.sum())} such rows); "
+            f"it must be a finite number{hint and '; ' + hint}"
+        )
+    return array
+
+
+def unit_interval(values: ArrayLike, name: str, *, among: NDArray[np.bool_] | None = None) -> Floats:
+    """Return `values` as finite float64 within [0, 1]; the error names the first row that is not."""
+    array = finite(values, name, among=among)
+    wrong = (array < 0.0) | (array > 1.0)
+    if among is not None:
+        wrong &= among
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(f"{name} must lie in [0, 1], got {array[row]:g} at row {row}")
+    return array
+
+
+def mask(values: ArrayLike, name: str, length: int) -> NDArray[np.bool_]:
+    """Return `values` as booleans of `length`; 0/1 integers are accepted, anything else is an error."""
+    array = one_dimensional(values, name)
+    if len(array) == 0:
+        array = array.astype(np.bool_)
+    if array.dtype.kind == "O" and all(isinstance(value, (bool, np.bool_)) for value in array):
+        array = array.astype(np.bool_)
+    if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
+        array = array.astype(np.bool_)
+    if array.dtype.kind != "b":
+        raise DataError(f"{name} must hold booleans, got values of type {array.dtype.name}")
+    same_length(length, **{name: array})
+    return array
+
+
+def weights(values: ArrayLike | None, length: int) -> Floats:
+    """Return row weights, ones when None: finite, none negative, not all zero."""
+    if values is None:
+        return np.ones(length)
+    array = finite(values, "weights")
+    same_length(length, weights=array)
+    if (array < 0.0).any():
+        row = int(np.argmax(array < 0.0))
+        raise DataError(f"weights must not be negative, got {array[row]:g} at row {row}")
+    if length and not array.any():
+        raise DataError("weights are all zero; at least one row must count")
+    return array
+
+
+def same_length(length: int, **arrays: Sequence[Any] | NDArray[Any]) -> None:
+    """Raise unless every array has `length` rows; the error names the array that does not."""
+    for name, array in arrays.items():
+        if len(array) != length:
+            raise DataError(f"{name} has {len(array)} rows where {length} were expected")
+
+
+def level(value: float, name: str = "level") -> float:
+    """Return a confidence level strictly between 0 and 1."""
+    number = real(value, name)
+    if not 0.0 < number < 1.0:
+        hint = f"; did you mean {number / 100:g}?" if 1.0 < number < 100.0 else ""
+        raise ArgumentError(f"{name} must fulfil 0 < {name} < 1, got {number:g}{hint}")
+    return number
+
+
+def coverage(value: float, name: str = "coverage") -> float:
+    """Return a coverage in (0, 1]."""
+    number = real(value, name)
+    if not 0.0 < number <= 1.0:
+        hint = f"; did you mean {number / 100:g}?" if 1.0 < number <= 100.0 else ""
+        raise ArgumentError(f"{name} must be in (0, 1], got {number:g}{hint}")
+    return number
+
+
+def coverages(values: Iterable[float], name: str) -> tuple[float, ...]:
+    """Return a grid of coverages, each in (0, 1], ascending, none twice."""
+    grid = tuple(coverage(value, name) for value in values)
+    if len(set(grid)) != len(grid):
+        raise ArgumentError(f"{name} names a coverage twice: {', '.join(f'{value:g}' for value in grid)}")
+    return tuple(sorted(grid))
+
+
+def real(value: float, name: str) -> float:
+    """Return a finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ArgumentError(f"{name} must be a finite number, got {number}")
+    return number
+
+
+def whole(value: int, name: str, *, least: int = 0, most: int | None = None) -> int:
+    """Return an integer within [least, most]."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} must be a whole number, got {value!r}") from None
+    if number < least or (most is not None and number > most):
+        bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise ArgumentError(f"{name} must be {bounds}, got {number}")
+    return number
+
+
+def seed(value: int) -> int:
+    """Return a seed that the legacy random stream accepts."""
+    return whole(value, "seed", most=LARGEST_SEED)
+
+
+def scale(value: Sequence[float], name: str = "scale") -> tuple[float, float]:
+    """Return the declared (lowest, highest) value of a truth."""
+    if len(value) != 2:
+        raise ArgumentError(f"{name} must be two numbers, lowest and highest, got {len(value)}")
+    low, high = real(value[0], name), real(value[1], name)
+    if not low < high:
+        raise ArgumentError(f"{name} must go from low to high, got {low:g} to {high:g}")
+    return low, high
+
+
+def choice(value: str, name: str, options: Iterable[str]) -> str:
+    """Return `value` if it is one of `options`; the error suggests the nearest and lists them all."""
+    known = list(options)
+    if value not in known:
+        raise ArgumentError(f"unknown {name} {value!r}{suggestion(value, known)}; known: {', '.join(known)}")
+    return value
+
+
+def suggestion(value: str, options: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for the option nearest to `value`, or nothing when none is near."""
+    near = difflib.get_close_matches(str(value), list(options), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,0 +1,43 @@
+"""The one error tree of abstain.
+
+Every mistake that a person can make reaches them as one of these, never as a traceback from within::
+
+    AbstainError (a ValueError)
+    ├── ArgumentError        the call is wrong: a flag, a parameter, a name       exit code 2
+    └── DataError            the data are wrong: a file, a row, a signal          exit code 3
+        ├── FormatError      the file is not what it should be
+        └── SignalError      an item lacks the signal that a confidence needs
+
+A message names the argument or the place (file, row, participant, item), the rule, the value, and the way out. It
+never shows the contents of a text field, because that may be a patient's. Nothing else belongs in this module.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "SignalError"]
+
+
+class AbstainError(ValueError):
+    """The root: catch this to catch everything that abstain raises on purpose."""
+
+    exit_code = 1
+
+
+class ArgumentError(AbstainError):
+    """A parameter or flag that cannot be what it is: the caller mends the call."""
+
+    exit_code = 2
+
+
+class DataError(AbstainError):
+    """Data that cannot be judged as they are: the caller mends the data."""
+
+    exit_code = 3
+
+
+class FormatError(DataError):
+    """A file whose form is not the one that was expected."""
+
+
+class SignalError(DataError):
+    """An item without the signal that the asked-for confidence is made of."""

@@ -1,0 +1,408 @@
+"""Items: the one frozen table that every metric reads.
+
+An item is one decision that a model was asked for. It has exactly one outcome: answered, abstained, failed (the run
+produced nothing) or unscored (there is no truth). N counts answered and abstained items, K the answered ones, and
+coverage is K / N; failed and unscored items are kept, counted and reported, and enter no metric. A cluster is the unit
+of independence: a participant, a patient, a document.
+
+Files, confidences and metrics are known elsewhere: this module only holds columns that agree with one another.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Mask = NDArray[np.bool_]
+
+__all__ = ["Items", "Outcome", "OutcomeCounts", "Signal"]
+
+_RECORD_KEYS = ("truth", "prediction", "abstained", "failed", "cluster", "item", "confidence", "signals", "metadata")
+
+
+class Outcome(enum.IntEnum):
+    """What became of an item; every item has exactly one."""
+
+    ANSWERED = 0
+    ABSTAINED = 1
+    FAILED = 2
+    UNSCORED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeCounts:
+    """How many items came to each outcome.
+
+    >>> counts = OutcomeCounts(answered=6, abstained=2, failed=1, unscored=0)
+    >>> counts.n, counts.coverage
+    (8, 0.75)
+    """
+
+    answered: int
+    abstained: int
+    failed: int
+    unscored: int
+
+    @property
+    def total(self) -> int:
+        """All rows of the table, whatever their outcome."""
+        return self.answered + self.abstained + self.failed + self.unscored
+
+    @property
+    def n(self) -> int:
+        """The items that metrics judge: answered and abstained."""
+        return self.answered + self.abstained
+
+    @property
+    def coverage(self) -> float:
+        """K / N, which is also the largest coverage that can be reached; NaN when N is 0."""
+        return self.answered / self.n if self.n else float("nan")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Signal:
+    """One numeric column that a confidence may be made of.
+
+    Attributes:
+        values: the numbers, NaN where the source says null or says nothing.
+        absent: True where the source does not even have the key, which is not the same as a null.
+    """
+
+    values: NDArray[np.float64]
+    absent: Mask
+
+    @property
+    def null(self) -> Mask:
+        """True where the source has the key and says null."""
+        return np.isnan(self.values) & ~self.absent
+
+    def take(self, rows: NDArray[np.intp] | Mask) -> Signal:
+        """Return the signal of some rows."""
+        return Signal(_frozen(self.values[rows]), _frozen(self.absent[rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """A frozen columnar table of items; build one with `from_arrays`, `from_records` or `abstain.read`.
+
+    Attributes:
+        truth: what is right, float64 for numbers, else objects.
+        prediction: what the model said; it means nothing where the item is not answered.
+        outcome: an `Outcome` a row.
+        cluster: the cluster's id a row.
+        item: the item's name a row.
+        signals: numeric columns by name, from which confidences are made.
+        metadata: any other columns by name, for groups and for keeping.
+        scale: the declared lowest and highest truth, or None.
+        cluster_noun: what a cluster is called in messages, such as "participant".
+        provenance: where the items came from: path, run_id, git_commit, mode, sha256.
+
+    >>> items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True], confidence=[0.9, 0.6, 0.1])
+    >>> items
+    Items(3 items in 3 clusters: 2 answered, 1 abstained, 0 failed, 0 unscored)
+    >>> items.counts.coverage
+    0.6666666666666666
+    """
+
+    truth: NDArray[Any]
+    prediction: NDArray[Any]
+    outcome: NDArray[np.uint8]
+    cluster: NDArray[Any]
+    item: NDArray[Any]
+    signals: Mapping[str, Signal] = field(default_factory=dict)
+    metadata: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    scale: tuple[float, float] | None = None
+    cluster_noun: str = "cluster"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        columns = {name: getattr(self, name) for name in ("truth", "prediction", "outcome", "cluster", "item")}
+        length = len(self.truth)
+        _validate.same_length(length, **columns)
+        for name, signal in self.signals.items():
+            _validate.same_length(length, **{f"signal {name}": signal.values})
+        for name, column in self.metadata.items():
+            _validate.same_length(length, **{f"metadata {name}": column})
+        for name, column in columns.items():
+            object.__setattr__(self, name, _frozen(column))
+        for name in ("signals", "metadata", "provenance"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        truth: ArrayLike,
+        prediction: ArrayLike,
+        *,
+        abstained: ArrayLike | None = None,
+        failed: ArrayLike | None = None,
+        confidence: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+        item: ArrayLike | None = None,
+        signals: Mapping[str, ArrayLike] | None = None,
+        metadata: Mapping[str, ArrayLike] | None = None,
+        scale: Sequence[float] | None = None,
+        null_prediction: str | None = None,
+    ) -> Self:
+        """Build items from columns of one length.
+
+        An abstention is always said, never guessed: pass `abstained`, or let `null_prediction` say what a prediction of
+        None or NaN means. An item without a truth is unscored.
+
+        Args:
+            truth: what is right; None or NaN where it is not known.
+            prediction: what the model said.
+            abstained: True where the model declined.
+            failed: True where the run produced nothing.
+            confidence: higher is more confident; becomes the signal "confidence".
+            cluster: ids of what belongs together; each item is a cluster of its own when left out.
+            item: names; row numbers when left out.
+            signals: further numeric columns by name.
+            metadata: further columns of any type by name.
+            scale: the lowest and highest truth there can be.
+            null_prediction: "abstained" or "failed": what a missing prediction means; an error when left out.
+        """
+        truths, predictions = _labels(truth, "truth"), _labels(prediction, "prediction")
+        length = len(truths)
+        _validate.same_length(length, prediction=predictions)
+        columns = dict(signals or {})
+        if confidence is not None:
+            columns["confidence"] = confidence
+        return cls(
+            truth=truths,
+            prediction=predictions,
+            outcome=_outcomes(truths, predictions, abstained, failed, null_prediction),
+            cluster=_identifiers(cluster, "cluster", length),
+            item=_identifiers(item, "item", length),
+            signals={name: _signal(values, name) for name, values in columns.items()},
+            metadata={name: _frozen(_objects(values, name)) for name, values in (metadata or {}).items()},
+            scale=None if scale is None else _validate.scale(scale),
+        )
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Iterable[Mapping[str, Any]],
+        *,
+        scale: Sequence[float] | None = None,
+        null_prediction: str | None = None,
+    ) -> Self:
+        """Build items from one mapping an item.
+
+        Keys: ``truth``, ``prediction``, and where wanted ``abstained``, ``failed``, ``cluster``, ``item``,
+        ``confidence``, ``signals`` and ``metadata`` (mappings of their own). Any other key is an error.
+
+        >>> Items.from_records([
+        ...     {"truth": 2, "prediction": 2, "cluster": "p1", "signals": {"evidence": 3}},
+        ...     {"truth": 1, "prediction": None, "abstained": True, "cluster": "p1", "signals": {"evidence": 0}},
+        ... ])
+        Items(2 items in 1 cluster: 1 answered, 1 abstained, 0 failed, 0 unscored)
+        """
+        rows = list(records)
+        for row, record in enumerate(rows):
+            for key in record:
+                if key not in _RECORD_KEYS:
+                    hint = _validate.suggestion(key, _RECORD_KEYS)
+                    raise DataError(f"record {row} has the unknown key {key!r}{hint}; known: {', '.join(_RECORD_KEYS)}")
+        for key in ("cluster", "item"):
+            named = [key in record for record in rows]
+            if any(named) and not all(named):
+                raise DataError(f"record {named.index(False)} has no {key!r}, though other records do")
+        result = cls.from_arrays(
+            _column(rows, "truth"),
+            _column(rows, "prediction"),
+            abstained=[record.get("abstained", False) for record in rows],
+            failed=[record.get("failed", False) for record in rows],
+            cluster=_column(rows, "cluster") if rows and "cluster" in rows[0] else None,
+            item=_column(rows, "item") if rows and "item" in rows[0] else None,
+            metadata=_nested(rows, "metadata"),
+            scale=scale,
+            null_prediction=null_prediction,
+        )
+        merged = [
+            {**record.get("signals", {}), **({"confidence": record["confidence"]} if "confidence" in record else {})}
+            for record in rows
+        ]
+        return replace(result, signals=signals_from_rows(merged))
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    def __repr__(self) -> str:
+        counts, clusters = self.counts, len(np.unique(self.cluster))
+        return (
+            f"Items({len(self)} {_plural(len(self), 'item')} in {clusters} {_plural(clusters, self.cluster_noun)}: "
+            f"{counts.answered} answered, {counts.abstained} abstained, {counts.failed} failed, "
+            f"{counts.unscored} unscored)"
+        )
+
+    @cached_property
+    def counts(self) -> OutcomeCounts:
+        """How many items came to each outcome."""
+        return OutcomeCounts(*(int(count) for count in np.bincount(self.outcome, minlength=len(Outcome))))
+
+    @property
+    def answered(self) -> Mask:
+        """True where there is a prediction to judge."""
+        return self.outcome == Outcome.ANSWERED
+
+    @property
+    def abstained(self) -> Mask:
+        """True where the model declined."""
+        return self.outcome == Outcome.ABSTAINED
+
+    @cached_property
+    def judged(self) -> Items:
+        """The items of N: answered and abstained ones, with nothing else left."""
+        return self.take(self.outcome <= Outcome.ABSTAINED)
+
+    @cached_property
+    def cluster_ids(self) -> NDArray[Any]:
+        """The distinct cluster ids, ascending."""
+        return _frozen(np.unique(self.cluster))
+
+    @cached_property
+    def cluster_index(self) -> NDArray[np.intp]:
+        """The position of each row's cluster in `cluster_ids`."""
+        return _frozen(np.searchsorted(self.cluster_ids, self.cluster))
+
+    def take(self, rows: NDArray[np.intp] | Mask) -> Items:
+        """Return the items of some rows, in the order given; a row may come more than once."""
+        return replace(
+            self,
+            truth=self.truth[rows],
+            prediction=self.prediction[rows],
+            outcome=self.outcome[rows],
+            cluster=self.cluster[rows],
+            item=self.item[rows],
+            signals={name: signal.take(rows) for name, signal in self.signals.items()},
+            metadata={name: _frozen(column[rows]) for name, column in self.metadata.items()},
+        )
+
+    def describe_row(self, row: int) -> str:
+        """Return the place of a row in words for an error message: its cluster and its item."""
+        return f"{self.cluster_noun} {self.cluster[row]}, item {self.item[row]}"
+
+
+def signals_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Signal]:
+    """Turn one mapping of numbers a row into columns; a key that some rows lack is absent there, None is null."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    signals = {}
+    for name in names:
+        values = _validate.floats(np.array([row.get(name) for row in rows], dtype=object), f"signal {name}")
+        absent = np.array([name not in row for row in rows], dtype=np.bool_)
+        signals[name] = Signal(_frozen(values), _frozen(absent))
+    return signals
+
+
+def _outcomes(
+    truth: NDArray[Any],
+    prediction: NDArray[Any],
+    abstained: ArrayLike | None,
+    failed: ArrayLike | None,
+    null_prediction: str | None,
+) -> NDArray[np.uint8]:
+    length = len(truth)
+    declined = np.zeros(length, np.bool_) if abstained is None else _validate.mask(abstained, "abstained", length)
+    broken = np.zeros(length, np.bool_) if failed is None else _validate.mask(failed, "failed", length)
+    both = declined & broken
+    if both.any():
+        raise DataError(f"row {int(np.argmax(both))} is both abstained and failed; an item has one outcome")
+    if null_prediction is not None:
+        _validate.choice(null_prediction, "null_prediction", ("abstained", "failed"))
+    silent = _missing(prediction) & ~declined & ~broken
+    if silent.any() and null_prediction is None:
+        raise DataError(
+            f"prediction is missing at row {int(np.argmax(silent))} ({int(silent.sum())} such rows) and the row is "
+            'not marked; pass abstained= or failed=, or null_prediction="abstained"'
+        )
+    outcome = np.full(length, Outcome.ANSWERED, dtype=np.uint8)
+    outcome[declined | (silent if null_prediction == "abstained" else False)] = Outcome.ABSTAINED
+    outcome[_missing(truth)] = Outcome.UNSCORED
+    outcome[broken | (silent if null_prediction == "failed" else False)] = Outcome.FAILED
+    return outcome
+
+
+def _labels(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Numbers become float64 (None is NaN); a column with any text stays as objects, each label as it was."""
+    array = _objects(values, name)
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    if all(value is None or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in array):
+        return _validate.floats(array, name)
+    return array
+
+
+def _objects(values: ArrayLike, name: str) -> NDArray[Any]:
+    # A list with None or of mixed types must not become text on its way into an array.
+    if isinstance(values, (list, tuple)):
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+    return _validate.one_dimensional(values, name).copy()
+
+
+def _missing(labels: NDArray[Any]) -> Mask:
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    return np.array([value is None or value != value for value in labels], dtype=np.bool_)
+
+
+def _identifiers(values: ArrayLike | None, name: str, length: int) -> NDArray[Any]:
+    if values is None:
+        return np.arange(length)
+    array = _validate.one_dimensional(values, name)
+    _validate.same_length(length, **{name: array})
+    if array.dtype.kind in "iuU":
+        return array.copy()
+    kinds = {type(value) for value in array.tolist()}
+    if kinds <= {str}:
+        return array.astype(np.str_)
+    if kinds <= {int}:
+        return array.astype(np.int64)
+    missing = [value is None or value != value for value in array.tolist()]
+    if any(missing):
+        raise DataError(f"{name} is missing at row {missing.index(True)}; every item needs one")
+    raise ArgumentError(f"{name} must hold text or whole numbers, not {', '.join(sorted(k.__name__ for k in kinds))}")
+
+
+def _signal(values: ArrayLike, name: str) -> Signal:
+    numbers = _validate.floats(values, f"signal {name}").copy()
+    return Signal(_frozen(numbers), _frozen(np.zeros(len(numbers), dtype=np.bool_)))
+
+
+def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
+    try:
+        return [record[key] for record in rows]
+    except KeyError:
+        row = next(row for row, record in enumerate(rows) if key not in record)
+        raise DataError(f"record {row} has no {key!r}") from None
+
+
+def _nested(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, ArrayLike]:
+    names = dict.fromkeys(name for record in rows for name in record.get(key, {}))
+    return {name: [record.get(key, {}).get(name) for record in rows] for name in names}
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    # A view, so that the caller's own array stays writeable; user data were copied on their way in.
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"

@@ -1,0 +1,107 @@
+"""Ladders: ranked rows collapsed to rungs, climbed once for every weight vector.
+
+All risk-coverage metrics rest on two running sums along a ranking: how many items were accepted, ``count``, and how much loss
+they brought, ``risk_sum``. Rows that share a rank share a rung. A ladder keeps one cell for each (rung, cluster) pair that
+occurs and answers, for a batch of cluster weights, with both sums at the top of every rung.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+# A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
+_DENSE_FACTOR = 64
+_DENSE_LIMIT = 1 << 23
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Climb:
+    """The running sums at the top of every rung, one row a resample."""
+
+    count: Floats
+    risk_sum: Floats
+
+    @property
+    def last_count(self) -> Floats:
+        """How many items stand on the whole ladder."""
+        return self.count[:, -1] if self.count.shape[1] else np.zeros(len(self.count))
+
+    @property
+    def last_risk_sum(self) -> Floats:
+        """How much loss stands on the whole ladder."""
+        return self.risk_sum[:, -1] if self.count.shape[1] else np.zeros(len(self.count))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ladder:
+    """Rungs in rank order, as dense cumulative tables or as cells; build one with `build`."""
+
+    rungs: int
+    tables: tuple[Floats, Floats] | None
+    cell_cluster: Indices
+    cell_count: Floats
+    cell_risk: Floats
+    rung_end: Indices
+
+    @classmethod
+    def build(cls, rung: Indices, cluster: Indices, clusters: int, weight: Floats, loss: Floats) -> Ladder:
+        """Collapse rows to cells; `rung` counts from 0 in rank order and skips no number."""
+        rungs = int(rung.max()) + 1 if len(rung) else 0
+        order = np.lexsort((cluster, rung))
+        rung, cluster = rung[order], cluster[order]
+        starts = np.flatnonzero(np.r_[True, (np.diff(rung) != 0) | (np.diff(cluster) != 0)]) if rungs else order
+        count = np.add.reduceat(weight[order], starts) if rungs else weight
+        risk = np.add.reduceat((weight * loss)[order], starts) if rungs else loss
+        cell_rung, cell_cluster = rung[starts], cluster[starts]
+        tables = None
+        if clusters * rungs <= min(_DENSE_FACTOR * len(starts), _DENSE_LIMIT):
+            tables = (
+                _cumulative(cell_rung, cell_cluster, count, (clusters, rungs)),
+                _cumulative(cell_rung, cell_cluster, risk, (clusters, rungs)),
+            )
+        rung_end = np.flatnonzero(np.r_[np.diff(cell_rung) != 0, True]) if rungs else starts
+        return cls(rungs, tables, cell_cluster, count, risk, rung_end)
+
+    @property
+    def width(self) -> int:
+        """How many numbers one climb occupies."""
+        return self.rungs if self.tables else len(self.cell_cluster)
+
+    def climb(self, weights: Floats) -> Climb:
+        """Return the running sums for every weight vector."""
+        if self.tables:
+            return Climb(weights @ self.tables[0], weights @ self.tables[1])
+        multiplicity = weights.take(self.cell_cluster, axis=1)
+        risk_sum = np.multiply(multiplicity, self.cell_risk)
+        np.cumsum(risk_sum, axis=1, out=risk_sum)
+        count = np.multiply(multiplicity, self.cell_count, out=multiplicity)
+        np.cumsum(count, axis=1, out=count)
+        if self.rungs == len(self.cell_cluster):
+            return Climb(count, risk_sum)
+        return Climb(count.take(self.rung_end, axis=1), risk_sum.take(self.rung_end, axis=1))
+
+
+def rungs_descending(keys: Floats) -> Indices:
+    """Number rows by their key, the highest key on rung 0; equal keys share a rung."""
+    distinct, position = np.unique(keys, return_inverse=True)
+    return (len(distinct) - 1 - position).astype(np.intp)
+
+
+def rungs_ascending(keys: Floats) -> Indices:
+    """Number rows by their key, the lowest key on rung 0; equal keys share a rung."""
+    return np.unique(keys, return_inverse=True)[1].astype(np.intp)
+
+
+def _cumulative(rung: Indices, cluster: Indices, values: Floats, shape: tuple[int, int]) -> Floats:
+    table = np.zeros(shape)
+    table[cluster, rung] = values
+    return np.cumsum(table, axis=1, out=table)
