@@ -6,7 +6,8 @@
     result = abstain.evaluate(items, confidence="llm", loss="abs", resamples=10_000, seed=42)
     print(result["llm"].aurc)
 
-The public names are below; each is loaded when it is first used, so that importing abstain costs next to nothing.
+The public names are below; each is loaded when it is first used, so that importing abstain costs next to
+nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Strict JSON in, whole files out.
 
-JSON is read without NaN, Infinity, numbers beyond a float, or duplicate keys; a file is written beside its place and then
-renamed, so that nobody ever finds half of one. What the content means is known to the callers.
+JSON is read without NaN, Infinity, numbers beyond a float, or duplicate keys; a file is written beside its
+place and then renamed, so that nobody ever finds half of one. What the content means is known to the callers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import math
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,34 +36,16 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def parse_json(content: bytes, path: str | os.PathLike[str]) -> Any:  # noqa: ANN401
+def parse_json(content: bytes, path: str | os.PathLike[str]) -> Any:
     """Return the value of strict JSON; `path` is for the error message alone."""
-
-    def refuse_constant(name: str) -> NoReturn:
-        raise FormatError(f"{path}: {name} is not JSON; write null for an undefined number")
-
-    def finite(text: str) -> float:
-        number = float(text)
-        if not math.isfinite(number):
-            raise FormatError(f"{path}: the number {text} is too large for a float")
-        return number
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        record = dict(pairs)
-        if len(record) != len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise FormatError(f"{path}: the key {twice!r} stands twice in one object")
-        return record
-
     if not content.strip():
         raise FormatError(f"{path}: the file is empty")
     try:
         return json.loads(
             content.decode("utf-8-sig"),
-            parse_constant=refuse_constant,
-            parse_float=finite,
-            object_pairs_hook=unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            object_pairs_hook=_unique_keys,
         )
     except UnicodeDecodeError as problem:
         raise FormatError(f"{path}: not JSON (not UTF-8 text at byte {problem.start})") from None
@@ -72,10 +55,29 @@ def parse_json(content: bytes, path: str | os.PathLike[str]) -> Any:  # noqa: AN
         ) from None
     except RecursionError:
         raise FormatError(f"{path}: JSON nested too deeply") from None
-    except FormatError:
-        raise
+    except FormatError as problem:
+        raise FormatError(f"{path}: {problem}") from None
     except ValueError:
         raise FormatError(f"{path}: holds an integer with more digits than can be read") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise FormatError(f"{name} is not JSON; write null for an undefined number")
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise FormatError(f"the number {text[:20]} is too large for a float")
+    return number
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise FormatError(f"the key {twice!r} stands twice in one object")
+    return record
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:

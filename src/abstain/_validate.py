@@ -1,8 +1,8 @@
 """Every check and coercion of what a user hands over, once, at the border.
 
 Public functions call these first and then delegate to kernels, which trust their input. Each check raises an
-``ArgumentError`` (the call is wrong) or a ``DataError`` (the data are wrong) that names the argument, the rule, the
-offending value or row, and the way out. No metric and no file format is known here.
+``ArgumentError`` (the call is wrong) or a ``DataError`` (the data are wrong) that names the argument, the
+rule, the offending value or row, and the way out. No metric and no file format is known here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Column = ArrayLike | Sequence[Any]
 
 LARGEST_SEED = 2**32 - 1
 
 
-def one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
+def one_dimensional(values: Column, name: str) -> NDArray[Any]:
     """Return `values` as an array of one dimension, whatever its type."""
     array = np.asarray(values)
     if array.ndim != 1:
@@ -34,7 +35,7 @@ def one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def floats(values: ArrayLike, name: str) -> Floats:
+def floats(values: Column, name: str) -> Floats:
     """Return `values` as float64 of one dimension; None becomes NaN, text is an error that names its row."""
     array = one_dimensional(values, name)
     if array.dtype.kind in "fiub":
@@ -52,7 +53,7 @@ def floats(values: ArrayLike, name: str) -> Floats:
     return result
 
 
-def finite(values: ArrayLike, name: str, *, among: NDArray[np.bool_] | None = None, hint: str = "") -> Floats:
+def finite(values: Column, name: str, *, among: NDArray[np.bool_] | None = None, hint: str = "") -> Floats:
     """Return `values` as float64 without NaN or infinity in the rows `among` (all rows when None)."""
     array = floats(values, name)
     wrong = ~np.isfinite(array)
@@ -67,7 +68,7 @@ def finite(values: ArrayLike, name: str, *, among: NDArray[np.bool_] | None = No
     return array
 
 
-def unit_interval(values: ArrayLike, name: str, *, among: NDArray[np.bool_] | None = None) -> Floats:
+def unit_interval(values: Column, name: str, *, among: NDArray[np.bool_] | None = None) -> Floats:
     """Return `values` as finite float64 within [0, 1]; the error names the first row that is not."""
     array = finite(values, name, among=among)
     wrong = (array < 0.0) | (array > 1.0)
@@ -79,7 +80,7 @@ def unit_interval(values: ArrayLike, name: str, *, among: NDArray[np.bool_] | No
     return array
 
 
-def mask(values: ArrayLike, name: str, length: int) -> NDArray[np.bool_]:
+def mask(values: Column, name: str, length: int) -> NDArray[np.bool_]:
     """Return `values` as booleans of `length`; 0/1 integers are accepted, anything else is an error."""
     array = one_dimensional(values, name)
     if len(array) == 0:
@@ -94,7 +95,7 @@ def mask(values: ArrayLike, name: str, length: int) -> NDArray[np.bool_]:
     return array
 
 
-def weights(values: ArrayLike | None, length: int) -> Floats:
+def weights(values: Column | None, length: int) -> Floats:
     """Return row weights, ones when None: finite, none negative, not all zero."""
     if values is None:
         return np.ones(length)
@@ -134,10 +135,11 @@ def coverage(value: float, name: str = "coverage") -> float:
 
 
 def coverages(values: Iterable[float], name: str) -> tuple[float, ...]:
-    """Return a grid of coverages, each in (0, 1], ascending, none twice."""
+    """Return a grid of coverages, each in (0, 1], ascending, none twice when written with two decimals."""
     grid = tuple(coverage(value, name) for value in values)
-    if len(set(grid)) != len(grid):
-        raise ArgumentError(f"{name} names a coverage twice: {', '.join(f'{value:g}' for value in grid)}")
+    if len({f"{value:.2f}" for value in grid}) != len(grid):
+        listed = ", ".join(f"{value:g}" for value in grid)
+        raise ArgumentError(f"{name} must differ in the first two decimals, got {listed}")
     return tuple(sorted(grid))
 
 

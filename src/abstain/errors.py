@@ -8,8 +8,9 @@ Every mistake that a person can make reaches them as one of these, never as a tr
         ├── FormatError      the file is not what it should be
         └── SignalError      an item lacks the signal that a confidence needs
 
-A message names the argument or the place (file, row, participant, item), the rule, the value, and the way out. It
-never shows the contents of a text field, because that may be a patient's. Nothing else belongs in this module.
+A message names the argument or the place (file, row, participant, item), the rule, the value, and the way
+out. It never shows the contents of a text field, because that may be a patient's. Nothing else belongs in
+this module.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """Items: the one frozen table that every metric reads.
 
-An item is one decision that a model was asked for. It has exactly one outcome: answered, abstained, failed (the run
-produced nothing) or unscored (there is no truth). N counts answered and abstained items, K the answered ones, and
-coverage is K / N; failed and unscored items are kept, counted and reported, and enter no metric. A cluster is the unit
-of independence: a participant, a patient, a document.
+An item is one decision that a model was asked for. It has exactly one outcome: answered, abstained, failed
+(the run produced nothing) or unscored (there is no truth). N counts answered and abstained items, K the
+answered ones, and coverage is K / N; failed and unscored items are kept, counted and reported, and enter no
+metric. A cluster is the unit of independence: a participant, a patient, a document.
 
-Files, confidences and metrics are known elsewhere: this module only holds columns that agree with one another.
+Files, confidences and metrics are known elsewhere: this module only holds columns that agree with one
+another.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -27,10 +29,22 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Mask = NDArray[np.bool_]
+    # Lists with None are no ArrayLike to numpy, and yet what people have.
+    Column = ArrayLike | Sequence[Any]
 
 __all__ = ["Items", "Outcome", "OutcomeCounts", "Signal"]
 
-_RECORD_KEYS = ("truth", "prediction", "abstained", "failed", "cluster", "item", "confidence", "signals", "metadata")
+_RECORD_KEYS = (
+    "truth",
+    "prediction",
+    "abstained",
+    "failed",
+    "cluster",
+    "item",
+    "confidence",
+    "signals",
+    "metadata",
+)
 
 
 class Outcome(enum.IntEnum):
@@ -129,7 +143,9 @@ class Items:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        columns = {name: getattr(self, name) for name in ("truth", "prediction", "outcome", "cluster", "item")}
+        columns = {
+            name: getattr(self, name) for name in ("truth", "prediction", "outcome", "cluster", "item")
+        }
         length = len(self.truth)
         _validate.same_length(length, **columns)
         for name, signal in self.signals.items():
@@ -144,23 +160,23 @@ class Items:
     @classmethod
     def from_arrays(
         cls,
-        truth: ArrayLike,
-        prediction: ArrayLike,
+        truth: Column,
+        prediction: Column,
         *,
-        abstained: ArrayLike | None = None,
-        failed: ArrayLike | None = None,
-        confidence: ArrayLike | None = None,
-        cluster: ArrayLike | None = None,
-        item: ArrayLike | None = None,
-        signals: Mapping[str, ArrayLike] | None = None,
-        metadata: Mapping[str, ArrayLike] | None = None,
+        abstained: Column | None = None,
+        failed: Column | None = None,
+        confidence: Column | None = None,
+        cluster: Column | None = None,
+        item: Column | None = None,
+        signals: Mapping[str, Column] | None = None,
+        metadata: Mapping[str, Column] | None = None,
         scale: Sequence[float] | None = None,
         null_prediction: str | None = None,
     ) -> Self:
         """Build items from columns of one length.
 
-        An abstention is always said, never guessed: pass `abstained`, or let `null_prediction` say what a prediction of
-        None or NaN means. An item without a truth is unscored.
+        An abstention is always said, never guessed: pass `abstained`, or let `null_prediction` say what a
+        prediction of None or NaN means. An item without a truth is unscored.
 
         Args:
             truth: what is right; None or NaN where it is not known.
@@ -216,7 +232,9 @@ class Items:
             for key in record:
                 if key not in _RECORD_KEYS:
                     hint = _validate.suggestion(key, _RECORD_KEYS)
-                    raise DataError(f"record {row} has the unknown key {key!r}{hint}; known: {', '.join(_RECORD_KEYS)}")
+                    raise DataError(
+                        f"record {row} has the unknown key {key!r}{hint}; known: {', '.join(_RECORD_KEYS)}"
+                    )
         for key in ("cluster", "item"):
             named = [key in record for record in rows]
             if any(named) and not all(named):
@@ -233,7 +251,10 @@ class Items:
             null_prediction=null_prediction,
         )
         merged = [
-            {**record.get("signals", {}), **({"confidence": record["confidence"]} if "confidence" in record else {})}
+            {
+                **record.get("signals", {}),
+                **({"confidence": record["confidence"]} if "confidence" in record else {}),
+            }
             for record in rows
         ]
         return replace(result, signals=signals_from_rows(merged))
@@ -292,9 +313,16 @@ class Items:
             metadata={name: _frozen(column[rows]) for name, column in self.metadata.items()},
         )
 
+    def with_provenance(self, **provenance: Any) -> Items:
+        """Return the same items with more said about where they came from."""
+        return replace(self, provenance={**self.provenance, **provenance})
+
     def describe_row(self, row: int) -> str:
-        """Return the place of a row in words for an error message: its cluster and its item."""
-        return f"{self.cluster_noun} {self.cluster[row]}, item {self.item[row]}"
+        """Return the place of a row in words for an error message: its cluster, its item and its file."""
+        path = self.provenance.get("path")
+        return (
+            f"{self.cluster_noun} {self.cluster[row]}, item {self.item[row]}{f' of {path}' if path else ''}"
+        )
 
 
 def signals_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Signal]:
@@ -311,12 +339,14 @@ def signals_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Signal]:
 def _outcomes(
     truth: NDArray[Any],
     prediction: NDArray[Any],
-    abstained: ArrayLike | None,
-    failed: ArrayLike | None,
+    abstained: Column | None,
+    failed: Column | None,
     null_prediction: str | None,
 ) -> NDArray[np.uint8]:
     length = len(truth)
-    declined = np.zeros(length, np.bool_) if abstained is None else _validate.mask(abstained, "abstained", length)
+    declined = (
+        np.zeros(length, np.bool_) if abstained is None else _validate.mask(abstained, "abstained", length)
+    )
     broken = np.zeros(length, np.bool_) if failed is None else _validate.mask(failed, "failed", length)
     both = declined & broken
     if both.any():
@@ -336,7 +366,7 @@ def _outcomes(
     return outcome
 
 
-def _labels(values: ArrayLike, name: str) -> NDArray[Any]:
+def _labels(values: Column, name: str) -> NDArray[Any]:
     """Numbers become float64 (None is NaN); a column with any text stays as objects, each label as it was."""
     array = _objects(values, name)
     if array.dtype.kind in "fiub":
@@ -346,7 +376,7 @@ def _labels(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _objects(values: ArrayLike, name: str) -> NDArray[Any]:
+def _objects(values: Column, name: str) -> NDArray[Any]:
     # A list with None or of mixed types must not become text on its way into an array.
     if isinstance(values, (list, tuple)):
         array = np.empty(len(values), dtype=object)
@@ -358,10 +388,14 @@ def _objects(values: ArrayLike, name: str) -> NDArray[Any]:
 def _missing(labels: NDArray[Any]) -> Mask:
     if labels.dtype.kind == "f":
         return np.isnan(labels)
-    return np.array([value is None or value != value for value in labels], dtype=np.bool_)
+    return np.array([_is_missing(value) for value in labels], dtype=np.bool_)
 
 
-def _identifiers(values: ArrayLike | None, name: str, length: int) -> NDArray[Any]:
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _identifiers(values: Column | None, name: str, length: int) -> NDArray[Any]:
     if values is None:
         return np.arange(length)
     array = _validate.one_dimensional(values, name)
@@ -373,13 +407,15 @@ def _identifiers(values: ArrayLike | None, name: str, length: int) -> NDArray[An
         return array.astype(np.str_)
     if kinds <= {int}:
         return array.astype(np.int64)
-    missing = [value is None or value != value for value in array.tolist()]
+    missing = [_is_missing(value) for value in array.tolist()]
     if any(missing):
         raise DataError(f"{name} is missing at row {missing.index(True)}; every item needs one")
-    raise ArgumentError(f"{name} must hold text or whole numbers, not {', '.join(sorted(k.__name__ for k in kinds))}")
+    raise ArgumentError(
+        f"{name} must hold text or whole numbers, not {', '.join(sorted(k.__name__ for k in kinds))}"
+    )
 
 
-def _signal(values: ArrayLike, name: str) -> Signal:
+def _signal(values: Column, name: str) -> Signal:
     numbers = _validate.floats(values, f"signal {name}").copy()
     return Signal(_frozen(numbers), _frozen(np.zeros(len(numbers), dtype=np.bool_)))
 
@@ -392,7 +428,7 @@ def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
         raise DataError(f"record {row} has no {key!r}") from None
 
 
-def _nested(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, ArrayLike]:
+def _nested(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Column]:
     names = dict.fromkeys(name for record in rows for name in record.get(key, {}))
     return {name: [record.get(key, {}).get(name) for record in rows] for name in names}
 

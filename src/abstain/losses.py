@@ -1,13 +1,12 @@
 """Losses: how wrong an answer is.
 
-``abs`` is ``|prediction - truth|``; ``abs_norm`` divides that by the width of the scale (0 to 3 unless declared);
-``zero_one`` is 1 for a wrong answer, else 0. Any function of (truth, prediction) arrays and any array of one number an item
-serves as well. A loss is only asked for where an item is answered.
+``abs`` is ``|prediction - truth|``; ``abs_norm`` divides that by the width of the scale (0 to 3 unless
+declared); ``zero_one`` is 1 for a wrong answer, else 0. Any function of (truth, prediction) arrays and any
+array of one number an item serves as well. A loss is only asked for where an item is answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +16,16 @@ from abstain import _validate
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.items import Items
 
     Floats = NDArray[np.float64]
+    Loss = str | Callable[[NDArray[Any], NDArray[Any]], ArrayLike] | ArrayLike
 
-__all__ = ["LOSS_NAMES", "ItemLoss", "LossLike", "item_loss"]
-
-LossFunction = Callable[["NDArray[Any]", "NDArray[Any]"], "ArrayLike"]
-LossLike = "str | LossFunction | ArrayLike"
+__all__ = ["LOSS_NAMES", "ItemLoss", "item_loss", "named_loss"]
 
 LOSS_NAMES = ("abs", "abs_norm", "zero_one")
 DEFAULT_SCALE = (0.0, 3.0)
@@ -49,7 +48,7 @@ class ItemLoss:
     values: Floats
 
 
-def item_loss(items: Items, loss: Any = "abs_norm") -> ItemLoss:  # noqa: ANN401
+def item_loss(items: Items, loss: Loss = "abs_norm") -> ItemLoss:
     """Return the loss of every answered item.
 
     Args:
@@ -78,15 +77,35 @@ def item_loss(items: Items, loss: Any = "abs_norm") -> ItemLoss:  # noqa: ANN401
     return _checked(items, "custom", "given for each item", 1.0, np.where(items.answered, values, np.nan))
 
 
-def _named(items: Items, name: str) -> ItemLoss:
+def named_loss(
+    name: str, truth: NDArray[Any], prediction: NDArray[Any], scale: tuple[float, float] | None = None
+) -> Floats:
+    """Return a loss by its name for arrays that all have a truth and a prediction.
+
+    >>> named_loss("abs_norm", np.array([3.0, 0.0]), np.array([0.0, 1.5]))
+    array([1. , 0.5])
+    """
+    _validate.choice(name, "loss", LOSS_NAMES)
     if name == "zero_one":
-        return _checked(items, name, "1 if pred != gt else 0", 1.0, _differs(items.truth, items.prediction, items.answered))
-    distance = np.abs(_numbers(items, "prediction") - _numbers(items, "truth"))
-    if name == "abs":
-        return _checked(items, name, "abs(pred - gt)", 1.0, distance)
-    low, high = items.scale or DEFAULT_SCALE
-    width = high - low
-    return _checked(items, name, f"abs(pred - gt) / {width:g}", width, distance / width)
+        return np.asarray(truth != prediction).astype(np.float64)
+    distance = np.abs(_numbers(prediction, "prediction") - _numbers(truth, "truth"))
+    return distance if name == "abs" else distance / _width(scale)
+
+
+def _named(items: Items, name: str) -> ItemLoss:
+    answered = items.answered
+    values = np.full(len(items), np.nan)
+    values[answered] = named_loss(name, items.truth[answered], items.prediction[answered], items.scale)
+    if name == "abs_norm":
+        width = _width(items.scale)
+        return _checked(items, name, f"abs(pred - gt) / {width:g}", width, values)
+    definition = "abs(pred - gt)" if name == "abs" else "1 if pred != gt else 0"
+    return _checked(items, name, definition, 1.0, values)
+
+
+def _width(scale: tuple[float, float] | None) -> float:
+    low, high = scale or DEFAULT_SCALE
+    return high - low
 
 
 def _checked(items: Items, name: str, definition: str, raw_multiplier: float, values: Floats) -> ItemLoss:
@@ -100,17 +119,10 @@ def _checked(items: Items, name: str, definition: str, raw_multiplier: float, va
     return ItemLoss(name, definition, raw_multiplier, values)
 
 
-def _numbers(items: Items, column: str) -> Floats:
-    answered = items.answered
-    values = np.full(len(items), np.nan)
+def _numbers(values: NDArray[Any], column: str) -> Floats:
     try:
-        values[answered] = _validate.floats(getattr(items, column)[answered], column)
+        return _validate.floats(values, column)
     except DataError:
-        raise DataError(f"{column} holds text, and this loss needs numbers; loss zero_one compares labels") from None
-    return values
-
-
-def _differs(truth: NDArray[Any], prediction: NDArray[Any], answered: NDArray[np.bool_]) -> Floats:
-    values = np.full(len(truth), np.nan)
-    values[answered] = (truth[answered] != prediction[answered]).astype(np.float64)
-    return values
+        raise DataError(
+            f"{column} holds text, and this loss needs numbers; loss zero_one compares labels"
+        ) from None

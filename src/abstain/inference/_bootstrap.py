@@ -1,7 +1,8 @@
 """The cluster bootstrap of any plan, and the paired difference of two.
 
-A plan is weighed with every draw; the interval is the percentile interval of the replicates in which the metric is defined.
-Plans that are weighed together share their draws, so that any two of them can be compared resample by resample.
+A plan is weighed with every draw; the interval is the percentile interval of the replicates in which the
+metric is defined. Plans that are weighed together share their draws, so that any two of them can be compared
+resample by resample.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def estimates(
 ) -> list[Estimate]:
     """Turn point estimates and their replicates into estimates, one a metric.
 
-    A replicate that is NaN is dropped; with fewer than two left the interval is the point itself. Without any resamples, or
-    where the point is undefined, there is no interval.
+    A replicate that is NaN is dropped; with fewer than two left the interval is the point itself. Without any
+    resamples, or where the point is undefined, there is no interval.
     """
     level = _validate.level(level)
     valid = ~np.isnan(replicated)
@@ -152,7 +153,9 @@ def bootstrap(
     >>> print(bootstrap(accuracy, items, resamples=500))
     0.500 [0.000, 1.000]
     """
-    return _estimate_metric([MetricPlan(metric, _some(items))], resamples, seed, level, len(items.judged), progress)
+    return _estimate_metric(
+        [MetricPlan(metric, _some(items))], resamples, seed, level, len(items.judged), progress
+    )
 
 
 def paired_delta(
@@ -177,7 +180,9 @@ def paired_delta(
     """
     shared = np.intersect1d(_some(left).judged.cluster_ids, _some(right).judged.cluster_ids)
     if not len(shared):
-        raise DataError("left and right have no cluster in common; a paired comparison needs the same clusters")
+        raise DataError(
+            "left and right have no cluster in common; a paired comparison needs the same clusters"
+        )
     sides = [items.judged.take(np.isin(items.judged.cluster, shared)) for items in (left, right)]
     plans = [MetricPlan(metric, side) for side in sides]
     return _estimate_metric(plans, resamples, seed, level, len(sides[0]), progress)
@@ -201,9 +206,7 @@ def _some(items: Items) -> Items:
     return items
 
 
-def _percentiles(
-    replicated: Floats, valid: NDArray[np.bool_], level: float
-) -> tuple[Floats, Floats, Floats]:
+def _percentiles(replicated: Floats, valid: NDArray[np.bool_], level: float) -> tuple[Floats, Floats, Floats]:
     """The ends of the interval and the standard error of each column, over its valid replicates."""
     metrics = replicated.shape[1]
     low, high, spread = np.full(metrics, np.nan), np.full(metrics, np.nan), np.full(metrics, np.nan)
@@ -219,6 +222,6 @@ def _percentiles(
 
 
 def _settle_heap() -> None:
-    # Arrays of a batch are freed and asked for again thousands of times. One large block, freed at once and never touched,
-    # teaches the C library of Linux to keep such memory instead of handing it back to the kernel every time.
+    # Arrays of a batch are freed and asked for again thousands of times. One large block, freed at once and never
+    # touched, teaches the C library of Linux to keep such memory instead of handing it back to the kernel each time.
     np.empty((1 << 22) - 4096)

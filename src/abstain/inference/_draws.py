@@ -1,7 +1,7 @@
 """Draws: which clusters enter a resample, and how often.
 
-One legacy random stream, one row of whole numbers a resample: the same seed gives the same resamples on every machine and
-whatever the size of a batch. Clusters are numbered by their id, ascending.
+One legacy random stream, one row of whole numbers a resample: the same seed gives the same resamples on every
+machine and whatever the size of a batch. Clusters are numbered by their id, ascending.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Draws:
 
     def batches(self, width: int) -> Iterator[NDArray[np.float64]]:
         """Yield the weights (resamples, clusters) in batches sized for `width` numbers a resample."""
-        stream = np.random.RandomState(self.seed)  # noqa: NPY002  (its stream is part of the definition)
+        stream = np.random.RandomState(self.seed)
         size = min(max(_BATCH_NUMBERS // max(width, 1), _FEWEST), _MOST)
         for start in range(0, self.resamples, size):
             rows = min(size, self.resamples - start)

@@ -1,7 +1,7 @@
 """Metrics: pure functions of arrays, each with the plan that the bootstrap weighs.
 
-`abstain.metrics.selective` holds the risk-coverage figures on arrays; the names below are the same figures for lists of
-`ItemPrediction`. A metric knows nothing of files, of confidence variants or of intervals.
+`abstain.metrics.selective` holds the risk-coverage figures on arrays; the names below are the same figures
+for lists of `ItemPrediction`. A metric knows nothing of files, of confidence variants or of intervals.
 """
 
 from abstain.metrics.rows import (

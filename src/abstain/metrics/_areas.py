@@ -1,11 +1,12 @@
 """Kernels: areas, hulls and points of a climbed ladder, for a whole batch of resamples at once.
 
-Everything is in counts: an area over coverage is an area over the count divided by N, one over generalized risk is divided by
-N again. A rung without weight repeats the rung below it and so adds nothing; before the first weighted rung the count is 0.
-The four conventions of the risk-coverage area meet here:
+Everything is in counts: an area over coverage is an area over the count divided by N, one over generalized
+risk is divided by N again. A rung without weight repeats the rung below it and so adds nothing; before the
+first weighted rung the count is 0. The four conventions of the risk-coverage area meet here:
 
 - ``trapezoid``: straight lines between working points, flat from 0 to the first one;
-- ``interpolated``: inside a plateau the loss sum grows linearly, so the selective risk is a hyperbola, integrated exactly;
+- ``interpolated``: inside a plateau the loss sum grows linearly, so the selective risk is a hyperbola,
+  integrated exactly;
 - ``mean``: the mean of the selective risks after each single item, ties in expectation;
 - ``torch-uncertainty``: trapezoid over single items from the first item on, stretched by ``1 / (1 - 1/N)``.
 """
@@ -69,7 +70,7 @@ def pick(values: Floats, rung: Indices) -> Floats:
 
 
 def full_areas(climb: Climb, risk: Floats) -> tuple[Floats, Floats]:
-    """Return the trapezoid areas of the selective risk (flat from 0 to the first point) and of the loss sum (from 0)."""
+    """Return the trapezoid areas of the selective risk (flat below the first point) and of the loss sum (from 0)."""
     if not climb.count.shape[1]:
         return np.zeros(len(climb.count)), np.zeros(len(climb.count))
     step = np.diff(climb.count, axis=1)
@@ -81,7 +82,7 @@ def full_areas(climb: Climb, risk: Floats) -> tuple[Floats, Floats]:
 
 
 def cut_areas(climb: Climb, risk: Floats, limit: Floats, rung: Indices) -> tuple[Floats, Floats]:
-    """Return the `full_areas` up to the count `limit`, which lies on `rung`: linear interpolation lands exactly there."""
+    """Return the `full_areas` up to the count `limit`, which lies on `rung`: interpolation lands exactly there."""
     if not climb.count.shape[1]:
         return np.zeros(len(climb.count)), np.zeros(len(climb.count))
     cut = Cut(climb, limit, rung)
@@ -123,9 +124,7 @@ def truncated(climb: Climb, limit: Floats) -> Climb:
     loss_below = np.where(rung > 0, pick(climb.risk_sum, cut.below), 0.0)
     cut_sum = loss_below + cut.share * (pick(climb.risk_sum, rung) - loss_below)
     beyond = climb.count > limit[:, None]
-    return Climb(
-        np.minimum(climb.count, limit[:, None]), np.where(beyond, cut_sum[:, None], climb.risk_sum)
-    )
+    return Climb(np.minimum(climb.count, limit[:, None]), np.where(beyond, cut_sum[:, None], climb.risk_sum))
 
 
 def harmonic(count: Floats) -> Floats:
@@ -190,10 +189,11 @@ def _below(values: Floats) -> Floats:
 def hull_area(climb: Climb, risk: Floats) -> Floats:
     """Return the area under the lower convex hull of the (coverage, risk) points, in counts, flat below the first.
 
-    The hulls of all resamples are found together. A point on or above the line between any two other points is no corner
-    of the hull, so all such points can be dropped at once, whoever else is dropped with them: first those above the two
-    lines that join the lowest point to the ends, then those above lines between neighbours, until none is. Lines between
-    far neighbours come first where many points are left: they clear what would else be taken down point by point.
+    The hulls of all resamples are found together. A point on or above the line between any two other points
+    is no corner of the hull, so all such points can be dropped at once, whoever else is dropped with them:
+    first those above the two lines that join the lowest point to the ends, then those above lines between
+    neighbours, until none is. Lines between far neighbours come first where many points are left: they clear
+    what would else be taken down point by point.
     """
     rows = len(climb.count)
     if not climb.count.shape[1]:
@@ -210,7 +210,7 @@ def hull_area(climb: Climb, risk: Floats) -> Floats:
     starts = np.r_[True, row[1:] != row[:-1]][: len(row)]
     pieces = x * y
     pieces[1:] = np.where(starts[1:], pieces[1:], 0.5 * (x[1:] - x[:-1]) * (y[1:] + y[:-1]))
-    return np.bincount(row, weights=pieces, minlength=rows)
+    return np.bincount(row, weights=pieces, minlength=rows).astype(np.float64)
 
 
 def _hull_candidates(climb: Climb, risk: Floats) -> tuple[Floats, Floats, Indices]:

@@ -1,7 +1,8 @@
 """The risk-coverage areas in each of the four conventions, whole or cut at a coverage.
 
-`_areas` knows how to integrate a climbed ladder over the count; this module knows which integral a convention means and
-divides by the number of items. Coverage is always measured against N, abstentions included, in every convention.
+`_areas` knows how to integrate a climbed ladder over the count; this module knows which integral a convention
+means and divides by the number of items. Coverage is always measured against N, abstentions included, in
+every convention.
 """
 
 from __future__ import annotations

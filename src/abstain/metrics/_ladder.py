@@ -1,8 +1,9 @@
 """Ladders: ranked rows collapsed to rungs, climbed once for every weight vector.
 
-All risk-coverage metrics rest on two running sums along a ranking: how many items were accepted, ``count``, and how much loss
-they brought, ``risk_sum``. Rows that share a rank share a rung. A ladder keeps one cell for each (rung, cluster) pair that
-occurs and answers, for a batch of cluster weights, with both sums at the top of every rung.
+All risk-coverage metrics rest on two running sums along a ranking: how many items were accepted, ``count``,
+and how much loss they brought, ``risk_sum``. Rows that share a rank share a rung. A ladder keeps one cell for
+each (rung, cluster) pair that occurs and answers, for a batch of cluster weights, with both sums at the top
+of every rung.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Ladder:
         rungs = int(rung.max()) + 1 if len(rung) else 0
         order = np.lexsort((cluster, rung))
         rung, cluster = rung[order], cluster[order]
-        starts = np.flatnonzero(np.r_[True, (np.diff(rung) != 0) | (np.diff(cluster) != 0)]) if rungs else order
+        starts = (
+            np.flatnonzero(np.r_[True, (np.diff(rung) != 0) | (np.diff(cluster) != 0)]) if rungs else order
+        )
         count = np.add.reduceat(weight[order], starts) if rungs else weight
         risk = np.add.reduceat((weight * loss)[order], starts) if rungs else loss
         cell_rung, cell_cluster = rung[starts], cluster[starts]

@@ -1,8 +1,9 @@
 """What a plan is: data prepared once, then weighed many times.
 
-A bootstrap resample gives every cluster a whole number of copies. A plan sorts, bins and sums its rows once; then it maps a
-batch of cluster weights to metric values, so that no metric is ever recomputed on copied rows. The point estimate is the
-plan at weights all one. The interface is narrow on purpose: a compiled kernel can stand behind it unseen.
+A bootstrap resample gives every cluster a whole number of copies. A plan sorts, bins and sums its rows once;
+then it maps a batch of cluster weights to metric values, so that no metric is ever recomputed on copied rows.
+The point estimate is the plan at weights all one. The interface is narrow on purpose: a compiled kernel can
+stand behind it unseen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ranks plan: every risk-coverage figure of one ranking, for any batch of cluster weights.
 
-The rows are sorted once by confidence and once by loss; a weight vector then costs two climbs (see `_ladder`) and the
-integrals over them (see `_conventions`). Only what the asked-for figures need is worked out.
+The rows are sorted once by confidence and once by loss; a weight vector then costs two climbs (see `_ladder`)
+and the integrals over them (see `_conventions`). Only what the asked-for figures need is worked out.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class RanksPlan:
             area_coverage=area_coverage,
             coverage_grid=coverage_grid,
             convention=convention,
-            total=np.bincount(cluster, weights=weight, minlength=clusters),
+            total=np.bincount(cluster, weights=weight, minlength=clusters).astype(np.float64),
             by_confidence=Ladder.build(rungs_descending(confidence[answered]), *rows),
             by_loss=Ladder.build(rungs_ascending(loss[answered]), *rows) if optimal else None,
         )

@@ -1,7 +1,8 @@
 """The sums plan: metrics that are functions of weighted sums over rows, such as ratios of two of them.
 
-Each row brings a few numbers; they are summed once within every cluster, so that a weight vector costs one small matrix
-product, however many rows there are. `finish` turns the totals into metrics: most are ratios, see `ratios`.
+Each row brings a few numbers; they are summed once within every cluster, so that a weight vector costs one
+small matrix product, however many rows there are. `finish` turns the totals into metrics: most are ratios,
+see `ratios`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class SumsPlan:
         sums = np.stack(
             [np.bincount(cluster, weights=column, minlength=clusters) for column in weighted.T], axis=1
         )
-        return cls(names, sums, finish)
+        return cls(names, sums.astype(np.float64), finish)
 
     @property
     def clusters(self) -> int:

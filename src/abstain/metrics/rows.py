@@ -1,7 +1,8 @@
 """Rows as objects: selective metrics for a list of `ItemPrediction`.
 
-A thin face on `abstain.metrics.selective` for code that holds one object an item. The loss is the absolute error unless another
-is named. Each ``compute_x`` is ``x`` of the arrays; where that is NaN because a coverage cannot be reached, it is None here.
+A thin face on `abstain.metrics.selective` for code that holds one object an item. The loss is the absolute
+error unless another is named. Each ``compute_x`` is ``x`` of the arrays; where that is NaN because a coverage
+cannot be reached, it is None here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain.losses import named_loss
 from abstain.metrics import selective
 
 if TYPE_CHECKING:
@@ -80,7 +82,9 @@ def compute_risk_coverage_curve(items: Sequence[ItemPrediction], *, loss: str = 
     return selective.risk_coverage_curve(**_arrays(items, loss))
 
 
-def compute_aurc(items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid") -> float:
+def compute_aurc(
+    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
+) -> float:
     """Return the AURC.
 
     >>> compute_aurc([ItemPrediction(2, 1, 1.0), ItemPrediction(None, 0, 0.0)])
@@ -89,7 +93,9 @@ def compute_aurc(items: Sequence[ItemPrediction], *, loss: str = "abs", conventi
     return selective.aurc(**_arrays(items, loss), convention=convention)
 
 
-def compute_augrc(items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid") -> float:
+def compute_augrc(
+    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
+) -> float:
     """Return the AUGRC.
 
     >>> compute_augrc([ItemPrediction(2, 1, 1.0), ItemPrediction(None, 0, 0.0)])
@@ -98,7 +104,9 @@ def compute_augrc(items: Sequence[ItemPrediction], *, loss: str = "abs", convent
     return selective.augrc(**_arrays(items, loss), convention=convention)
 
 
-def compute_aurc_optimal(items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid") -> float:
+def compute_aurc_optimal(
+    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
+) -> float:
     """Return the AURC of a perfect ranking.
 
     >>> compute_aurc_optimal([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -107,7 +115,9 @@ def compute_aurc_optimal(items: Sequence[ItemPrediction], *, loss: str = "abs", 
     return selective.aurc_optimal(**_arrays(items, loss), convention=convention)
 
 
-def compute_augrc_optimal(items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid") -> float:
+def compute_augrc_optimal(
+    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
+) -> float:
     """Return the AUGRC of a perfect ranking.
 
     >>> compute_augrc_optimal([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -116,7 +126,9 @@ def compute_augrc_optimal(items: Sequence[ItemPrediction], *, loss: str = "abs",
     return selective.augrc_optimal(**_arrays(items, loss), convention=convention)
 
 
-def compute_eaurc(items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid") -> float:
+def compute_eaurc(
+    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
+) -> float:
     """Return the excess AURC.
 
     >>> compute_eaurc([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -125,7 +137,9 @@ def compute_eaurc(items: Sequence[ItemPrediction], *, loss: str = "abs", convent
     return selective.eaurc(**_arrays(items, loss), convention=convention)
 
 
-def compute_eaugrc(items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid") -> float:
+def compute_eaugrc(
+    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
+) -> float:
     """Return the excess AUGRC.
 
     >>> compute_eaugrc([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -146,7 +160,11 @@ def compute_aurc_achievable(
 
 
 def compute_aurc_at_coverage(
-    items: Sequence[ItemPrediction], target_coverage: float, *, loss: str = "abs", convention: str = "trapezoid"
+    items: Sequence[ItemPrediction],
+    target_coverage: float,
+    *,
+    loss: str = "abs",
+    convention: str = "trapezoid",
 ) -> float:
     """Return the AURC up to a coverage.
 
@@ -158,7 +176,11 @@ def compute_aurc_at_coverage(
 
 
 def compute_augrc_at_coverage(
-    items: Sequence[ItemPrediction], target_coverage: float, *, loss: str = "abs", convention: str = "trapezoid"
+    items: Sequence[ItemPrediction],
+    target_coverage: float,
+    *,
+    loss: str = "abs",
+    convention: str = "trapezoid",
 ) -> float:
     """Return the AUGRC up to a coverage.
 
@@ -182,7 +204,9 @@ def compute_risk_at_coverage(
     return None if math.isnan(risk) else risk
 
 
-def compute_coverage_at_risk(items: Sequence[ItemPrediction], target_risk: float, *, loss: str = "abs") -> float:
+def compute_coverage_at_risk(
+    items: Sequence[ItemPrediction], target_risk: float, *, loss: str = "abs"
+) -> float:
     """Return the largest coverage whose selective risk is at most `target_risk`.
 
     >>> compute_coverage_at_risk([ItemPrediction(2, 1, 0.1), ItemPrediction(0, 0, 0.5)], 0.2)
@@ -200,7 +224,9 @@ def compute_cmax(items: Sequence[ItemPrediction]) -> float:
     return selective.cmax(**_arrays(items, "abs"))
 
 
-def compute_tie_sensitivity(items: Sequence[ItemPrediction], *, loss: str = "abs", area: str = "aurc") -> TieSensitivity:
+def compute_tie_sensitivity(
+    items: Sequence[ItemPrediction], *, loss: str = "abs", area: str = "aurc"
+) -> TieSensitivity:
     """Return the best and the worst area over all orders of tied items.
 
     >>> compute_tie_sensitivity([ItemPrediction(2, 1, 1), ItemPrediction(0, 0, 1)]).worst
@@ -210,14 +236,13 @@ def compute_tie_sensitivity(items: Sequence[ItemPrediction], *, loss: str = "abs
 
 
 def _arrays(items: Sequence[ItemPrediction], loss: str) -> dict[str, Any]:
-    _validate.choice(loss, "loss", ("abs", "abs_norm", "zero_one"))
-    error = np.array([item.absolute_error for item in items], dtype=np.float64)
-    if loss == "abs_norm":
-        error /= 3.0
-    elif loss == "zero_one":
-        error = (error != 0).astype(np.float64)
+    answered = np.array([item.is_predicted for item in items], dtype=np.bool_)
+    truth = np.array([item.ground_truth for item in items], dtype=np.float64)
+    score = np.array([math.nan if item.score is None else item.score for item in items], dtype=np.float64)
+    values = np.zeros(len(items))
+    values[answered] = named_loss(loss, truth[answered], score[answered])
     return {
-        "loss": error,
+        "loss": values,
         "confidence": np.array([item.confidence for item in items], dtype=np.float64),
-        "abstained": np.array([not item.is_predicted for item in items], dtype=np.bool_),
+        "abstained": ~answered,
     }

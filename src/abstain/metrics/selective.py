@@ -1,17 +1,19 @@
 """Selective prediction: what a model risks at each share of items that it answers.
 
-Answered items are sorted by confidence, descending. Each distinct confidence is one working point; all items of a plateau
+Answered items are sorted by confidence, descending. Each distinct confidence is one working point; all items
+of a plateau
 enter at once. After ``k`` of ``N`` items with loss sum ``S``::
 
     coverage = k / N        selective risk = S / k        generalized risk = S / N
 
-AURC is the area under selective risk over coverage on ``[0, Cmax]``, AUGRC the one under generalized risk; ``N`` counts the
-abstained items too, so that answering less never looks better by itself. All functions take one loss and one confidence an
-item, ``abstained`` (a mask over the same items, or a whole number of further items that were declined), ``weights``
-(multiplicities: a weight of 2 is the item twice) and, where an area is integrated, ``convention`` (see `CONVENTIONS`).
+AURC is the area under selective risk over coverage on ``[0, Cmax]``, AUGRC the one under generalized risk;
+``N`` counts the abstained items too. Areas that end at different ``Cmax`` cannot be compared alone. All
+functions take one loss and one confidence an item, ``abstained`` (a mask over the same items, or a whole
+number of further items that were declined), ``weights`` (multiplicities: a weight of 2 is the item twice)
+and, where an area is integrated, ``convention`` (see `CONVENTIONS`).
 
-The figures are computed by the same plan that the bootstrap weighs (see `abstain.metrics._ranks`); this module holds their
-public face and nothing of files, clusters or intervals.
+The figures are computed by the same plan that the bootstrap weighs (see `abstain.metrics._ranks`); this
+module holds their public face and nothing of files, clusters or intervals.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from abstain import _validate
+from abstain.errors import DataError
 from abstain.metrics import _areas
 from abstain.metrics._areas import CONVENTIONS
 from abstain.metrics._ladder import Ladder, rungs_descending
@@ -140,7 +143,11 @@ def risk_coverage_curve(
     levels = np.unique(rows.confidence[rows.answered & (rows.weight > 0)])[::-1]
     keep = rows.answered & (rows.weight > 0)
     ladder = Ladder.build(
-        rungs_descending(rows.confidence[keep]), np.zeros(int(keep.sum()), np.intp), 1, rows.weight[keep], rows.loss[keep]
+        rungs_descending(rows.confidence[keep]),
+        np.zeros(int(keep.sum()), np.intp),
+        1,
+        rows.weight[keep],
+        rows.loss[keep],
     )
     climb = ladder.climb(np.ones((1, 1)))
     return RiskCoverageCurve(
@@ -163,7 +170,8 @@ def aurc(
     """Return the area under the risk-coverage curve: the integral of ``S/k`` over coverage on ``[0, Cmax]``.
 
     Lower is better. Nothing answered gives 0.0, the integral over an empty range: degenerate, not good.
-    Reference: Geifman, Uziel and El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers", 2019.
+    Reference: Geifman, Uziel and El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers",
+        2019.
 
     >>> aurc([0, 2, 0], [2, 2, 1], abstained=5) * 48
     17.0
@@ -179,10 +187,11 @@ def augrc(
     weights: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the area under the generalized risk-coverage curve: the integral of ``S/N`` over coverage on ``[0, Cmax]``.
+    """Return the area under the generalized risk-coverage curve: the integral of ``S/N`` on ``[0, Cmax]``.
 
     Lower is better. For 0/1 loss without abstention it is ``(1 - AUROC)*acc*(1 - acc) + (1 - acc)**2 / 2``.
-    Reference: Traub et al., "Overcoming Common Flaws in the Evaluation of Selective Classification Systems", 2024.
+    Reference: Traub et al., "Overcoming Common Flaws in the Evaluation of Selective Classification Systems",
+        2024.
 
     >>> augrc([0, 2, 0], [2, 2, 1], abstained=5) * 16
     1.0
@@ -287,7 +296,9 @@ def aurc_at_coverage(
     0.0
     """
     at = _validate.coverage(coverage)
-    return _figure("aurc_at_coverage", loss, confidence, abstained, weights, convention=convention, area_coverage=at)
+    return _figure(
+        "aurc_at_coverage", loss, confidence, abstained, weights, convention=convention, area_coverage=at
+    )
 
 
 def augrc_at_coverage(
@@ -305,7 +316,9 @@ def augrc_at_coverage(
     0.125
     """
     at = _validate.coverage(coverage)
-    return _figure("augrc_at_coverage", loss, confidence, abstained, weights, convention=convention, area_coverage=at)
+    return _figure(
+        "augrc_at_coverage", loss, confidence, abstained, weights, convention=convention, area_coverage=at
+    )
 
 
 def risk_at_coverage(
@@ -447,7 +460,7 @@ class _Rows:
         elif abstained is not None:
             declined = _validate.mask(abstained, "abstained", length)
         if not len(losses):
-            raise _validate.DataError("loss is empty; there must be at least one item")
+            raise DataError("loss is empty; there must be at least one item")
         answered = ~declined
         hint = "mark the item in abstained= if the model declined"
         _validate.finite(losses, "loss", among=answered, hint=hint)
@@ -463,7 +476,7 @@ def _figure(
     weights: ArrayLike | None,
     *,
     convention: str = "trapezoid",
-    **settings: Any,  # noqa: ANN401
+    **settings: Any,
 ) -> float:
     """One figure of the ranks plan, at weights all one."""
     _validate.choice(convention, "convention", CONVENTIONS)

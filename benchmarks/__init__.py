@@ -1,0 +1,1 @@
+"""Benchmarks: speed as ratios against peers, side by side in one run."""

@@ -1,0 +1,71 @@
+"""The command line: one module a verb, each of which parses, calls and prints.
+
+Nothing heavy is imported before a verb runs, so that `abstain --help` answers at once. Every mistake that a
+person can make ends here, in one handler: a sentence on stderr and an exit code (2 for the call, 3 for the
+data), never a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from abstain.cli import demo, evaluate, schema
+from abstain.errors import AbstainError
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="abstain",
+    help=(
+        "Judge models that may decline to answer.\n\n"
+        "Start with `abstain demo`, then `abstain evaluate run.json --mode few_shot`."
+    ),
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        import abstain  # noqa: PLC0415
+
+        typer.echo(f"abstain {abstain.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Judge models that may decline to answer."""
+
+
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate_command)
+app.command("demo")(demo.demo_command)
+app.command("schema")(schema.schema_command)
+
+
+def main() -> None:
+    """Run the command line; the only place that turns errors into exit codes."""
+    try:
+        app()
+    except AbstainError as problem:
+        typer.echo(f"abstain: {problem}", err=True)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("abstain: interrupted; nothing was written", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader went away, as `| head` does; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

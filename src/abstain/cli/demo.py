@@ -1,0 +1,48 @@
+"""`abstain demo`: two real classifiers that may abstain, trained, judged and compared in seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RUN_NAME = "abstain-demo-run.json"
+
+
+def demo_command(
+    directory: Annotated[
+        Path, typer.Option("--directory", metavar="DIR", help="Where the demo writes its run file.")
+    ] = Path(),
+    resamples: Annotated[
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples.")
+    ] = 10_000,
+) -> None:
+    """Train a careful and an over-confident classifier, let both abstain, and judge them."""
+    from abstain import _files, _validate, read  # noqa: PLC0415
+    from abstain.cli.evaluate import judge, show  # noqa: PLC0415
+    from abstain.sources.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT, demo_run  # noqa: PLC0415
+
+    _validate.whole(resamples, "resamples")
+    place = _files.check_output(directory / RUN_NAME)
+    typer.echo(
+        "Two classifiers read handwritten digits: scikit-learn's 1,797 images with some noise, half of them to learn\n"
+        f"from. Each declines to answer below a probability of {LEAST_PROBABILITY}. The {CAREFUL} one knows what it\n"
+        f"does not know; the {OVERCONFIDENT} one exaggerates. Which may be trusted with what it answers?\n"
+    )
+    import msgspec  # noqa: PLC0415
+
+    _files.write_whole(place, msgspec.json.format(msgspec.json.encode(demo_run()), indent=1) + b"\n")
+    items = [read(place, mode=mode) for mode in (CAREFUL, OVERCONFIDENT)]
+    settings = {"confidence": "probability", "loss": "zero_one", "resamples": resamples}
+    show(judge(items[:1], settings))
+    typer.echo("\n" + "-" * 80 + "\n")
+    show(judge(items, settings))
+    run = str(place)
+    typer.echo(
+        f"\nThe run is in {run}. Try next:\n\n"
+        f"  abstain evaluate {run} --mode {OVERCONFIDENT} --confidence probability,margin --loss zero_one\n"
+        f"  abstain evaluate --input {run} --mode {CAREFUL} --input {run} --mode {OVERCONFIDENT} \\\n"
+        "      --confidence margin --loss zero_one --json\n"
+        "  abstain evaluate --help"
+    )

@@ -1,0 +1,194 @@
+"""`abstain evaluate`: from one or two inputs to a summary and an artifact."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from abstain.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from abstain.evaluation import Comparison, Evaluation
+    from abstain.items import Items
+
+_INPUT = "One run file, or two to compare left with right."
+_MODE = "Which experiment of each input, in order; given once it serves all."
+_CONFIDENCE = (
+    "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
+    "`secondary:<a>+<b>:<average|product>`."
+)
+_SCALE = "Lowest and highest score there can be; else what the file declares, else 0,3."
+_OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
+_INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
+
+EXAMPLES = """\b
+Examples:
+  abstain evaluate run.json --mode few_shot --loss abs
+  abstain evaluate run.json --mode few_shot --confidence all -o metrics.json
+  abstain evaluate --input run.json --mode zero_shot --input run.json --mode few_shot
+"""
+
+
+def evaluate_command(
+    inputs: Annotated[
+        list[Path] | None, typer.Argument(metavar="INPUT", help=_INPUT, show_default=False)
+    ] = None,
+    further_inputs: Annotated[
+        list[Path] | None,
+        typer.Option("--input", metavar="FILE", help="The same, as an option.", show_default=False),
+    ] = None,
+    modes: Annotated[
+        list[str] | None, typer.Option("--mode", metavar="MODE", help=_MODE, show_default=False)
+    ] = None,
+    confidence: Annotated[
+        list[str] | None, typer.Option("--confidence", metavar="NAMES", help=_CONFIDENCE, show_default=False)
+    ] = None,
+    loss: Annotated[str, typer.Option(metavar="NAME", help="abs, abs_norm or zero_one.")] = "abs_norm",
+    scale: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help=_SCALE, show_default=False)] = None,
+    coverage_grid: Annotated[
+        str, typer.Option(metavar="LIST", help="Coverages at which the risk is reported.")
+    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9",
+    area_coverage: Annotated[
+        float, typer.Option(metavar="C", help="Coverage at which the truncated areas end.")
+    ] = 0.5,
+    convention: Annotated[
+        str, typer.Option(metavar="NAME", help="trapezoid, interpolated, mean or torch-uncertainty.")
+    ] = "trapezoid",
+    resamples: Annotated[
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for no intervals.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 42,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
+    intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the artifact's path alone.")] = False,
+) -> None:
+    """Judge one run, or compare two, with intervals."""
+    pairs = _pair([*(inputs or []), *(further_inputs or [])], modes or [])
+    if as_json and quiet:
+        raise ArgumentError(
+            "--json and --quiet exclude each other: one prints the artifact, the other its path"
+        )
+    settings = {
+        "confidence": confidence or ["default"],
+        "loss": loss,
+        "coverage_grid": _numbers(coverage_grid, "--coverage-grid"),
+        "area_coverage": area_coverage,
+        "convention": convention,
+        "resamples": resamples,
+        "seed": seed,
+        "level": level,
+    }
+    bounds = None if scale is None else _numbers(scale, "--scale")
+    from abstain import _files, read  # noqa: PLC0415
+
+    if output is not None:
+        _files.check_output(output)
+    items = [read(path, mode=mode, scale=bounds) for path, mode in pairs]
+    result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
+    if output is None and not as_json:
+        output = _new_name(result_name(items))
+    _publish(result, output, as_json=as_json, quiet=quiet)
+
+
+def judge(
+    items: Sequence[Items],
+    settings: Mapping[str, Any],
+    *,
+    intersection_only: bool = False,
+    show_progress: bool = True,
+) -> Evaluation | Comparison:
+    """Evaluate one input or compare two, with a progress bar where a person would see it."""
+    from abstain import compare, evaluate  # noqa: PLC0415
+    from abstain.cli._progress import progress_bar  # noqa: PLC0415
+
+    with progress_bar("resampling", settings["resamples"], wanted=show_progress) as progress:
+        if len(items) == 1:
+            return evaluate(items[0], **settings, progress=progress)
+        return compare(items[0], items[1], **settings, intersection_only=intersection_only, progress=progress)
+
+
+def show(result: Evaluation | Comparison) -> None:
+    """Print the summary."""
+    from abstain.evaluation import Evaluation  # noqa: PLC0415
+    from abstain.report import console  # noqa: PLC0415
+
+    if isinstance(result, Evaluation):
+        summary = console.evaluation_summary(result)
+    else:
+        summary = console.comparison_summary(result)
+    console.console_for().print(summary)
+
+
+def artifact(result: Evaluation | Comparison) -> bytes:
+    """Return the artifact as JSON."""
+    from abstain.evaluation import Evaluation  # noqa: PLC0415
+    from abstain.report.artifact import comparison_artifact, encode, evaluation_artifact  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    if isinstance(result, Evaluation):
+        return encode(evaluation_artifact(result, now))
+    return encode(comparison_artifact(result, now))
+
+
+def result_name(items: Sequence[Items]) -> str:
+    """Return the stem of an artifact's name: the inputs and their modes."""
+    parts = []
+    for side in items:
+        parts += [Path(str(side.provenance["path"])).stem, side.provenance.get("mode")]
+    return "-".join(dict.fromkeys(str(part) for part in parts if part))
+
+
+def _publish(result: Evaluation | Comparison, output: Path | None, *, as_json: bool, quiet: bool) -> None:
+    from abstain import _files  # noqa: PLC0415
+
+    content = artifact(result)
+    if output is not None:
+        _files.write_whole(output, content)
+    if as_json:
+        typer.echo(content.decode(), nl=False)
+    elif quiet:
+        typer.echo(str(output))
+    else:
+        show(result)
+        typer.echo(f"\nartifact: {output}")
+
+
+def _pair(paths: Sequence[Path], modes: Sequence[str]) -> list[tuple[Path, str | None]]:
+    if not 1 <= len(paths) <= 2:
+        raise ArgumentError(
+            f"give one input to judge or two to compare, got {len(paths)}; see abstain evaluate --help"
+        )
+    if len(modes) > len(paths):
+        raise ArgumentError(
+            f"{len(modes)} modes were given for {len(paths)} input{'s' * (len(paths) > 1)}; give --input again"
+        )
+    if len(modes) <= 1:
+        return [(path, modes[0] if modes else None) for path in paths]
+    return list(zip(paths, modes, strict=True))
+
+
+def _numbers(text: str, name: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise ArgumentError(f"{name} must be numbers separated by commas, got {text!r}") from None
+
+
+def _new_name(stem: str) -> Path:
+    """A name that is not taken: an artifact of yesterday is not overwritten by one that nobody named."""
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in stem)
+    place = Path(f"{safe}-metrics.json")
+    number = 1
+    while place.exists():
+        number += 1
+        place = Path(f"{safe}-metrics-{number}.json")
+    return place

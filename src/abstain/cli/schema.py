@@ -1,0 +1,25 @@
+"""`abstain schema`: print the JSON Schema of what abstain writes."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+KINDS = ("metrics",)
+
+
+def schema_command(
+    kind: str = typer.Argument(help=f"Which schema: {', '.join(KINDS)}.", metavar="KIND", show_default=False),
+) -> None:
+    """Print a JSON Schema to stdout.
+
+    Example:
+        abstain schema metrics > metrics.schema.json
+    """
+    from abstain import _validate  # noqa: PLC0415
+    from abstain.report.artifact import metrics_schema  # noqa: PLC0415
+
+    _validate.choice(kind, "schema", KINDS)
+
+    typer.echo(json.dumps(metrics_schema(), indent=2))

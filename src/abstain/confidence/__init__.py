@@ -1,0 +1,137 @@
+"""Confidence: from signals to the number that ranks items.
+
+`select` turns what a user asks for (``default``, ``all``, names, ``secondary:a+b:average``) into names;
+`confidence_values` turns one name into one number an item. Registered variants come first, then any signal by
+its own name. Calibrated variants, which need an artifact, have their names here and their values from
+`abstain.calibrators`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import _validate
+from abstain.confidence._signals import ConsistencySignals, TokenSignals, consistency_signals, token_signals
+from abstain.confidence._variants import (
+    Need,
+    Variant,
+    find_variant,
+    register_confidence,
+    unregister_confidence,
+    variants,
+)
+from abstain.errors import ArgumentError, SignalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from abstain.items import Items
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "CALIBRATED_VARIANTS",
+    "ConsistencySignals",
+    "Need",
+    "TokenSignals",
+    "Variant",
+    "confidence_values",
+    "consistency_signals",
+    "register_confidence",
+    "select",
+    "servable",
+    "token_signals",
+    "unregister_confidence",
+    "variants",
+]
+
+DEFAULT = ("llm", "total_evidence")
+CALIBRATED_VARIANTS = ("verbalized_calibrated", "calibrated")
+_COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: a * b}
+
+
+def select(asked: str | Iterable[str], items: Items) -> tuple[str, ...]:
+    """Return the names that were asked for, each once, in order; an unknown one is an error that suggests the nearest.
+
+    ``default`` is ``llm, total_evidence``, or the signal ``confidence`` for items that have that and no
+    evidence counts; ``all`` is every variant that needs no calibration artifact. Names may be separated by
+    commas.
+    """
+    parts = [asked] if isinstance(asked, str) else list(asked)
+    names: dict[str, None] = {}
+    for part in (piece.strip() for text in parts for piece in str(text).split(",")):
+        if part == "default":
+            own = "confidence" in items.signals and "llm_evidence_count" not in items.signals
+            names.update(dict.fromkeys(("confidence",) if own else DEFAULT))
+        elif part == "all":
+            names.update(dict.fromkeys(variant.name for variant in variants()))
+        else:
+            _check_name(part, items)
+            names[part] = None
+    if not names:
+        raise ArgumentError("no confidence was asked for; name one, or ask for default or all")
+    return tuple(names)
+
+
+def confidence_values(items: Items, name: str) -> Floats:
+    """Return one confidence for every item.
+
+    >>> from abstain import Items
+    >>> items = Items.from_arrays([1, 0], [1, 1], signals={"token_msp": [0.9, 0.4], "margin": [2, 1]})
+    >>> confidence_values(items, "margin")
+    array([2., 1.])
+    >>> confidence_values(items, "secondary:token_msp+margin:product")
+    array([1. , 0.4])
+    """
+    _check_name(name, items)
+    if name.startswith("secondary:"):
+        first, second, combination = _split_secondary(name)
+        pair = (confidence_values(items, first), confidence_values(items, second))
+        return np.clip(_COMBINATIONS[combination](*pair), 0.0, 1.0)
+    variant = find_variant(name) or Variant(name, (Need(name),), lambda values: values, "a signal as it is")
+    try:
+        return variant.values(items)
+    except SignalError as problem:
+        possible = servable(items)
+        hint = f"; this source can serve: {', '.join(possible)}" if possible else ""
+        raise SignalError(f"{problem}{hint}") from None
+
+
+def servable(items: Items) -> tuple[str, ...]:
+    """Return the names of the registered variants whose signals these items have."""
+    names = []
+    for variant in variants():
+        try:
+            variant.values(items)
+        except SignalError:
+            continue
+        names.append(variant.name)
+    return tuple(names)
+
+
+def _check_name(name: str, items: Items) -> None:
+    if name.startswith("secondary:"):
+        for part in _split_secondary(name)[:2]:
+            if part.startswith(("secondary:", "calibrated")):
+                raise ArgumentError(f"confidence {name!r} combines base confidences only, not {part!r}")
+            _check_name(part, items)
+    elif name in CALIBRATED_VARIANTS or name.startswith("calibrated:"):
+        raise ArgumentError(f"confidence {name!r} needs a calibration artifact, and none was given")
+    elif find_variant(name) is None and name not in items.signals:
+        known = [*(variant.name for variant in variants()), *items.signals]
+        raise ArgumentError(
+            f"unknown confidence {name!r}{_validate.suggestion(name, known)}; known: default, all, "
+            f"{', '.join(dict.fromkeys(known))}, secondary:<a>+<b>:<average|product>"
+        )
+
+
+def _split_secondary(name: str) -> tuple[str, str, str]:
+    pair, _, combination = name.removeprefix("secondary:").rpartition(":")
+    first, plus, second = pair.partition("+")
+    if not (first and plus and second and combination in _COMBINATIONS):
+        raise ArgumentError(f"confidence {name!r} must have the form secondary:<a>+<b>:<average|product>")
+    return first, second, combination

@@ -1,0 +1,388 @@
+"""Evaluation: what was asked, and every estimate that answers it.
+
+`evaluate` judges one set of items under one or more confidences; `compare` judges two sets over the clusters
+that they share and estimates the differences, right - left, with the same draws on both sides. Both return
+frozen results whose numbers carry their intervals, and whose cautions travel with them into every output.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain.confidence import confidence_values, select
+from abstain.errors import DataError
+from abstain.evaluation._results import (
+    Caution,
+    Comparison,
+    Evaluation,
+    Overlap,
+    Population,
+    Settings,
+    VariantDelta,
+    VariantResult,
+)
+from abstain.inference import Draws, Estimate, estimates, points, replicates
+from abstain.losses import item_loss
+from abstain.metrics._ranks import FIGURES, RanksPlan
+from abstain.metrics.selective import risk_coverage_curve, tie_sensitivity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.items import Items
+    from abstain.losses import ItemLoss, Loss
+    from abstain.metrics.selective import TieSensitivity
+
+    Floats = NDArray[np.float64]
+    Progress = Callable[[int], None]
+
+__all__ = [
+    "Caution",
+    "Comparison",
+    "Evaluation",
+    "Overlap",
+    "Population",
+    "Settings",
+    "VariantDelta",
+    "VariantResult",
+    "compare",
+    "evaluate",
+]
+
+DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+FEW_CLUSTERS = 20
+
+
+def evaluate(
+    items: Items,
+    *,
+    confidence: str | Sequence[str] = "default",
+    loss: Loss = "abs_norm",
+    coverage_grid: Iterable[float] = DEFAULT_GRID,
+    area_coverage: float = 0.5,
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    convention: str = "trapezoid",
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Judge items that may be abstained from, under one or more confidences.
+
+    Args:
+        items: the items.
+        confidence: names of variants or signals, "default", "all", or a sequence of those.
+        loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or one number an item.
+        coverage_grid: coverages at which the selective risk is asked for.
+        area_coverage: coverage at which the truncated areas end.
+        resamples: how many times the clusters are drawn; 0 for no intervals.
+        seed: the same seed gives the same intervals.
+        level: confidence level of the intervals.
+        convention: how areas are integrated: "trapezoid", "interpolated", "mean" or "torch-uncertainty".
+        progress: called with the number of resamples done since the last call.
+
+    >>> from abstain import Items
+    >>> truth, prediction, sure = [0, 1, 1, 0], [0, 1, 0, None], [0.9, 0.8, 0.3, 0.1]
+    >>> items = Items.from_arrays(truth, prediction, abstained=[0, 0, 0, 1], confidence=sure)
+    >>> result = evaluate(items, loss="zero_one", resamples=200)
+    >>> print(result["confidence"].cmax)
+    0.750 [0.250, 1.000]
+    """
+    settings = Settings.checked(
+        coverage_grid=coverage_grid,
+        area_coverage=area_coverage,
+        resamples=resamples,
+        seed=seed,
+        level=level,
+        convention=convention,
+    )
+    side = _Side.prepare(items, items.judged, confidence, loss, settings)
+    draws = Draws(side.clusters, settings.resamples, settings.seed)
+    replicated = replicates(list(side.plans.values()), draws, progress)
+    return side.evaluation(dict(zip(side.plans, replicated, strict=True)), draws, _population(items))
+
+
+def compare(
+    left: Items,
+    right: Items,
+    *,
+    confidence: str | Sequence[str] = "default",
+    loss: Loss = "abs_norm",
+    coverage_grid: Iterable[float] = DEFAULT_GRID,
+    area_coverage: float = 0.5,
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    convention: str = "trapezoid",
+    intersection_only: bool = False,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Judge two sets of items over the same clusters, and the differences right - left.
+
+    Only clusters that both sides have judged items for enter. If the sides do not hold the same clusters to
+    begin with, that is an error unless `intersection_only` is set. The other arguments are those of
+    `evaluate`; a loss given as an array is not possible here, because the sides have rows of their own.
+
+    >>> from abstain import Items
+    >>> truth, sure = [0, 1, 1, 0], [0.9, 0.8, 0.3, 0.1]
+    >>> left = Items.from_arrays(truth, [0, 0, 0, 1], confidence=sure)
+    >>> right = Items.from_arrays(truth, [0, 1, 1, 1], confidence=sure)
+    >>> print(compare(left, right, loss="zero_one", resamples=200).deltas["confidence"].augrc)
+    -0.250 [-0.500, 0.000]
+    """
+    settings = Settings.checked(
+        coverage_grid=coverage_grid,
+        area_coverage=area_coverage,
+        resamples=resamples,
+        seed=seed,
+        level=level,
+        convention=convention,
+    )
+    if not isinstance(loss, str) and not callable(loss):
+        raise DataError(
+            "compare needs a loss by name or as a function: an array cannot fit the rows of both sides"
+        )
+    overlap, kept = _overlap(left, right, intersection_only=intersection_only)
+    sides = [
+        _Side.prepare(
+            items, items.judged.take(np.isin(items.judged.cluster, kept)), confidence, loss, settings
+        )
+        for items in (left, right)
+    ]
+    draws = Draws(len(kept), settings.resamples, settings.seed)
+    pairs = [(number, name) for number, side in enumerate(sides) for name in side.plans]
+    plans = [sides[number].plans[name] for number, name in pairs]
+    replicated = dict(zip(pairs, replicates(plans, draws, progress), strict=True))
+    evaluations = []
+    for number, side in enumerate(sides):
+        own = {name: values for (owner, name), values in replicated.items() if owner == number}
+        evaluations.append(side.evaluation(own, draws, _shared_population(side, overlap)))
+    deltas = {
+        name: _delta(name, (sides[0], sides[1]), (replicated[0, name], replicated[1, name]), draws)
+        for name in evaluations[0]
+        if name in evaluations[1]
+    }
+    if not deltas:
+        raise DataError("the two sides have no confidence in common; name one that both can serve")
+    return Comparison(
+        left=evaluations[0],
+        right=evaluations[1],
+        deltas=deltas,
+        overlap=overlap,
+        population=evaluations[0].population,
+        cautions=_comparison_cautions(deltas, evaluations),
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Side:
+    """Judged items with their loss, and one plan a confidence, ready to be weighed."""
+
+    source: Items
+    judged: Items
+    loss: ItemLoss
+    confidences: Mapping[str, Floats]
+    plans: Mapping[str, RanksPlan]
+    settings: Settings
+
+    @classmethod
+    def prepare(
+        cls, source: Items, judged: Items, confidence: str | Sequence[str], loss: Loss, settings: Settings
+    ) -> _Side:
+        if not len(judged):
+            raise DataError("there is no item to judge: none is answered or abstained")
+        if isinstance(loss, str) or callable(loss):
+            measured = item_loss(judged, loss)
+        else:
+            everything = item_loss(source, loss)
+            measured = replace(everything, values=everything.values[np.isin(source.outcome, (0, 1))])
+        names = select(confidence, judged)
+        confidences = {name: confidence_values(judged, name) for name in names}
+        plans = {
+            name: RanksPlan.build(
+                measured.values,
+                values,
+                judged.answered,
+                cluster=judged.cluster_index,
+                area_coverage=settings.area_coverage,
+                coverage_grid=settings.coverage_grid,
+                convention=settings.convention,
+            )
+            for name, values in confidences.items()
+        }
+        return cls(source, judged, measured, confidences, plans, settings)
+
+    @property
+    def clusters(self) -> int:
+        return len(self.judged.cluster_ids)
+
+    def evaluation(
+        self, replicated: Mapping[str, Floats], draws: Draws, population: Population
+    ) -> Evaluation:
+        results = {name: self._result(name, replicated[name], draws) for name in self.plans}
+        cautions = _general_cautions(population, self.source.cluster_noun, self.settings)
+        return Evaluation(results, population, self.loss, self.settings, self.source.provenance, cautions)
+
+    def _result(self, name: str, replicated: Floats, draws: Draws) -> VariantResult:
+        plan = self.plans[name]
+        found = estimates(points(plan), replicated, draws, n=len(self.judged), level=self.settings.level)
+        figures = dict(zip(FIGURES, found, strict=False))
+        risks = dict(zip(self.settings.coverage_grid, found[len(FIGURES) :], strict=True))
+        rows = (self.loss.values, self.confidences[name])
+        ties = tie_sensitivity(*rows, abstained=self.judged.abstained)
+        if not self.judged.counts.answered:
+            reason = "nothing was answered: the area over an empty range, no achievement"
+            figures = {
+                key: value if key == "cmax" else replace(value, reason=reason)
+                for key, value in figures.items()
+            }
+        return VariantResult(
+            name=name,
+            **figures,
+            risk_at_coverage={
+                coverage: _with_reason(risk, coverage, figures["cmax"].value)
+                for coverage, risk in risks.items()
+            },
+            curve=risk_coverage_curve(*rows, abstained=self.judged.abstained),
+            ties=ties,
+            cautions=_variant_cautions(figures, ties, self.settings),
+        )
+
+
+def _with_reason(risk: Estimate, coverage: float, cmax: float) -> Estimate:
+    if risk.defined:
+        return risk
+    return replace(risk, reason=f"coverage {coverage:g} cannot be reached: Cmax is {cmax:.3f}")
+
+
+def _delta(
+    name: str, sides: tuple[_Side, _Side], replicated: tuple[Floats, Floats], draws: Draws
+) -> VariantDelta:
+    left, right = sides
+    settings = left.settings
+    difference = points(right.plans[name]) - points(left.plans[name])
+    found = estimates(
+        difference, replicated[1] - replicated[0], draws, n=len(left.judged), level=settings.level
+    )
+    found = [
+        value if value.defined else replace(value, reason="undefined on at least one side") for value in found
+    ]
+    return VariantDelta(
+        name=name,
+        **dict(zip(FIGURES, found, strict=False)),
+        risk_at_coverage=dict(zip(settings.coverage_grid, found[len(FIGURES) :], strict=True)),
+    )
+
+
+def _population(items: Items) -> Population:
+    total, included = len(items.cluster_ids), len(items.judged.cluster_ids)
+    counts = items.counts
+    return Population(
+        total=total,
+        included=included,
+        failed=total - included,
+        items=counts.n,
+        answered=counts.answered,
+        abstained=counts.abstained,
+        items_failed=counts.failed,
+        items_unscored=counts.unscored,
+    )
+
+
+def _shared_population(side: _Side, overlap: Overlap) -> Population:
+    """The population of one side of a comparison: the clusters of the overlap and this side's items in them."""
+    counts = side.judged.counts
+    return replace(
+        _population(side.source),
+        total=overlap.total,
+        included=overlap.included,
+        failed=overlap.total - overlap.included,
+        items=counts.n,
+        answered=counts.answered,
+        abstained=counts.abstained,
+    )
+
+
+def _overlap(left: Items, right: Items, *, intersection_only: bool) -> tuple[Overlap, NDArray[np.generic]]:
+    if (left.cluster_ids.dtype.kind in "iu") != (right.cluster_ids.dtype.kind in "iu"):
+        raise DataError("the clusters are numbers on one side and text on the other; they cannot be matched")
+    shared = np.intersect1d(left.cluster_ids, right.cluster_ids)
+    only = [len(np.setdiff1d(a.cluster_ids, b.cluster_ids)) for a, b in ((left, right), (right, left))]
+    noun = left.cluster_noun
+    if not len(shared):
+        raise DataError(f"the two sides have no {noun} in common; a comparison needs the same {noun}s")
+    if any(only) and not intersection_only:
+        raise DataError(
+            f"the two sides do not hold the same {noun}s: {only[0]} only left, {only[1]} only right, {len(shared)} in "
+            "both; ask for the intersection only (--intersection-only) to compare those in both"
+        )
+    judged = [np.intersect1d(shared, items.judged.cluster_ids) for items in (left, right)]
+    kept = np.intersect1d(judged[0], judged[1])
+    if not len(kept):
+        raise DataError(f"no {noun} has judged items on both sides; there is nothing to compare")
+    overlap = Overlap(
+        intersection_only=intersection_only,
+        left_only=only[0],
+        right_only=only[1],
+        total=len(shared),
+        included=len(kept),
+        failed_left=len(shared) - len(judged[0]),
+        failed_right=len(shared) - len(judged[1]),
+    )
+    return overlap, kept
+
+
+def _general_cautions(population: Population, noun: str, settings: Settings) -> tuple[Caution, ...]:
+    cautions = []
+    if not population.answered:
+        message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
+        cautions.append(Caution("nothing_answered", message))
+    if population.failed:
+        message = (
+            f"{population.failed} of {population.total} {noun}s have no judged item (failed or without truth)"
+        )
+        cautions.append(Caution("failed_clusters", f"{message} and are left out of every number"))
+    if settings.resamples and population.included < FEW_CLUSTERS:
+        many = f"{population.included} {noun}{'' if population.included == 1 else 's'}"
+        message = f"intervals rest on {many}; with fewer than {FEW_CLUSTERS} they tend to be too narrow"
+        cautions.append(Caution("few_clusters", message))
+    return tuple(cautions)
+
+
+def _variant_cautions(
+    figures: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings
+) -> tuple[Caution, ...]:
+    cautions = []
+    if ties.matters:
+        message = (
+            f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
+            f"tied items alone could put the AURC anywhere from {ties.best:.3f} to {ties.worst:.3f}"
+        )
+        cautions.append(Caution("ties", message))
+    excess = figures["eaurc"].value
+    if settings.convention == "trapezoid" and not math.isnan(excess) and excess < -1e-12:
+        message = "the AURC lies below its optimum: large plateaus flatter the trapezoid; see convention interpolated"
+        cautions.append(Caution("below_optimal", message))
+    return tuple(cautions)
+
+
+def _comparison_cautions(
+    deltas: Mapping[str, VariantDelta], evaluations: Sequence[Evaluation]
+) -> tuple[Caution, ...]:
+    """What holds for the comparison itself, then what holds for either side."""
+    cautions = []
+    change = next(iter(deltas.values())).cmax
+    low, high = change.interval or (change.value, change.value)
+    if low > 0.0 or high < 0.0:
+        ends = " and ".join(f"{next(iter(side.values())).cmax.value:.3f}" for side in evaluations)
+        message = (
+            f"the sides answer different shares: their areas end at coverages {ends}, and the side that answers less "
+            "integrates over less; judge them at a coverage that both reach"
+        )
+        cautions.append(Caution("coverage_differs", message))
+    return tuple(dict.fromkeys(cautions + [caution for side in evaluations for caution in side.cautions]))

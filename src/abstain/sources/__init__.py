@@ -1,0 +1,34 @@
+"""Sources: from files to items.
+
+`read` is the one door. A source knows its format and `Items`, and nothing of what is computed from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abstain.sources._run_file import read_run_file
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from abstain.items import Items
+
+__all__ = ["read"]
+
+
+def read(
+    source: str | os.PathLike[str], *, mode: str | None = None, scale: Sequence[float] | None = None
+) -> Items:
+    """Read the items of a run file.
+
+    Args:
+        source: path of the file.
+        mode: which experiment, such as "few_shot"; needed when the file holds several.
+        scale: lowest and highest score there can be; else what the file declares, else 0 to 3.
+
+    >>> read("tests/data/examples/run_a.json", mode="few_shot")
+    Items(240 items in 30 participants: 155 answered, 77 abstained, 8 failed, 0 unscored)
+    """
+    return read_run_file(source, mode=mode, scale=scale)

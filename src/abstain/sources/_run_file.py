@@ -1,0 +1,250 @@
+"""Run files: experiments with one record a participant and a map from item to score in each.
+
+Both forms are read: the one with ``item_signals`` and the older one with ``evidence_counts`` alone, which are
+its ``llm_evidence_count``. A participant that did not succeed has no maps; its items are failed, counted, and
+left out of N. A null prediction is an abstention: that is what it means in this format. Numeric signals
+become `Signal` columns, all others metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _files, _validate
+from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.items import Items, Outcome, signals_from_rows
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+DEFAULT_SCALE = (0.0, 3.0)
+_EVIDENCE = "llm_evidence_count"
+
+
+def read_run_file(
+    path: str | os.PathLike[str], *, mode: str | None = None, scale: Sequence[float] | None = None
+) -> Items:
+    """Read the experiment of one mode; see `abstain.read`."""
+    content = _files.read_bytes(path)
+    run = _files.parse_json(content, path)
+    experiment, found_mode = _choose(_experiments(run, path), mode, path)
+    provenance = _mapping(experiment.get("provenance"))
+    participants = _participants(experiment, path)
+    bounds = _validate.scale(scale) if scale is not None else _declared_scale(provenance, path)
+    rows = _rows(participants, bounds, path)
+    metadata = _mapping(run.get("run_metadata"))
+    return _items(rows, bounds).with_provenance(
+        path=str(path),
+        sha256=_files.sha256(content),
+        run_id=metadata.get("run_id"),
+        git_commit=metadata.get("git_commit"),
+        mode=found_mode,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    participant: int | str
+    item: str
+    outcome: Outcome
+    truth: float
+    prediction: float
+    signals: Mapping[str, Any]
+
+
+def _experiments(run: object, path: object) -> list[Mapping[str, Any]]:
+    experiments = run.get("experiments") if isinstance(run, dict) else None
+    if not isinstance(experiments, list):
+        raise FormatError(f"{path}: not a run file; it must be an object with a list of experiments")
+    if not experiments:
+        raise FormatError(f"{path}: the run file has no experiments")
+    for place, experiment in enumerate(experiments):
+        if not isinstance(experiment, dict):
+            raise FormatError(f"{path}: experiments[{place}] must be an object")
+    return experiments
+
+
+def _declared_scale(provenance: Mapping[str, Any], path: object) -> tuple[float, float]:
+    declared = provenance.get("scale", DEFAULT_SCALE)
+    if not isinstance(declared, (list, tuple)):
+        raise FormatError(f"{path}: provenance.scale must be a list of two numbers, lowest and highest")
+    try:
+        return _validate.scale(declared)
+    except ArgumentError as problem:
+        raise FormatError(f"{path}: provenance.{problem}") from None
+
+
+def _mode(experiment: Mapping[str, Any]) -> str | None:
+    for part in ("provenance", "results"):
+        mode = _mapping(experiment.get(part)).get("mode")
+        if isinstance(mode, str):
+            return mode
+    return None
+
+
+def _choose(
+    experiments: list[Mapping[str, Any]], mode: str | None, path: object
+) -> tuple[Mapping[str, Any], str | None]:
+    modes = [_mode(experiment) for experiment in experiments]
+    listed = ", ".join(str(found) if found else "(unnamed)" for found in modes)
+    if mode is None:
+        if len(experiments) > 1:
+            raise ArgumentError(f"{path}: holds {len(experiments)} experiments; choose a mode: {listed}")
+        return experiments[0], modes[0]
+    if mode not in modes:
+        hint = _validate.suggestion(mode, [found for found in modes if found])
+        raise ArgumentError(f"{path}: has no mode {mode!r}{hint}; modes here: {listed}")
+    if modes.count(mode) > 1:
+        raise FormatError(
+            f"{path}: the mode {mode!r} stands in {modes.count(mode)} experiments; it must be in one"
+        )
+    return experiments[modes.index(mode)], mode
+
+
+def _participants(experiment: Mapping[str, Any], path: object) -> list[Mapping[str, Any]]:
+    records = _mapping(experiment.get("results")).get("results")
+    if not isinstance(records, list) or not records:
+        raise FormatError(
+            f"{path}: the experiment has no participants (results.results must be a list of records)"
+        )
+    seen: set[int | str] = set()
+    for place, record in enumerate(records):
+        if not isinstance(record, dict):
+            raise FormatError(f"{path}: results.results[{place}] must be an object")
+        identifier = record.get("participant_id")
+        if isinstance(identifier, bool) or not isinstance(identifier, (int, str)):
+            raise FormatError(
+                f"{path}: results.results[{place}] has no participant_id (a whole number or text)"
+            )
+        if identifier in seen:
+            raise DataError(f"{path}: participant {identifier} stands twice in the experiment")
+        seen.add(identifier)
+    if len({type(identifier) for identifier in seen}) > 1:
+        raise FormatError(f"{path}: participant_id is a number for some participants and text for others")
+    return records
+
+
+def _rows(records: list[Mapping[str, Any]], scale: tuple[float, float], path: object) -> list[_Row]:
+    done = [record for record in records if record.get("success") is True]
+    items = list(_map(done[0], "ground_truth_items", path)) if done else [""]
+    if not items:
+        raise FormatError(
+            f"{path}: participant {done[0]['participant_id']} has no items in ground_truth_items"
+        )
+    rows: list[_Row] = []
+    for record in records:
+        identifier = record["participant_id"]
+        if record.get("success") is True:
+            rows.extend(_participant_rows(record, items, scale, path))
+        else:
+            rows.extend(_Row(identifier, item, Outcome.FAILED, np.nan, np.nan, {}) for item in items)
+    return rows
+
+
+def _participant_rows(
+    record: Mapping[str, Any], items: list[str], scale: tuple[float, float], path: object
+) -> list[_Row]:
+    truths = _complete(record, "ground_truth_items", items, path)
+    predictions = _complete(record, "predicted_items", items, path)
+    signals = _signals(record, items, path)
+    identifier = record["participant_id"]
+    rows = []
+    for item in items:
+        place = f"{path}: participant {identifier}, item {item}"
+        truth = _score(truths[item], "ground truth", scale, place)
+        prediction = _score(predictions[item], "prediction", scale, place)
+        outcome = Outcome.ABSTAINED if np.isnan(prediction) else Outcome.ANSWERED
+        if np.isnan(truth):
+            outcome = Outcome.UNSCORED
+        rows.append(_Row(identifier, item, outcome, truth, prediction, signals[item]))
+    return rows
+
+
+def _signals(record: Mapping[str, Any], items: list[str], path: object) -> dict[str, Mapping[str, Any]]:
+    if "item_signals" in record:
+        maps = _complete(record, "item_signals", items, path)
+        for item, signals in maps.items():
+            if not isinstance(signals, dict):
+                raise FormatError(
+                    f"{path}: participant {record['participant_id']}, item {item}: item_signals must be an object"
+                )
+        return {item: {_EVIDENCE: 0, **maps[item]} for item in items}
+    if "evidence_counts" in record:
+        counts = _complete(record, "evidence_counts", items, path)
+        return {item: {_EVIDENCE: counts[item]} for item in items}
+    return {item: {} for item in items}
+
+
+def _map(record: Mapping[str, Any], key: str, path: object) -> Mapping[str, Any]:
+    value = record.get(key)
+    if not isinstance(value, dict):
+        raise FormatError(f"{path}: participant {record['participant_id']} has no {key} (an object by item)")
+    return value
+
+
+def _complete(record: Mapping[str, Any], key: str, items: list[str], path: object) -> Mapping[str, Any]:
+    found = _map(record, key, path)
+    for problem, names in (
+        ("lacks", [item for item in items if item not in found]),
+        ("has, unlike the first participant,", [item for item in found if item not in items]),
+    ):
+        if names:
+            raise DataError(
+                f"{path}: participant {record['participant_id']}: {key} {problem} {', '.join(names)}; "
+                "all participants must carry the same items"
+            )
+    return found
+
+
+def _score(value: object, what: str, scale: tuple[float, float], place: str) -> float:
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise FormatError(f"{place}: the {what} must be a number or null, got {type(value).__name__}")
+    low, high = scale
+    if not low <= value <= high:
+        raise DataError(
+            f"{place}: the {what} is {value:g}, outside the scale of {low:g} to {high:g}; "
+            "declare another scale if the instrument has one"
+        )
+    return float(value)
+
+
+def _items(rows: list[_Row], scale: tuple[float, float]) -> Items:
+    keys = dict.fromkeys(key for row in rows for key in row.signals)
+    numeric = {key for key in keys if all(_is_number(row.signals.get(key)) for row in rows)}
+    return Items(
+        truth=np.array([row.truth for row in rows]),
+        prediction=np.array([row.prediction for row in rows]),
+        outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
+        cluster=np.array([row.participant for row in rows]),
+        item=np.array([row.item for row in rows]),
+        signals=signals_from_rows(
+            [{key: value for key, value in row.signals.items() if key in numeric} for row in rows]
+        ),
+        metadata={
+            key: _objects([row.signals.get(key) for row in rows]) for key in keys if key not in numeric
+        },
+        scale=scale,
+        cluster_noun="participant",
+    )
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, (int, float))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
