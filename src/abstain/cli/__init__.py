@@ -7,13 +7,18 @@ data), never a traceback.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from abstain.cli import demo, evaluate, schema
 from abstain.errors import AbstainError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["app", "main"]
 
@@ -50,22 +55,32 @@ def _root(
     """Judge models that may decline to answer."""
 
 
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate_command)
-app.command("demo")(demo.demo_command)
-app.command("schema")(schema.schema_command)
+def _register(name: str, verb: Callable[..., None], epilog: str | None = None) -> None:
+    """Add a verb; whatever goes wrong in it ends as a sentence on stderr and an exit code."""
+
+    @functools.wraps(verb)
+    def guarded(*arguments: Any, **options: Any) -> None:
+        try:
+            verb(*arguments, **options)
+        except AbstainError as problem:
+            typer.echo(f"abstain: {problem}", err=True)
+            raise typer.Exit(problem.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo("abstain: interrupted; nothing was written", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader went away, as `| head` does; there is nobody left to tell.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+
+    app.command(name, epilog=epilog)(guarded)
+
+
+_register("evaluate", evaluate.evaluate_command, evaluate.EXAMPLES)
+_register("demo", demo.demo_command)
+_register("schema", schema.schema_command)
 
 
 def main() -> None:
-    """Run the command line; the only place that turns errors into exit codes."""
-    try:
-        app()
-    except AbstainError as problem:
-        typer.echo(f"abstain: {problem}", err=True)
-        sys.exit(problem.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("abstain: interrupted; nothing was written", err=True)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader went away, as `| head` does; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    """Run the command line."""
+    app()

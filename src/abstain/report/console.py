@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -190,14 +189,26 @@ def _named(name: str, caution: Caution) -> str:
 def _cautions(messages: Sequence[str]) -> list[RenderableType]:
     if not messages:
         return []
-    lines = [Padding(Text(f"! {message}", style="yellow"), (0, 0, 0, 2)) for message in messages]
-    return [Text(), Text("take care", style="bold"), *lines]
+    return [
+        Text(),
+        Text("take care", style="bold"),
+        *(_listed("!", message, "yellow") for message in messages),
+    ]
 
 
 def _meanings(meanings: Mapping[str, str]) -> list[RenderableType]:
     width = max(len(name) for name in meanings)
-    lines = [Padding(Text(f"{name:<{width}}  {text}"), (0, 0, 0, 2)) for name, text in meanings.items()]
+    lines = [_listed(f"{name:<{width}}", text) for name, text in meanings.items()]
     return [Text(), Text("what the numbers mean", style="bold"), *lines]
+
+
+def _listed(mark: str, text: str, style: str = "") -> Table:
+    """A mark and a text that wraps beside it, not below it."""
+    row = Table.grid(padding=(0, 1))
+    row.add_column(width=len(mark) + 2, justify="right", no_wrap=True)
+    row.add_column()
+    row.add_row(Text(mark, style=style), Text(text, style=style))
+    return row
 
 
 def _in_words(change: Estimate, *, more_coverage: bool) -> str:
@@ -206,7 +217,7 @@ def _in_words(change: Estimate, *, more_coverage: bool) -> str:
         return "no interval"
     low, high = interval
     if low <= 0.0 <= high:
-        return "cannot tell them apart"
+        return "cannot tell"
     if more_coverage:
         return "right answers more" if low > 0 else "right answers less"
     return "left is better" if low > 0 else "right is better"

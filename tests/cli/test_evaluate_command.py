@@ -1,0 +1,310 @@
+"""The command line as a person meets it: real processes' code paths, real files, exit codes."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from abstain import cli
+from examples import EXAMPLES, differences, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+RUN = EXAMPLES / "run_a.json"
+
+
+class Outcome:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Outcome]:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["abstain", *(str(argument) for argument in arguments)])
+        code: object = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        text = capsys.readouterr()
+        assert isinstance(code, int)
+        return Outcome(code, text.out, text.err)
+
+    return call
+
+
+def test_one_input(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    done = run(
+        "evaluate", "--input", RUN, "--mode", "few_shot", "--confidence", "all", "--loss", "abs",
+        "--bootstrap-resamples", 300, "--seed", 42, "--output", "m.json",
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    assert differences(load("expected_single_all.json"), json.loads((tmp_path / "m.json").read_text())) == []
+    assert "hybrid_evidence_similarity" in done.out
+    assert "0.253 [0.150, 0.374]" in done.out
+    assert done.out.rstrip().endswith("artifact: m.json")
+
+
+def test_two_inputs_as_options_and_as_arguments(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    common = ("--bootstrap-resamples", 300)
+    modes = ("--mode", "zero_shot", "--mode", "few_shot")
+    first = run(
+        "evaluate", "--input", RUN, "--mode", "zero_shot", "--input", RUN, "--mode", "few_shot", *common
+    )
+    assert first.code == 0
+    second = run("evaluate", RUN, RUN, *modes, *common, "-o", "p.json")
+    assert second.code == 0
+    expected = load("expected_paired_default.json")
+    for name in ("run_a-zero_shot-few_shot-metrics.json", "p.json"):
+        assert differences(expected, json.loads((tmp_path / name).read_text())) == []
+    assert "right - left" in first.out
+    assert "cannot tell" in first.out
+
+
+def test_one_mode_serves_every_input(run: Callable[..., Outcome]) -> None:
+    done = run(
+        "evaluate", RUN, EXAMPLES / "run_a.json", "--mode", "few_shot", "--bootstrap-resamples", 10, "--json"
+    )
+    assert json.loads(done.out)["comparison"]["deltas"]["llm"]["cmax"]["delta"] == 0.0
+
+
+def test_a_name_that_nobody_chose_overwrites_nothing(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    for name in ("run_a-few_shot-metrics.json", "run_a-few_shot-metrics-2.json"):
+        done = run("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 5, "--quiet")
+        assert done.out == f"{name}\n"
+        assert (tmp_path / name).exists()
+
+
+def test_json_goes_to_stdout_and_nowhere_else(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    done = run("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 5, "--json")
+    assert json.loads(done.out)["schema_version"] == "1"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_reach_the_artifact(run: Callable[..., Outcome]) -> None:
+    done = run(
+        "evaluate", RUN, "--mode", "few_shot", "--confidence", "token_msp,retrieval_reference_count",
+        "--confidence", "secondary:token_msp+consistency:product", "--coverage-grid", "0.25,0.5",
+        "--area-coverage", 0.3, "--convention", "interpolated", "--level", 0.9, "--loss", "abs_norm", "--scale", "0,6",
+        "--bootstrap-resamples", 20, "--json",
+    )  # fmt: skip
+    artifact = json.loads(done.out)
+    assert list(artifact["confidence_variants"]) == [
+        "token_msp",
+        "retrieval_reference_count",
+        "secondary:token_msp+consistency:product",
+    ]
+    variant = artifact["confidence_variants"]["token_msp"]
+    assert list(variant["mae_at_coverage"]) == ["0.25", "0.50"]
+    assert variant["aurc_at_c"]["requested"] == 0.3
+    assert variant["bootstrap"]["level"] == 0.9
+    assert artifact["convention"] == "interpolated"
+    assert artifact["loss"] == {"name": "abs_norm", "definition": "abs(pred - gt) / 6", "raw_multiplier": 6}
+
+
+def test_schema(run: Callable[..., Outcome]) -> None:
+    assert json.loads(run("schema", "metrics").out)["title"] == "abstain metrics artifact"
+    done = run("schema", "metric")
+    assert done.code == 2
+    assert "did you mean 'metrics'" in done.err
+
+
+def test_version_and_help(run: Callable[..., Outcome]) -> None:
+    assert re.fullmatch(r"abstain \d+\.\d+\.\d+\n", run("--version").out)
+    text = run("evaluate", "--help").out
+    for flag in (
+        "--input", "--mode", "--loss", "--confidence", "--coverage-grid", "--area-coverage", "--bootstrap-resamples",
+        "--seed", "--output", "--intersection-only", "--quiet", "--json", "Examples:",
+    ):  # fmt: skip
+        assert flag in text
+
+
+def _edited(change: Callable[[Any], object]) -> str:
+    content = load("run_a.json")
+    content["experiments"] = content["experiments"][1:]
+    change(content["experiments"][0]["results"]["results"])
+    return json.dumps(content)
+
+
+def _duplicate(records: list[Any]) -> None:
+    records.append(copy.deepcopy(records[0]))
+
+
+BAD: dict[str, tuple[str, list[object], int, str]] = {
+    "not JSON": ("{", [], 3, "bad.json: not JSON"),
+    "NaN": ('{"experiments": [NaN]}', [], 3, "bad.json: NaN is not JSON"),
+    "no experiments": ('{"experiments": []}', [], 3, "has no experiments"),
+    "unknown mode": (RUN.read_text(), ["--mode", "one_shot"], 2, "modes here: zero_shot, few_shot"),
+    "no mode": (RUN.read_text(), [], 2, "choose a mode: zero_shot, few_shot"),
+    "lacks an item": (
+        _edited(lambda records: records[3]["predicted_items"].pop("Sleep")),
+        [],
+        3,
+        "participant 303: predicted_items lacks Sleep",
+    ),
+    "outside the scale": (
+        _edited(lambda records: records[0]["predicted_items"].update(Sleep=7)),
+        [],
+        3,
+        "participant 300, item Sleep: the prediction is 7, outside the scale of 0 to 3",
+    ),
+    "missing signal": (
+        _edited(lambda records: records[2]["item_signals"]["Tired"].pop("token_msp")),
+        ["--confidence", "token_msp"],
+        3,
+        "confidence token_msp needs the signal token_msp, which is missing for participant 302, item Tired of bad.json",
+    ),
+    "null signal": (
+        _edited(lambda records: records[2]["item_signals"]["Tired"].update(token_pe=None)),
+        ["--confidence", "all"],
+        3,
+        "confidence token_pe needs the signal token_pe, which is null for participant 302, item Tired",
+    ),
+    "unknown variant": (_edited(len), ["--confidence", "tokenmsp"], 2, "did you mean 'token_msp'?"),
+    "calibrated": (_edited(len), ["--confidence", "calibrated"], 2, "needs a calibration artifact"),
+    "coverage 0": (_edited(len), ["--coverage-grid", "0,0.5"], 2, "coverage_grid must be in (0, 1], got 0"),
+    "coverage 50": (_edited(len), ["--area-coverage", 50], 2, "did you mean 0.5?"),
+    "no number": (_edited(len), ["--coverage-grid", "a"], 2, "--coverage-grid must be numbers"),
+    "negative resamples": (
+        _edited(len),
+        ["--bootstrap-resamples", -5],
+        2,
+        "resamples must be at least 0, got -5",
+    ),
+    "seed": (_edited(len), ["--seed", -1], 2, "seed must be from 0"),
+    "unknown loss": (_edited(len), ["--loss", "square"], 2, "unknown loss 'square'"),
+    "scale": (_edited(len), ["--scale", "3"], 2, "scale must be two numbers"),
+    "duplicate participant": (_edited(_duplicate), [], 3, "participant 300 stands twice"),
+    "sets differ": (_edited(list.pop), [RUN, "--mode", "few_shot"], 3, "--intersection-only"),
+    "three inputs": (_edited(len), [RUN, RUN], 2, "one input to judge or two to compare, got 3"),
+    "too many modes": (_edited(len), ["--mode", "a", "--mode", "b"], 2, "2 modes were given for 1 input"),
+    "output directory": (_edited(len), ["--output", "none/m.json"], 2, "the directory none does not exist"),
+    "output is a directory": (_edited(len), ["--output", "."], 2, "is a directory"),
+    "both outputs": (_edited(len), ["--json", "--quiet"], 2, "exclude each other"),
+    "unknown flag": (_edited(len), ["--confidense", "llm"], 2, "--confidense"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_sentence_an_exit_code_and_no_file(
+    name: str, run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    content, arguments, code, message = BAD[name]
+    (tmp_path / "bad.json").write_text(content)
+    done = run("evaluate", "bad.json", *arguments)
+    assert message in " ".join(done.err.split())
+    assert done.code == code
+    assert "Traceback" not in done.err
+    assert done.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.json"]
+
+
+def test_no_input(run: Callable[..., Outcome]) -> None:
+    done = run("evaluate")
+    assert done.code == 2
+    assert "give one input to judge or two to compare, got 0" in done.err
+    assert run("evaluate", "nowhere.json").err == "abstain: nowhere.json: no such file\n"
+
+
+def test_markup_in_a_label_is_only_text(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    content = load("run_a.json")
+    hostile = "[red]</script>[/red]"
+    content["experiments"] = content["experiments"][1:]
+    content["experiments"][0]["provenance"]["mode"] = hostile
+    for record in content["experiments"][0]["results"]["results"]:
+        for signals in record.get("item_signals", {}).values():
+            signals["[bold]x"] = 1.0
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    done = run("evaluate", "run.json", "--confidence", "[bold]x", "--bootstrap-resamples", 5)
+    assert done.code == 0
+    assert hostile in done.out
+    assert "[bold]x" in done.out
+    assert (tmp_path / "run-_red___script___red_-metrics.json").exists()
+
+
+def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> None:
+    """A real terminal on stderr: long work shows a bar there; the artifact on stdout stays clean."""
+    master, slave = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "abstain",
+        "evaluate",
+        str(RUN),
+        "--mode",
+        "few_shot",
+        "--confidence",
+        "all",
+    ]
+    process = subprocess.Popen(
+        [*command, "--bootstrap-resamples", "60000", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        cwd=tmp_path,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(slave)
+    output, _ = process.communicate(timeout=120)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    assert process.returncode == 0
+    assert json.loads(output)["schema_version"] == "1"
+    assert b"resampling" in shown
+    quiet = subprocess.run([*command, "--json"], capture_output=True, cwd=tmp_path, check=True)
+    assert quiet.stderr == b""
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "abstain",
+        "evaluate",
+        str(RUN),
+        "--mode",
+        "few_shot",
+        "--confidence",
+        "all",
+    ]
+    process = subprocess.Popen(
+        [*command, "--bootstrap-resamples", "100000000", "-o", "m.json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    _, problem = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert problem == b"abstain: interrupted; nothing was written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m abstain schema metrics | head -n 1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, cwd=tmp_path, check=True)
+    assert done.stderr == b""

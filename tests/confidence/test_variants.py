@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from abstain import ArgumentError, DataError, Items, SignalError, register_confidence
+from abstain.confidence import (
+    Need,
+    confidence_values,
+    consistency_signals,
+    select,
+    servable,
+    token_signals,
+    unregister_confidence,
+    variants,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FULL: dict[str, object] = {
+    "llm_evidence_count": 2,
+    "retrieval_similarity_mean": 0.5,
+    "retrieval_similarity_max": 0.7,
+    "verbalized_confidence": 4,
+    "token_msp": 0.8,
+    "token_pe": 0.25,
+    "token_energy": math.log(0.9),
+    "consistency_modal_confidence": 0.6,
+    "consistency_score_std": 0.5,
+}
+BY_HAND = {
+    "llm": 2.0,
+    "total_evidence": 2.0,
+    "retrieval_similarity_mean": 0.5,
+    "retrieval_similarity_max": 0.7,
+    "hybrid_evidence_similarity": 0.5 * 2 / 3 + 0.5 * 0.5,
+    "verbalized": 0.75,
+    "hybrid_verbalized": 0.4 * 0.75 + 0.3 * 2 / 3 + 0.3 * 0.5,
+    "token_msp": 0.8,
+    "token_pe": 0.8,
+    "token_energy": 0.9,
+    "consistency": 0.6,
+    "consistency_inverse_std": 1 / 1.5,
+    "hybrid_consistency": 0.4 * 0.6 + 0.3 * 2 / 3 + 0.3 * 0.5,
+    "secondary:token_msp+consistency:average": 0.7,
+    "secondary:token_msp+consistency:product": 0.48,
+}
+
+
+def items_with(*signals: dict[str, object]) -> Items:
+    return Items.from_records(
+        [
+            {"truth": 1, "prediction": 1, "cluster": 300 + row, "item": "Sleep", "signals": values}
+            for row, values in enumerate(signals)
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_values_worked_by_hand(name: str) -> None:
+    assert confidence_values(items_with(FULL), name)[0] == pytest.approx(BY_HAND[name])
+
+
+def test_the_whole_list_is_covered() -> None:
+    assert {variant.name for variant in variants()} == {name for name in BY_HAND if ":" not in name}
+    assert select("all", items_with(FULL)) == tuple(name for name in BY_HAND if ":" not in name)
+
+
+def test_values_outside_their_range_are_clipped_where_defined() -> None:
+    items = items_with(FULL | {"retrieval_similarity_mean": -0.2, "llm_evidence_count": 9})
+    assert confidence_values(items, "retrieval_similarity_mean")[0] == 0.0
+    assert confidence_values(items, "hybrid_evidence_similarity")[0] == 0.5
+    assert confidence_values(items, "secondary:llm+token_msp:average")[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "expected"),
+    [
+        ("retrieval_similarity_mean", "retrieval_similarity_mean", 0.0),
+        ("retrieval_similarity_max", "retrieval_similarity_max", 0.0),
+        ("verbalized_confidence", "verbalized", 0.5),
+        ("llm_evidence_count", "llm", 0.0),
+    ],
+)
+def test_what_a_null_counts_as(key: str, name: str, expected: float) -> None:
+    assert confidence_values(items_with(FULL | {key: None}), name)[0] == expected
+
+
+def test_a_missing_evidence_count_is_zero_where_others_have_one() -> None:
+    without = {key: value for key, value in FULL.items() if key != "llm_evidence_count"}
+    assert confidence_values(items_with(FULL, without), "llm").tolist() == [2.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["token_msp", "token_pe", "token_energy"])
+def test_a_null_token_signal_is_an_error(name: str) -> None:
+    with pytest.raises(
+        SignalError, match=rf"{name} needs the signal {name}, which is null for cluster 301, item Sleep"
+    ):
+        confidence_values(items_with(FULL, FULL | {name: None}), name)
+
+
+def test_a_missing_key_is_an_error_that_names_everything() -> None:
+    without = {key: value for key, value in FULL.items() if key != "retrieval_similarity_mean"}
+    pattern = (
+        r"confidence hybrid_verbalized needs the signal retrieval_similarity_mean, which is missing for "
+        r"cluster 301, item Sleep \(1 such items\); this source can serve: llm, "
+    )
+    with pytest.raises(SignalError, match=pattern):
+        confidence_values(items_with(FULL, without), "hybrid_verbalized")
+
+
+def test_a_signal_that_nobody_has() -> None:
+    with pytest.raises(SignalError, match="token_msp, which no item has"):
+        confidence_values(items_with({"other": 1.0}), "token_msp")
+    assert servable(items_with({"other": 1.0})) == ()
+
+
+def test_a_stated_confidence_outside_its_scale() -> None:
+    with pytest.raises(
+        SignalError, match="verbalized_confidence within 1 to 5, which it is not for cluster 300"
+    ):
+        confidence_values(items_with(FULL | {"verbalized_confidence": 6}), "verbalized")
+
+
+def test_any_signal_is_a_confidence_by_its_own_name() -> None:
+    items = items_with({"margin": 0.25}, {"margin": 0.5})
+    assert confidence_values(items, "margin").tolist() == [0.25, 0.5]
+    assert confidence_values(items, "secondary:margin+margin:product").tolist() == [0.0625, 0.25]
+    with pytest.raises(SignalError, match="margin, which is null"):
+        confidence_values(items_with({"margin": 0.25}, {"margin": None}), "margin")
+
+
+class TestSelect:
+    def test_default(self) -> None:
+        assert select("default", items_with(FULL)) == ("llm", "total_evidence")
+        own = Items.from_arrays([1], [1], confidence=[0.5])
+        assert select("default", own) == ("confidence",)
+
+    def test_lists_commas_and_repetitions(self) -> None:
+        assert select(["llm,token_msp", "default"], items_with(FULL)) == (
+            "llm",
+            "token_msp",
+            "total_evidence",
+        )
+
+    def test_unknown_suggests_the_nearest(self) -> None:
+        with pytest.raises(
+            ArgumentError, match=r"unknown confidence 'token_mps' \(did you mean 'token_msp'\?\)"
+        ):
+            select("token_mps", items_with(FULL))
+
+    @pytest.mark.parametrize(
+        "name",
+        ["secondary:a", "secondary:token_msp+:average", "secondary:token_msp+token_pe:sum", "secondary:x:y"],
+    )
+    def test_malformed_expressions(self, name: str) -> None:
+        with pytest.raises(ArgumentError, match="must have the form secondary:<a>"):
+            select(name, items_with(FULL))
+
+    def test_expressions_of_expressions(self) -> None:
+        with pytest.raises(ArgumentError, match="base confidences only"):
+            select("secondary:calibrated+token_msp:average", items_with(FULL))
+
+    @pytest.mark.parametrize("name", ["calibrated", "verbalized_calibrated", "calibrated:token_msp"])
+    def test_calibrated_variants_need_an_artifact(self, name: str) -> None:
+        with pytest.raises(ArgumentError, match="needs a calibration artifact"):
+            select(name, items_with(FULL))
+
+
+class TestOwnVariants:
+    def test_joins_and_leaves(self) -> None:
+        @register_confidence("ratio", needs=["a", Need("b", null=2.0)], description="a by b")
+        def ratio(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+            return a / b
+
+        try:
+            items = items_with({"a": 1.0, "b": None}, {"a": 1.0, "b": 4})
+            assert confidence_values(items, "ratio").tolist() == [0.5, 0.25]
+            assert "ratio" in select("all", items)
+        finally:
+            unregister_confidence("ratio")
+        assert "ratio" not in {variant.name for variant in variants()}
+
+    def test_a_value_that_is_not_finite(self) -> None:
+        register_confidence("broken", lambda a: a / 0.0, needs=["a"])
+        try:
+            with (
+                np.errstate(divide="ignore"),
+                pytest.raises(DataError, match="confidence broken is inf for cluster 300"),
+            ):
+                confidence_values(items_with({"a": 1.0}), "broken")
+        finally:
+            unregister_confidence("broken")
+
+    @pytest.mark.parametrize("name", ["llm", "default", "a:b", "", "a b"])
+    def test_names_that_cannot_be(self, name: str) -> None:
+        with pytest.raises(ArgumentError, match="already|letters, digits"):
+            register_confidence(name, lambda a: a, needs=["a"])
+
+    def test_built_in_ones_stay(self) -> None:
+        with pytest.raises(ArgumentError, match="no confidence 'llm' of yours"):
+            unregister_confidence("llm")
+
+
+class TestTokenSignals:
+    def test_by_hand(self) -> None:
+        tokens = [
+            {
+                "logprob": math.log(0.5),
+                "top_logprobs": [{"logprob": math.log(0.5)}, {"logprob": math.log(0.25)}],
+            },
+            {"logprob": math.log(0.9), "top_logprobs": [{"logprob": math.log(0.9)}]},
+        ]
+        found = token_signals(tokens)
+        assert found.token_msp == pytest.approx(0.7)
+        first = -(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3))
+        assert found.token_pe == pytest.approx(first / 2)
+        assert found.token_energy == pytest.approx((math.log(0.75) + math.log(0.9)) / 2)
+
+    @pytest.mark.parametrize(
+        ("tokens", "message"),
+        [
+            ([], "tokens is empty"),
+            ([{"logprob": -1.0}], "token 0 has no top_logprobs"),
+            (
+                [{"logprob": 0.5, "top_logprobs": [{"logprob": -1}]}],
+                "token 0: logprob must be a number of at most 0",
+            ),
+            ([{"logprob": -1, "top_logprobs": [{"logprob": "x"}]}], "token 0, top_logprobs 0: logprob"),
+        ],
+    )
+    def test_bad(self, tokens: list[dict[str, object]], message: str) -> None:
+        with pytest.raises(DataError, match=message):
+            token_signals(tokens)
+
+
+class TestConsistencySignals:
+    def test_by_hand(self) -> None:
+        found = consistency_signals([2, 2, 1, None, 2])
+        assert found.consistency_modal_score == 2
+        assert found.consistency_modal_count == 3
+        assert found.consistency_modal_confidence == 0.6
+        assert found.consistency_na_rate == 0.2
+        assert found.consistency_score_std == pytest.approx(np.std([2, 2, 1, 2]))
+
+    def test_ties_prefer_abstention_then_the_smallest(self) -> None:
+        assert consistency_signals([3, None]).consistency_modal_score is None
+        assert consistency_signals([3, 1, 3, 1]).consistency_modal_score == 1
+        assert consistency_signals([None, None]).consistency_modal_confidence == 1.0
+
+    def test_no_spread_below_two_numbers(self) -> None:
+        assert consistency_signals([2, None]).consistency_score_std == 0.0
+
+    @pytest.mark.parametrize("samples", [[], ["a"], [math.nan], [True]])
+    def test_bad(self, samples: list[object]) -> None:
+        with pytest.raises(DataError, match="samples is empty|sample 0 must be"):
+            consistency_signals(samples)  # type: ignore[arg-type]

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import reference
+from abstain import ArgumentError, DataError, Items, compare, evaluate, read
+from abstain.metrics import selective
+from examples import EXAMPLES
+
+TRUTH, SURE = [0, 1, 1, 0], [0.9, 0.8, 0.3, 0.1]
+
+
+@pytest.fixture(scope="module")
+def few_shot() -> Items:
+    return read(EXAMPLES / "run_a.json", mode="few_shot")
+
+
+def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> None:
+    """The slow way: draw participants, copy their items, and compute each figure by its literal definition."""
+    result = evaluate(few_shot, confidence="token_msp", loss="abs", resamples=60, seed=7)["token_msp"]
+    judged = few_shot.judged
+    loss = np.abs(judged.prediction - judged.truth)
+    confidence = judged.signals["token_msp"].values
+    drawn = np.random.RandomState(7).randint(0, 29, size=(60, 29))
+    areas: dict[str, list[float]] = {"aurc": [], "augrc": [], "aurc_achievable": [], "aurc_optimal": []}
+    for clusters in drawn:
+        rows = np.concatenate([np.flatnonzero(judged.cluster_index == cluster) for cluster in clusters])
+        kept = rows[judged.answered[rows]]
+        answered = loss[kept].tolist(), confidence[kept].tolist(), len(rows)
+        areas["aurc"].append(reference.aurc(*answered))
+        areas["augrc"].append(reference.augrc(*answered))
+        areas["aurc_achievable"].append(reference.achievable(*answered))
+        best = reference.optimal_confidence(answered[0])
+        areas["aurc_optimal"].append(reference.aurc(answered[0], best, answered[2]))
+    areas["eaurc"] = [a - b for a, b in zip(areas["aurc"], areas["aurc_optimal"], strict=True)]
+    for name, values in areas.items():
+        assert getattr(result, name).interval == pytest.approx(
+            tuple(np.percentile(values, [2.5, 97.5])), abs=1e-9
+        )
+        assert getattr(result, name).se == pytest.approx(np.std(values, ddof=1), abs=1e-9)
+
+
+def test_same_seed_same_numbers_and_the_level_is_a_parameter(few_shot: Items) -> None:
+    first, again, wide, other = (
+        evaluate(few_shot, confidence="llm", resamples=200, seed=seed, level=level)["llm"].aurc
+        for seed, level in ((1, 0.95), (1, 0.95), (1, 0.99), (2, 0.95))
+    )
+    assert first == again
+    assert wide.low <= first.low <= first.high <= wide.high
+    assert other.interval != first.interval
+
+
+def test_variants_that_rank_alike_have_the_same_numbers(few_shot: Items) -> None:
+    result = evaluate(few_shot, resamples=50)
+    assert list(result) == ["llm", "total_evidence"]
+    assert result["llm"].aurc == result["total_evidence"].aurc
+
+
+def test_percentages() -> None:
+    items = Items.from_arrays([0, 1], [0, 0], confidence=[0.1, 0.9])
+    result = evaluate(items, loss="zero_one", resamples=0)["confidence"]
+    assert result.aurc_gap_pct == pytest.approx(100 * 0.75 / 0.125)
+    assert result.augrc_gap_pct == pytest.approx(100 * 0.25 / 0.125)
+    assert result.achievable_gain_pct == 0.0
+    perfect = evaluate(Items.from_arrays([0], [0], confidence=[1]), loss="abs", resamples=0)["confidence"]
+    assert (perfect.aurc_gap_pct, perfect.achievable_gain_pct) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("convention", selective.CONVENTIONS)
+def test_convention_reaches_the_figures(convention: str, few_shot: Items) -> None:
+    result = evaluate(few_shot, confidence="llm", loss="abs", resamples=20, convention=convention)["llm"]
+    judged = few_shot.judged
+    loss = np.abs(judged.prediction - judged.truth)
+    expected = selective.aurc(
+        loss, judged.signals["llm_evidence_count"].values, abstained=judged.abstained, convention=convention
+    )
+    assert result.aurc.value == pytest.approx(expected, abs=1e-12)
+
+
+class TestLosses:
+    items = Items.from_arrays([0, 3], [3, 2], confidence=[1, 2], scale=(0, 6))
+
+    @pytest.mark.parametrize(("loss", "expected"), [("abs", 2.0), ("abs_norm", 2 / 6), ("zero_one", 1.0)])
+    def test_by_name(self, loss: str, expected: float) -> None:
+        result = evaluate(self.items, loss=loss, coverage_grid=[1.0], resamples=0)
+        assert result["confidence"].risk_at_coverage[1.0].value == pytest.approx(expected)
+        assert result.loss.name == loss
+
+    def test_the_declared_scale_is_the_divisor(self) -> None:
+        result = evaluate(self.items, loss="abs_norm", resamples=0)
+        assert (result.loss.raw_multiplier, result.loss.definition) == (6.0, "abs(pred - gt) / 6")
+
+    def test_a_function_and_an_array(self) -> None:
+        # The more confident item costs 1, the other 9: risks 1 and 5 at coverages 1/2 and 1, so 1/2 + 3/2.
+        squared = evaluate(self.items, loss=lambda truth, prediction: (truth - prediction) ** 2, resamples=0)
+        given = evaluate(self.items, loss=[9.0, 1.0], resamples=0)
+        assert squared["confidence"].aurc.value == given["confidence"].aurc.value == pytest.approx(2.0)
+
+    def test_an_array_may_hold_anything_where_nothing_is_answered(self) -> None:
+        items = Items.from_arrays(
+            [0, 1, 1], [0, 1, 1], failed=[0, 0, 1], abstained=[0, 1, 0], confidence=[1, 1, 1]
+        )
+        assert evaluate(items, loss=[0.5, np.nan, np.nan], resamples=0)["confidence"].aurc.value == 0.25
+
+    def test_unknown(self) -> None:
+        with pytest.raises(ArgumentError, match=r"unknown loss 'abs_nrom' \(did you mean 'abs_norm'\?\)"):
+            evaluate(self.items, loss="abs_nrom")
+
+    def test_not_finite(self) -> None:
+        with pytest.raises(DataError, match="loss custom is nan for cluster 1, item 1 .row 1; 1 such items"):
+            evaluate(self.items, loss=[1.0, np.nan])
+
+    def test_text_has_no_distance(self) -> None:
+        words = Items.from_arrays(["a", "b"], ["a", "c"], confidence=[1, 2])
+        assert evaluate(words, loss="zero_one", resamples=0)["confidence"].aurc.value == pytest.approx(0.875)
+        with pytest.raises(DataError, match="prediction holds text, and this loss needs numbers"):
+            evaluate(words, loss="abs")
+
+    def test_wrong_length(self) -> None:
+        with pytest.raises(DataError, match="loss has 1 rows where 2 were expected"):
+            evaluate(self.items, loss=[1.0])
+
+
+class TestUndefinedIsSaid:
+    def test_nothing_answered_is_degenerate_in_words(self) -> None:
+        items = Items.from_arrays([0, 1], [0, 0], abstained=[True, True], confidence=[1, 1])
+        result = evaluate(items, loss="abs", resamples=30)
+        variant = result["confidence"]
+        assert (variant.aurc.value, variant.cmax.value) == (0.0, 0.0)
+        assert "nothing was answered" in variant.aurc.reason
+        assert result.cautions[0].code == "nothing_answered"
+        assert not variant.risk_at_coverage[0.1].defined
+
+    def test_a_coverage_that_cannot_be_reached(self, few_shot: Items) -> None:
+        risk = evaluate(few_shot, confidence="llm", resamples=30)["llm"].risk_at_coverage[0.9]
+        assert not risk.defined
+        assert risk.reason == "coverage 0.9 cannot be reached: Cmax is 0.668"
+        assert (risk.interval, risk.drop_rate) == (None, 1.0)
+
+    def test_nothing_to_judge(self) -> None:
+        with pytest.raises(DataError, match="no item to judge"):
+            evaluate(Items.from_arrays([1], [1], failed=[True], confidence=[1]))
+
+
+class TestCautions:
+    def codes(self, items: Items) -> list[str]:
+        result = evaluate(items, loss="abs", resamples=10)
+        both = (
+            *result.cautions,
+            *itertools.chain.from_iterable(variant.cautions for variant in result.values()),
+        )
+        return [caution.code for caution in both]
+
+    def test_few_clusters(self) -> None:
+        assert "few_clusters" in self.codes(Items.from_arrays([1] * 19, [1] * 19, confidence=range(19)))
+        assert "few_clusters" not in self.codes(Items.from_arrays([1] * 20, [1] * 20, confidence=range(20)))
+
+    def test_ties(self) -> None:
+        spread = list(range(20))
+        assert "ties" not in self.codes(Items.from_arrays([1] * 20, [1] * 20, confidence=spread))
+        assert "ties" in self.codes(Items.from_arrays([1] * 20, [1] * 20, confidence=[*spread[:17], 0, 0, 0]))
+
+    def test_failed_clusters(self, few_shot: Items) -> None:
+        assert (
+            evaluate(few_shot, resamples=0)
+            .cautions[0]
+            .message.startswith("1 of 30 participants have no judged item")
+        )
+
+    def test_below_the_optimum(self) -> None:
+        # One plateau flattens what single items would show: losses 0 and 1 in one working point, then nothing.
+        items = Items.from_arrays([0, 0, 0, 3], [0, 0, 0, 0], confidence=[0, 0, 0, 0])
+        assert "below_optimal" not in self.codes(items)
+        worse = Items.from_arrays([3, 0, 0, 3], [0, 0, 0, 0], confidence=[1, 2, 2, 1])
+        assert "below_optimal" in self.codes(worse)
+
+
+class TestCompare:
+    left = Items.from_arrays(TRUTH, [0, 0, 0, 1], confidence=SURE, cluster=[1, 2, 3, 4])
+    right = Items.from_arrays(TRUTH, [0, 1, 1, 1], confidence=SURE, cluster=[1, 2, 3, 4])
+
+    def test_right_minus_left_with_the_same_draws(self) -> None:
+        found = compare(self.left, self.right, loss="zero_one", resamples=100, seed=5)
+        delta = found.deltas["confidence"]
+        assert delta.augrc.value == pytest.approx(
+            found.right["confidence"].augrc.value - found.left["confidence"].augrc.value
+        )
+        drawn = np.random.RandomState(5).randint(0, 4, size=(100, 4))
+        wrong = [np.array([0, 1, 1, 1.0]), np.array([0, 0, 0, 1.0])]
+        expected = [
+            reference.augrc(wrong[1][rows].tolist(), np.array(SURE)[rows].tolist(), 4)
+            - reference.augrc(wrong[0][rows].tolist(), np.array(SURE)[rows].tolist(), 4)
+            for rows in drawn
+        ]
+        assert delta.augrc.interval == pytest.approx(tuple(np.percentile(expected, [2.5, 97.5])), abs=1e-12)
+
+    def test_of_itself_is_zero(self, few_shot: Items) -> None:
+        delta = compare(few_shot, few_shot, confidence="llm", resamples=50).deltas["llm"]
+        assert (delta.aurc.value, delta.aurc.low, delta.aurc.high) == (0.0, 0.0, 0.0)
+
+    def test_swapping_sides_changes_the_sign(self) -> None:
+        there = compare(self.left, self.right, loss="zero_one", resamples=100).deltas["confidence"].aurc
+        back = compare(self.right, self.left, loss="zero_one", resamples=100).deltas["confidence"].aurc
+        assert (back.value, back.low, back.high) == pytest.approx((-there.value, -there.high, -there.low))
+
+    def test_sets_that_differ(self) -> None:
+        fewer = self.right.take(np.array([0, 1, 2]))
+        with pytest.raises(DataError, match="1 only left, 0 only right, 3 in both; .*--intersection-only"):
+            compare(self.left, fewer, loss="zero_one")
+        found = compare(self.left, fewer, loss="zero_one", resamples=20, intersection_only=True)
+        assert (found.overlap.left_only, found.overlap.included, found.population.items) == (1, 3, 3)
+
+    def test_failed_on_either_side_is_left_out_of_both(self) -> None:
+        a, b = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
+        found = compare(a, b, confidence="llm", resamples=10)
+        assert (found.overlap.total, found.overlap.included) == (30, 28)
+        assert (found.overlap.failed_left, found.overlap.failed_right) == (1, 1)
+        assert found.left["llm"].aurc.clusters == found.right["llm"].aurc.clusters == 28
+
+    def test_different_coverage_is_cautioned(self) -> None:
+        silent = Items.from_arrays(TRUTH, TRUTH, abstained=[True] * 4, confidence=SURE, cluster=[1, 2, 3, 4])
+        codes = [
+            caution.code for caution in compare(self.left, silent, loss="zero_one", resamples=20).cautions
+        ]
+        assert codes[:2] == ["coverage_differs", "few_clusters"] or "nothing_answered" in codes
+        assert {"coverage_differs", "nothing_answered"} <= set(codes)
+
+    def test_nothing_in_common(self) -> None:
+        other = Items.from_arrays([1], [1], cluster=["x"], confidence=[1])
+        with pytest.raises(DataError, match="numbers on one side and text on the other"):
+            compare(self.left, other)
+        apart = Items.from_arrays([1], [1], cluster=[9], confidence=[1])
+        with pytest.raises(DataError, match="no cluster in common"):
+            compare(self.left, apart)
+
+    def test_a_loss_by_array_cannot_serve_two_sides(self) -> None:
+        with pytest.raises(DataError, match="an array cannot fit the rows of both sides"):
+            compare(self.left, self.right, loss=[1.0] * 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"resamples": -1}, "resamples must be at least 0, got -1"),
+        ({"resamples": 1.5}, "resamples must be a whole number"),
+        ({"seed": -3}, "seed must be from 0 to"),
+        ({"level": 1.0}, "0 < level < 1"),
+        ({"area_coverage": 0}, r"area_coverage must be in \(0, 1\]"),
+        ({"coverage_grid": [0.5, 1.5]}, r"coverage_grid must be in \(0, 1\], got 1.5"),
+        ({"coverage_grid": [0.501, 0.502]}, "must differ in the first two decimals"),
+        ({"convention": "simpson"}, "unknown convention 'simpson'"),
+        ({"confidence": "confidense"}, "did you mean 'confidence'"),
+        ({"confidence": []}, "no confidence was asked for"),
+    ],
+)
+def test_bad_settings(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        evaluate(TestCompare.left, **settings)  # type: ignore[arg-type]
+
+
+def test_a_result_is_a_mapping_that_suggests(few_shot: Items) -> None:
+    result = evaluate(few_shot, confidence="llm", resamples=0)
+    assert dict(result) == {"llm": result["llm"]}
+    assert "llm" in result
+    with pytest.raises(ArgumentError, match="unknown confidence 'lm'"):
+        result["lm"]
+    assert "llm: AURC" in repr(result)

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from abstain import ArgumentError, DataError, Items, bootstrap, evaluate, paired_delta
+from abstain.inference import Draws, Estimate, MetricPlan, estimates, points, replicates
+from abstain.losses import item_loss
+from abstain.metrics import selective
+from abstain.metrics._ranks import RanksPlan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def some_items(seed: int = 0, clusters: int = 9, size: int = 4) -> Items:
+    rng = np.random.default_rng(seed)
+    n = clusters * size
+    return Items.from_arrays(
+        rng.integers(0, 4, n),
+        rng.integers(0, 4, n),
+        abstained=rng.random(n) < 0.3,
+        confidence=rng.integers(0, 5, n),
+        cluster=rng.permutation(np.repeat(np.arange(clusters) + 100, size)),
+    )
+
+
+def aurc(items: Items) -> float:
+    loss = item_loss(items, "abs").values
+    return selective.aurc(loss, items.signals["confidence"].values, abstained=items.abstained)
+
+
+class TestDraws:
+    def test_one_stream_whatever_the_batch(self) -> None:
+        clusters, resamples = 7, 50
+        drawn = np.random.RandomState(5).randint(0, clusters, size=(resamples, clusters))
+        expected = np.stack([np.bincount(row, minlength=clusters) for row in drawn])
+        for width in (1, 20_000, 10**9):
+            batches = list(Draws(clusters, resamples, 5).batches(width))
+            np.testing.assert_array_equal(np.concatenate(batches), expected)
+
+    def test_every_resample_draws_as_many_clusters_as_there_are(self) -> None:
+        for batch in Draws(11, 300, 1).batches(11):
+            assert (batch.sum(axis=1) == 11).all()
+
+    @pytest.mark.parametrize(
+        ("resamples", "seed", "message"), [(-1, 0, "resamples"), (1, -1, "seed"), (1, 2**32, "seed")]
+    )
+    def test_bad_settings(self, resamples: int, seed: int, message: str) -> None:
+        with pytest.raises(ArgumentError, match=f"{message} must be"):
+            Draws(3, resamples, seed)
+
+
+class TestEstimates:
+    def test_percentiles_of_the_valid_replicates(self) -> None:
+        replicated = np.array([[1.0, 1.0], [2.0, np.nan], [3.0, np.nan], [4.0, np.nan]])
+        first, second = estimates(np.array([2.5, 7.0]), replicated, Draws(3, 4, 0), n=12, level=0.5)
+        assert (first.low, first.high) == (1.75, 3.25)
+        assert first.se == pytest.approx(np.std([1, 2, 3, 4], ddof=1))
+        assert first.drop_rate == 0.0
+        # One valid replicate is no distribution: the interval is the point.
+        assert (second.low, second.high, second.drop_rate) == (7.0, 7.0, 0.75)
+        assert math.isnan(second.se)
+        assert (second.n, second.clusters, second.resamples, second.seed) == (12, 3, 4, 0)
+
+    def test_an_undefined_point_has_no_interval(self) -> None:
+        (found,) = estimates(np.array([np.nan]), np.array([[1.0], [2.0]]), Draws(2, 2, 0), n=2)
+        assert found.interval is None
+        assert found.drop_rate == 1.0
+
+    def test_no_resamples_no_interval(self) -> None:
+        (found,) = estimates(np.array([0.25]), np.empty((0, 1)), Draws(2, 0, 0), n=2)
+        assert found.interval is None
+        assert found.method == "none"
+        assert str(found) == "0.250"
+
+    def test_level_must_be_a_share(self) -> None:
+        with pytest.raises(ArgumentError, match=r"0 < level < 1, got 95; did you mean 0.95\?"):
+            estimates(np.array([1.0]), np.ones((2, 1)), Draws(2, 2, 0), n=2, level=95)
+
+
+class TestUserMetrics:
+    def test_a_function_of_items_gets_the_same_draws_as_the_built_in_plan(self) -> None:
+        items = some_items()
+        mine = bootstrap(aurc, items, resamples=200, seed=3)
+        built_in = evaluate(items, loss="abs", resamples=200, seed=3)["confidence"].aurc
+        assert mine.value == pytest.approx(built_in.value, abs=1e-12)
+        assert mine.interval == pytest.approx(built_in.interval, abs=1e-12)
+        assert mine.se == pytest.approx(built_in.se, abs=1e-12)
+
+    def test_difference_of_two(self) -> None:
+        left, right = some_items(1), some_items(2)
+        found = paired_delta(aurc, left, right, resamples=150, seed=9)
+        assert found.value == pytest.approx(aurc(right) - aurc(left))
+        draws = Draws(9, 150, 9)
+        values = replicates([MetricPlan(aurc, left), MetricPlan(aurc, right)], draws)
+        expected = np.percentile(values[1] - values[0], [2.5, 97.5])
+        assert found.interval == pytest.approx(tuple(expected))
+
+    def test_only_shared_clusters_are_compared(self) -> None:
+        left, right = some_items(1), some_items(2)
+        smaller = right.take(right.cluster != 103)
+        both = paired_delta(aurc, left.take(left.cluster != 103), smaller, resamples=50)
+        assert paired_delta(aurc, left, smaller, resamples=50) == both
+
+    def test_a_metric_that_is_sometimes_undefined_drops_those_resamples(self) -> None:
+        items = Items.from_arrays([1, 1, 1], [1, 0, 0], abstained=[0, 1, 1])
+
+        def accuracy(items: Items) -> float | None:
+            return (
+                float((items.truth == items.prediction)[items.answered].mean())
+                if items.answered.any()
+                else None
+            )
+
+        found = bootstrap(accuracy, items, resamples=400)
+        assert found.value == 1.0
+        assert 0.2 < found.drop_rate < 0.4
+
+    def test_nothing_to_judge(self) -> None:
+        items = Items.from_arrays([1], [1], failed=[True])
+        with pytest.raises(DataError, match="no item to judge"):
+            bootstrap(aurc, items)
+
+    def test_nothing_in_common(self) -> None:
+        left = Items.from_arrays([1], [1], cluster=["a"])
+        right = Items.from_arrays([1], [1], cluster=["b"])
+        with pytest.raises(DataError, match="no cluster in common"):
+            paired_delta(aurc, left, right)
+
+
+def test_one_cluster_gives_a_point() -> None:
+    items = Items.from_arrays([0, 1, 2], [0, 2, 2], confidence=[3, 2, 1], cluster=[1, 1, 1])
+    found = evaluate(items, loss="abs", resamples=50)["confidence"].aurc
+    assert found.low == found.high == pytest.approx(found.value)
+    assert found.se == pytest.approx(0.0, abs=1e-15)
+
+
+def test_plans_of_different_clusters_cannot_be_weighed_together() -> None:
+    plans = [RanksPlan.build(np.ones(n), np.ones(n), np.ones(n, bool), cluster=np.arange(n)) for n in (2, 3)]
+    with pytest.raises(DataError, match="same clusters"):
+        replicates(plans, Draws(2, 5, 0))
+
+
+def test_progress_counts_every_resample_once() -> None:
+    seen: list[int] = []
+    plan = MetricPlan(aurc, some_items())
+    replicates([plan], Draws(9, 123, 0), seen.append)
+    assert sum(seen) == 123
+
+
+def test_points_are_the_plan_at_weights_all_one() -> None:
+    items = some_items()
+    assert points(MetricPlan(aurc, items))[0] == pytest.approx(aurc(items))
+
+
+class TestEstimate:
+    def test_reads_as_a_number_with_its_interval(self) -> None:
+        assert str(Estimate(0.1342, 0.0941, 0.1759)) == "0.134 [0.094, 0.176]"
+        assert f"{Estimate(1.0, 0.5, 2.0):.1f}" == "1.0 [0.5, 2.0]"
+        assert float(Estimate(0.5)) == 0.5
+
+    def test_undefined_says_why(self) -> None:
+        assert str(Estimate(math.nan, reason="nobody answered")) == "undefined (nobody answered)"
+        assert not Estimate(math.nan).defined
+
+
+@pytest.mark.slow
+def test_intervals_cover_and_ignoring_clusters_does_not() -> None:
+    """Of many worlds with 40 clusters of 8, how often does the 95% interval hold the truth?
+
+    Items of a cluster share a random shift in how often they are wrong. The true AURC is the average over very many
+    clusters. Taking every item for a cluster of its own makes the intervals visibly too narrow.
+    """
+    clusters, size, worlds = 40, 8, 600
+
+    def world(rng: np.random.Generator, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        shift = np.repeat(rng.normal(scale=2.0, size=count), size)
+        confidence = rng.random(count * size)
+        chance = 1 / (1 + np.exp(-(shift + 0.5 - 2.5 * confidence)))
+        return (rng.random(count * size) < chance).astype(float), confidence
+
+    rng = np.random.default_rng(2024)
+    truth = selective.aurc(*world(rng, 60_000))
+    inside = {"clustered": 0, "single": 0}
+    for number in range(worlds):
+        loss, confidence = world(rng, clusters)
+        for kind in inside:
+            cluster = (
+                np.repeat(np.arange(clusters), size) if kind == "clustered" else np.arange(clusters * size)
+            )
+            plan = RanksPlan.build(
+                loss, confidence, np.ones(len(loss), bool), cluster=cluster, figures=("aurc",)
+            )
+            draws = Draws(plan.clusters, 400, number)
+            (found,) = estimates(points(plan), replicates([plan], draws)[0], draws, n=len(loss))
+            inside[kind] += found.low <= truth <= found.high
+    assert 0.92 <= inside["clustered"] / worlds <= 0.97
+    assert inside["single"] / worlds < 0.85

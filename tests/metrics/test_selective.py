@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+import reference
+from abstain import ArgumentError, DataError
+from abstain.metrics import selective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AREAS = (
+    selective.aurc,
+    selective.augrc,
+    selective.aurc_optimal,
+    selective.augrc_optimal,
+    selective.eaurc,
+    selective.eaugrc,
+    selective.aurc_achievable,
+)
+LOSSES = [0.0, 2.0, 0.0]
+LEVELS = [2.0, 2.0, 1.0]
+
+rows = st.lists(
+    st.tuples(st.sampled_from([0.0, 1 / 3, 1.0, 2.0, 3.0]), st.integers(0, 4), st.booleans()),
+    min_size=1,
+    max_size=25,
+)
+
+
+class TestWorkedByHand:
+    """Confidences 2, 2, 1 with losses 0, 2, 0 and five abstentions: N = 8."""
+
+    def test_curve(self) -> None:
+        curve = selective.risk_coverage_curve(LOSSES, LEVELS, abstained=5)
+        assert curve.coverage.tolist() == [2 / 8, 3 / 8]
+        assert curve.selective_risk.tolist() == [1.0, 2 / 3]
+        assert curve.generalized_risk.tolist() == [2 / 8, 2 / 8]
+        assert curve.threshold.tolist() == [2.0, 1.0]
+        assert curve.total == 8.0
+        assert curve.cmax == 3 / 8
+
+    def test_areas(self) -> None:
+        assert selective.cmax(LOSSES, LEVELS, abstained=5) == 3 / 8
+        # Flat at 1 to 1/4, then down to 2/3 at 3/8: 1/4 + 1/8 * 5/6.
+        assert selective.aurc(LOSSES, LEVELS, abstained=5) == pytest.approx(17 / 48, abs=1e-15)
+        # A triangle to 1/4 at height 1/4, then flat: 1/32 + 1/32.
+        assert selective.augrc(LOSSES, LEVELS, abstained=5) == pytest.approx(1 / 16, abs=1e-15)
+
+    def test_optimal_areas(self) -> None:
+        # Risks 0, 0, 2/3 at 1/8, 2/8, 3/8: one trapezoid of 1/8 * 1/3.
+        assert selective.aurc_optimal(LOSSES, abstained=5) == pytest.approx(1 / 24, abs=1e-15)
+        # Generalized risks 0, 0, 1/4: one trapezoid of 1/8 * 1/8.
+        assert selective.augrc_optimal(LOSSES, abstained=5) == pytest.approx(1 / 64, abs=1e-15)
+        assert selective.eaurc(LOSSES, LEVELS, abstained=5) == pytest.approx(17 / 48 - 1 / 24, abs=1e-15)
+        assert selective.eaugrc(LOSSES, LEVELS, abstained=5) == pytest.approx(1 / 16 - 1 / 64, abs=1e-15)
+
+    def test_truncated_areas_land_between_working_points(self) -> None:
+        # At 5/16, half way from (1/4, 1) to (3/8, 2/3), the risk is 5/6: 1/4 + 1/16 * 11/12.
+        assert selective.aurc_at_coverage(LOSSES, LEVELS, 5 / 16, abstained=5) == pytest.approx(
+            1 / 4 + 11 / 192
+        )
+        assert selective.augrc_at_coverage(LOSSES, LEVELS, 5 / 16, abstained=5) == pytest.approx(
+            1 / 32 + 1 / 64
+        )
+        # Inside the first plateau the risk is flat, and the generalized risk a line from 0.
+        assert selective.aurc_at_coverage(LOSSES, LEVELS, 1 / 8, abstained=5) == pytest.approx(1 / 8)
+        assert selective.augrc_at_coverage(LOSSES, LEVELS, 1 / 8, abstained=5) == pytest.approx(1 / 128)
+        # Beyond Cmax there is no more to integrate.
+        assert selective.aurc_at_coverage(LOSSES, LEVELS, 1.0, abstained=5) == pytest.approx(17 / 48)
+
+    def test_points(self) -> None:
+        assert selective.risk_at_coverage(LOSSES, LEVELS, 0.1, abstained=5) == 1.0
+        assert selective.risk_at_coverage(LOSSES, LEVELS, 0.3, abstained=5) == pytest.approx(2 / 3)
+        assert math.isnan(selective.risk_at_coverage(LOSSES, LEVELS, 0.4, abstained=5))
+        assert selective.coverage_at_risk(LOSSES, LEVELS, 0.7, abstained=5) == 3 / 8
+        assert selective.coverage_at_risk(LOSSES, LEVELS, 0.5, abstained=5) == 0.0
+
+    def test_achievable_skips_a_bump(self) -> None:
+        # Points (1/4, 0), (2/4, 1/2), (3/4, 1/3), (1, 1/4): the hull runs straight from the first to the last.
+        loss, confidence = [0, 1, 0, 0], [4, 3, 2, 1]
+        assert selective.aurc_achievable(loss, confidence) == pytest.approx(3 / 4 * 1 / 8, abs=1e-15)
+        expected = (0 + 1 / 2) / 8 + (1 / 2 + 1 / 3) / 8 + (1 / 3 + 1 / 4) / 8
+        assert selective.aurc(loss, confidence) == pytest.approx(expected, abs=1e-15)
+
+    def test_tie_sensitivity(self) -> None:
+        # Best order 0, 2 | 0: risks 0, 1, 2/3; worst order 2, 0 | 0: risks 2, 1, 2/3; each over eighths.
+        ties = selective.tie_sensitivity(LOSSES, LEVELS, abstained=5)
+        assert ties.best == pytest.approx((0 + 0.5 + 5 / 6) / 8)
+        assert ties.worst == pytest.approx((2 + 1.5 + 5 / 6) / 8)
+        assert ties.tied_share == pytest.approx(2 / 3)
+        assert ties.matters
+        general = selective.tie_sensitivity(LOSSES, LEVELS, abstained=5, area="augrc")
+        assert general.best == pytest.approx((0 + 1 + 2) / 64)
+        assert general.worst == pytest.approx((1 + 2 + 2) / 64)
+
+
+class TestConventions:
+    """Losses 0, 2 on one plateau, then 0; nothing abstained: N = 3."""
+
+    def test_interpolated(self) -> None:
+        # On the plateau the expected risk is 1 throughout; then S = 2 stays while k goes from 2 to 3.
+        value = selective.aurc(LOSSES, LEVELS, convention="interpolated")
+        assert value == pytest.approx((2 + 2 * math.log(3 / 2)) / 3, abs=1e-15)
+
+    def test_mean(self) -> None:
+        value = selective.aurc(LOSSES, LEVELS, convention="mean")
+        assert value == pytest.approx((1 + 1 + 2 / 3) / 3, abs=1e-15)
+        assert selective.augrc(LOSSES, LEVELS, convention="mean") == pytest.approx((1 + 2 + 2) / 9, abs=1e-15)
+
+    def test_torch_uncertainty(self) -> None:
+        # Trapezoid over single items on [1/3, 1], divided by 2/3.
+        value = selective.aurc(LOSSES, LEVELS, convention="torch-uncertainty")
+        assert value == pytest.approx(((1 + 1) / 2 + (1 + 2 / 3) / 2) / 3 / (2 / 3), abs=1e-15)
+        general = selective.augrc(LOSSES, LEVELS, convention="torch-uncertainty")
+        assert general == pytest.approx(((1 + 2) / 2 + (2 + 2) / 2) / 9 / (2 / 3), abs=1e-15)
+
+    def test_torch_uncertainty_has_no_range_for_a_single_item(self) -> None:
+        assert math.isnan(selective.aurc([1.0], [1.0], convention="torch-uncertainty"))
+
+    def test_mean_is_the_expectation_over_all_tie_orders(self) -> None:
+        loss, confidence = [0.0, 2.0, 1.0, 0.0], [1, 1, 1, 0]
+        found = []
+        for order in itertools.permutations(range(3)):
+            ranked = [loss[row] for row in order] + loss[3:]
+            found.append(np.mean(np.cumsum(ranked) / np.arange(1, 5)))
+        assert selective.aurc(loss, confidence, convention="mean") == pytest.approx(np.mean(found), abs=1e-14)
+
+    def test_interpolated_is_the_limit_of_the_mean_over_repeated_items(self) -> None:
+        many = selective.aurc(LOSSES * 4000, LEVELS * 4000, convention="mean")
+        assert many == pytest.approx(selective.aurc(LOSSES, LEVELS, convention="interpolated"), abs=1e-4)
+
+    @pytest.mark.parametrize("convention", selective.CONVENTIONS)
+    def test_without_ties_trapezoid_rules_agree_with_each_other(self, convention: str) -> None:
+        loss, confidence = [0, 1, 0, 1, 1, 0], [6, 5, 4, 3, 2, 1]
+        risks = np.cumsum(loss) / np.arange(1, 7)
+        expected = {
+            "trapezoid": np.trapezoid([risks[0], *risks], np.arange(7) / 6),
+            "interpolated": None,
+            "mean": risks.mean(),
+            "torch-uncertainty": np.trapezoid(risks, np.arange(1, 7) / 6) / (1 - 1 / 6),
+        }[convention]
+        if expected is not None:
+            value = selective.aurc(loss, confidence, convention=convention)
+            assert value == pytest.approx(expected, abs=1e-14)
+
+    @pytest.mark.parametrize("convention", selective.CONVENTIONS)
+    @pytest.mark.parametrize("area", [selective.aurc_at_coverage, selective.augrc_at_coverage])
+    def test_truncated_at_the_end_is_the_whole(self, convention: str, area: Callable[..., float]) -> None:
+        whole = selective.aurc if area is selective.aurc_at_coverage else selective.augrc
+        value = area(LOSSES, LEVELS, 1.0, abstained=2, convention=convention)
+        assert value == pytest.approx(whole(LOSSES, LEVELS, abstained=2, convention=convention), abs=1e-14)
+
+    @pytest.mark.parametrize("convention", ["mean", "torch-uncertainty"])
+    def test_truncated_by_single_items(self, convention: str) -> None:
+        # Expected risks 1, 1, 2/3 over thirds; half way between the second and the third item.
+        value = selective.aurc_at_coverage(LOSSES, LEVELS, 2.5 / 3, convention=convention)
+        by_hand = {
+            "mean": (1 + 1 + 0.5 * 2 / 3) / 3,
+            "torch-uncertainty": (1 + 0.5 * (1 + 5 / 6) / 2) / 3 / (2 / 3),
+        }
+        assert value == pytest.approx(by_hand[convention], abs=1e-14)
+
+    @given(rows)
+    @settings(max_examples=60, deadline=None)
+    def test_mean_against_the_literal_reading(self, data: list[tuple[float, int, bool]]) -> None:
+        loss, confidence, abstained = _columns(data)
+        kept = [row for row, declined in enumerate(abstained) if not declined]
+        risks = reference.expected_risks([loss[row] for row in kept], [confidence[row] for row in kept])
+        value = selective.aurc(loss, confidence, abstained=abstained, convention="mean")
+        assert value == pytest.approx(sum(risks) / len(loss), abs=1e-12)
+
+    def test_unknown_convention_suggests_the_nearest(self) -> None:
+        with pytest.raises(
+            ArgumentError, match=r"unknown convention 'trapezoids' \(did you mean 'trapezoid'\?\)"
+        ):
+            selective.aurc([1], [1], convention="trapezoids")
+
+
+@given(rows)
+@settings(max_examples=150, deadline=None)
+def test_every_figure_against_the_literal_reading(data: list[tuple[float, int, bool]]) -> None:
+    loss, confidence, abstained = _columns(data)
+    kept = [row for row, declined in enumerate(abstained) if not declined]
+    answered = [loss[row] for row in kept], [confidence[row] for row in kept], len(loss)
+    best = (answered[0], reference.optimal_confidence(answered[0]), answered[2])
+    common: dict[str, Any] = {"abstained": abstained}
+    expected = {
+        "aurc": reference.aurc(*answered),
+        "augrc": reference.augrc(*answered),
+        "aurc_optimal": reference.aurc(*best),
+        "augrc_optimal": reference.augrc(*best),
+        "aurc_achievable": reference.achievable(*answered),
+    }
+    for name, value in expected.items():
+        assert getattr(selective, name)(loss, confidence, **common) == pytest.approx(value, abs=1e-10), name
+    for end in (0.05, 0.37, 0.5, 0.8, 1.0):
+        assert selective.aurc_at_coverage(loss, confidence, end, **common) == pytest.approx(
+            reference.aurc_at(*answered, end), abs=1e-12
+        )
+        assert selective.augrc_at_coverage(loss, confidence, end, **common) == pytest.approx(
+            reference.augrc_at(*answered, end), abs=1e-12
+        )
+        risk = reference.risk_at(*answered, end)
+        assert selective.risk_at_coverage(loss, confidence, end, **common) == pytest.approx(
+            math.nan if risk is None else risk, nan_ok=True
+        )
+
+
+def test_augrc_is_auroc_in_disguise() -> None:
+    rng = np.random.default_rng(0)
+    for size in (20, 400):
+        loss = rng.integers(0, 2, size).astype(float)
+        confidence = rng.integers(0, 7, size) / 7
+        accuracy = 1 - loss.mean()
+        auroc = roc_auc_score(1 - loss, confidence)
+        expected = (1 - auroc) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
+        assert selective.augrc(loss, confidence) == pytest.approx(expected, abs=1e-14)
+
+
+class TestInvariants:
+    rng = np.random.default_rng(3)
+    loss = rng.integers(0, 4, 60).astype(float)
+    confidence = rng.integers(0, 12, 60).astype(float)
+    abstained = rng.random(60) < 0.3
+    figures: tuple[Callable[..., float], ...] = (*AREAS, selective.cmax)
+
+    def test_row_order(self) -> None:
+        order = self.rng.permutation(60)
+        for figure in self.figures:
+            before = figure(self.loss, self.confidence, abstained=self.abstained)
+            after = figure(self.loss[order], self.confidence[order], abstained=self.abstained[order])
+            assert after == pytest.approx(before, abs=1e-12)
+
+    @pytest.mark.parametrize("convention", selective.CONVENTIONS)
+    def test_weights_are_repetition(self, convention: str) -> None:
+        weights = self.rng.integers(0, 4, 60)
+        repeated = np.repeat(np.arange(60), weights)
+        for figure in AREAS:
+            weighted = figure(
+                self.loss, self.confidence, abstained=self.abstained, weights=weights, convention=convention
+            )
+            copied = figure(
+                self.loss[repeated],
+                self.confidence[repeated],
+                abstained=self.abstained[repeated],
+                convention=convention,
+            )
+            assert weighted == pytest.approx(copied, abs=1e-12), figure.__name__
+
+    def test_only_the_order_of_confidences_matters(self) -> None:
+        for figure in self.figures:
+            before = figure(self.loss, self.confidence, abstained=self.abstained)
+            assert figure(self.loss, np.exp(self.confidence) - 50, abstained=self.abstained) == before
+
+    def test_what_an_abstained_row_holds_does_not_matter(self) -> None:
+        loss, confidence = self.loss.copy(), self.confidence.copy()
+        loss[self.abstained] = confidence[self.abstained] = np.nan
+        for figure in self.figures:
+            before = figure(self.loss, self.confidence, abstained=self.abstained)
+            assert figure(loss, confidence, abstained=self.abstained) == before
+
+    def test_best_and_worst_tie_orders_enclose_every_order(self) -> None:
+        loss, confidence = [0.0, 2.0, 1.0, 0.0, 3.0], [1.0, 1.0, 1.0, 0.0, 0.0]
+        ties = selective.tie_sensitivity(loss, confidence)
+        areas = []
+        for first in itertools.permutations(range(3)):
+            for second in itertools.permutations(range(3, 5)):
+                order = [*first, *second]
+                areas.append(selective.aurc([loss[row] for row in order], [5, 4, 3, 2, 1]))
+        assert ties.best == pytest.approx(min(areas))
+        assert ties.worst == pytest.approx(max(areas))
+
+    def test_fractional_weights_lie_between_whole_ones(self) -> None:
+        low, high = (selective.aurc_optimal([0.0, 1.0], weights=[1.0, weight]) for weight in (1.0, 2.0))
+        assert low < selective.aurc_optimal([0.0, 1.0], weights=[1.0, 1.5]) < high
+
+
+class TestEdges:
+    @pytest.mark.parametrize("figure", AREAS)
+    def test_all_abstained_is_the_integral_over_nothing(self, figure: Callable[..., float]) -> None:
+        assert figure([0, 0], [1, 2], abstained=[True, True]) == 0.0
+
+    def test_all_abstained_has_no_risk_anywhere(self) -> None:
+        curve = selective.risk_coverage_curve([0, 0], [1, 2], abstained=[True, True])
+        assert len(curve) == 0
+        assert curve.cmax == 0.0
+        assert list(curve) == []
+        assert math.isnan(selective.risk_at_coverage([0], [1], 0.5, abstained=[True]))
+        assert selective.coverage_at_risk([0], [1], 0.5, abstained=[True]) == 0.0
+
+    def test_one_item(self) -> None:
+        assert selective.aurc([2.0], [0.1]) == 2.0
+        assert selective.augrc([2.0], [0.1]) == 1.0
+        assert selective.aurc_optimal([2.0]) == 2.0
+        assert selective.aurc_achievable([2.0], [0.1]) == 2.0
+
+    def test_perfect_answers(self) -> None:
+        for figure in AREAS:
+            assert figure([0, 0, 0], [3, 2, 1]) == 0.0
+
+    def test_curve_is_a_sequence(self) -> None:
+        curve = selective.risk_coverage_curve([0, 1, 1], [3, 2, 1])
+        assert len(curve) == 3
+        assert curve[0] == (1 / 3, 0.0)
+        assert curve[-1] == (1.0, 2 / 3)
+        assert curve[1:] == list(curve)[1:]
+        assert (1 / 3, 0.0) in curve
+
+    def test_a_million_items_stay_exact(self) -> None:
+        # Losses 1, 0, 1, 0, ... by confidence: after k items the loss sum is ceil(k / 2).
+        n = 1_000_000
+        loss = np.tile([1.0, 0.0], n // 2)
+        confidence = -np.arange(n, dtype=float)
+        assert selective.risk_at_coverage(loss, confidence, 1.0) == 0.5
+        sums = np.ceil(np.arange(n + 1) / 2)
+        assert selective.augrc(loss, confidence) == pytest.approx(np.trapezoid(sums) / n**2, abs=1e-12)
+        risks = math.fsum(sums[1:] / np.arange(1, n + 1))
+        assert selective.aurc(loss, confidence, convention="mean") == pytest.approx(risks / n, abs=1e-12)
+        assert selective.aurc(loss, confidence) == pytest.approx((risks + (1 - 0.5) / 2) / n, abs=1e-12)
+        # Even counts all have risk 1/2 and odd ones more: the hull falls from (1, 1) to (2, 1/2) and stays there.
+        assert selective.aurc_achievable(loss, confidence) == pytest.approx(
+            (1 + 0.75 + (n - 2) / 2) / n, abs=1e-12
+        )
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("loss", "confidence", "message"),
+        [
+            ([1.0, math.nan], [1, 2], r"loss is nan at row 1 \(1 such rows\).*abstained="),
+            ([1.0, 2.0], [math.inf, 2], "confidence is inf at row 0"),
+            ([1.0, 2.0], [1], "confidence has 1 rows where 2 were expected"),
+            ([[1.0]], [1], "loss must have one dimension"),
+            (["a"], [1], "loss must hold numbers"),
+            ([], [], "loss is empty"),
+        ],
+    )
+    def test_data(self, loss: list[Any], confidence: list[Any], message: str) -> None:
+        with pytest.raises(DataError, match=message):
+            selective.aurc(loss, confidence)
+
+    @pytest.mark.parametrize(
+        ("coverage", "message"), [(0.0, "got 0"), (1.2, "0.012"), (-1, "got -1"), (50, "0.5")]
+    )
+    def test_coverage_outside_its_range(self, coverage: float, message: str) -> None:
+        with pytest.raises(ArgumentError, match=rf"coverage must be in \(0, 1\].*{message}"):
+            selective.risk_at_coverage([1], [1], coverage)
+
+    def test_weights(self) -> None:
+        with pytest.raises(DataError, match="weights must not be negative, got -1 at row 0"):
+            selective.aurc([1], [1], weights=[-1])
+        with pytest.raises(DataError, match="weights are all zero"):
+            selective.aurc([1], [1], weights=[0])
+
+    def test_abstained(self) -> None:
+        with pytest.raises(DataError, match="abstained must hold booleans"):
+            selective.aurc([1, 2], [1, 2], abstained=["x", "y"])
+        with pytest.raises(ArgumentError, match="abstained must be at least 0"):
+            selective.aurc([1], [1], abstained=-1)
+
+
+def _columns(data: list[tuple[float, int, bool]]) -> tuple[list[float], list[float], list[bool]]:
+    return [row[0] for row in data], [float(row[1]) for row in data], [row[2] for row in data]
