@@ -203,18 +203,22 @@ class _Side:
             measured = replace(everything, values=everything.values[np.isin(source.outcome, (0, 1))])
         names = select(confidence, judged)
         confidences = {name: confidence_values(judged, name) for name in names}
-        plans = {
-            name: RanksPlan.build(
-                measured.values,
-                values,
-                judged.answered,
-                cluster=judged.cluster_index,
-                area_coverage=settings.area_coverage,
-                coverage_grid=settings.coverage_grid,
-                convention=settings.convention,
-            )
-            for name, values in confidences.items()
-        }
+        # Variants that are the same numbers under another name share their plan, and so are weighed once.
+        built: dict[bytes, RanksPlan] = {}
+        plans = {}
+        for name, values in confidences.items():
+            key = values.tobytes()
+            if key not in built:
+                built[key] = RanksPlan.build(
+                    measured.values,
+                    values,
+                    judged.answered,
+                    cluster=judged.cluster_index,
+                    area_coverage=settings.area_coverage,
+                    coverage_grid=settings.coverage_grid,
+                    convention=settings.convention,
+                )
+            plans[name] = built[key]
         return cls(source, judged, measured, confidences, plans, settings)
 
     @property

@@ -40,7 +40,7 @@ def points(plan: Plan) -> Floats:
 
 
 def replicates(plans: Sequence[Plan], draws: Draws, progress: Progress | None = None) -> list[Floats]:
-    """Weigh every plan with the same draws; one array (resamples, metrics) a plan.
+    """Weigh every plan with the same draws; one array (resamples, metrics) a plan, and one for all uses of a plan.
 
     Args:
         plans: plans over the same clusters.
@@ -50,15 +50,16 @@ def replicates(plans: Sequence[Plan], draws: Draws, progress: Progress | None = 
     if any(plan.clusters != draws.clusters for plan in plans):
         raise DataError("plans that are weighed together must have the same clusters")
     _settle_heap()
-    values = [np.empty((draws.resamples, len(plan.names))) for plan in plans]
+    single = {id(plan): plan for plan in plans}
+    values = {key: np.empty((draws.resamples, len(plan.names))) for key, plan in single.items()}
     done = 0
     for weights in draws.batches(max((plan.width for plan in plans), default=1)):
-        for plan, column in zip(plans, values, strict=True):
-            column[done : done + len(weights)] = plan(weights)
+        for key, plan in single.items():
+            values[key][done : done + len(weights)] = plan(weights)
         done += len(weights)
         if progress is not None:
             progress(len(weights))
-    return values
+    return [values[id(plan)] for plan in plans]
 
 
 def estimates(

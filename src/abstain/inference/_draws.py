@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Draws"]
 
 # A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.
-_BATCH_NUMBERS = 1 << 16
+_BATCH_NUMBERS = 1 << 17
 _FEWEST, _MOST = 1, 1024
 
 

@@ -1,8 +1,8 @@
 """Kernels: areas, hulls and points of a climbed ladder, for a whole batch of resamples at once.
 
 Everything is in counts: an area over coverage is an area over the count divided by N, one over generalized
-risk is divided by N again. A rung without weight repeats the rung below it and so adds nothing; before the
-first weighted rung the count is 0. The four conventions of the risk-coverage area meet here:
+risk is divided by N again. Column 0 is the ground, where nothing is accepted; a rung without weight repeats
+the one below it and so adds nothing. The four conventions of the risk-coverage area meet here:
 
 - ``trapezoid``: straight lines between working points, flat from 0 to the first one;
 - ``interpolated``: inside a plateau the loss sum grows linearly, so the selective risk is a hyperbola,
@@ -32,97 +32,69 @@ TOLERANCE = 1e-9
 
 
 def selective_risk(climb: Climb) -> Floats:
-    """Return loss sum / count at every rung; below the first weighted rung, where nothing is accepted, its risk."""
-    # Where the count is 0 so is the loss sum; a tiny divisor is faster than a masked division.
-    risk = np.maximum(climb.count, np.finfo(np.float64).tiny)
-    np.divide(climb.risk_sum, risk, out=risk)
-    first = first_weighted(climb)
-    leading = int(first.max(initial=0))
-    if leading:
-        empty = climb.count[:, :leading] <= 0
-        np.copyto(risk[:, :leading], pick(risk, first)[:, None], where=empty)
-    return risk
-
-
-def first_weighted(climb: Climb) -> Indices:
-    """Return the first rung with any weight; rung 0 where there is none."""
-    return np.argmax(climb.count > 0, axis=1) if climb.count.shape[1] else np.zeros(len(climb.count), np.intp)
+    """Return loss sum / count on every rung; up to the first weighted rung, where nothing is accepted, its risk."""
+    with np.errstate(invalid="ignore"):
+        risk = climb.risk_sum / climb.count
+    first = risk.take(climb.row_start + climb.first)
+    leading = max(int(climb.first.max(initial=0)), 1)
+    np.copyto(risk[:, :leading], first[:, None], where=climb.count[:, :leading] <= 0)
+    return np.nan_to_num(risk, copy=False) if np.isnan(first).any() else risk
 
 
 def rung_reaching(climb: Climb, target: Floats) -> Indices:
-    """Return the first rung whose count reaches each target (resamples, targets); the number of rungs if none does."""
-    rows, rungs = climb.count.shape
-    if rows * rungs <= 1:
-        return (climb.count < target).astype(np.intp) if rungs else np.zeros(target.shape, np.intp)
-    if rungs > 4096 or rows == 1:
+    """Return the first rung whose count reaches each target (resamples, targets); one beyond the last if none does."""
+    rows, columns = climb.count.shape
+    if columns > 4096 or rows == 1:
         return np.stack([np.searchsorted(*pair) for pair in zip(climb.count, target, strict=True)])
     # One sorted search for all rows: each row is lifted above the one before it.
-    lift = np.arange(rows) * (max(float(climb.last_count.max()), float(target.max())) + 1.0)
-    found = np.searchsorted((climb.count + lift[:, None]).ravel(), (target + lift[:, None]).ravel())
-    position: Indices = found.reshape(target.shape) - (np.arange(rows) * rungs)[:, None]
-    return position
-
-
-def pick(values: Floats, rung: Indices) -> Floats:
-    """Return the value of each row at its own rung, or rungs."""
-    flat = (np.arange(len(values)) * values.shape[1]).reshape((-1,) + (1,) * (rung.ndim - 1))
-    return values.ravel().take(flat + rung)
+    lift = (np.arange(rows) * (max(float(climb.last_count.max()), float(target.max())) + 1.0))[:, None]
+    found = np.searchsorted((climb.count + lift).ravel(), (target + lift).ravel())
+    return found.reshape(target.shape) - climb.row_start[:, None]
 
 
 def full_areas(climb: Climb, risk: Floats) -> tuple[Floats, Floats]:
     """Return the trapezoid areas of the selective risk (flat below the first point) and of the loss sum (from 0)."""
-    if not climb.count.shape[1]:
-        return np.zeros(len(climb.count)), np.zeros(len(climb.count))
     step = np.diff(climb.count, axis=1)
-    loss_sum = climb.risk_sum
-    return (
-        0.5 * _trapezoids(step, risk) + loss_sum[:, 0],
-        0.5 * (_trapezoids(step, loss_sum) + climb.count[:, 0] * loss_sum[:, 0]),
-    )
+    return 0.5 * _trapezoids(step, risk), 0.5 * _trapezoids(step, climb.risk_sum)
 
 
 def cut_areas(climb: Climb, risk: Floats, limit: Floats, rung: Indices) -> tuple[Floats, Floats]:
     """Return the `full_areas` up to the count `limit`, which lies on `rung`: interpolation lands exactly there."""
-    if not climb.count.shape[1]:
-        return np.zeros(len(climb.count)), np.zeros(len(climb.count))
     cut = Cut(climb, limit, rung)
-    reached = np.minimum(climb.count, limit[:, None])
-    step = np.diff(reached, axis=1)
-    # Steps beyond the limit have no width; the step that is cut ends lower than its rung by the share that is cut off.
-    above = cut.width * (1.0 - cut.share)
-    rise = np.where(rung > 0, pick(risk, rung) - pick(risk, cut.below), 0.0)
-    gain = pick(climb.risk_sum, rung) - np.where(rung > 0, pick(climb.risk_sum, cut.below), 0.0)
-    first_step = reached[:, 0]
-    return (
-        0.5 * (_trapezoids(step, risk) - above * rise) + first_step * risk[:, 0],
-        0.5 * (_trapezoids(step, climb.risk_sum) + first_step * climb.risk_sum[:, 0] - above * gain),
-    )
+    # Steps beyond the limit have no width, so that columns beyond the last rung that is cut need not be looked at; the
+    # step that is cut ends lower than its rung by the share that is cut off.
+    end = int(rung.max()) + 1
+    step = np.diff(np.minimum(climb.count[:, :end], limit[:, None]), axis=1)
+    above = (limit - cut.count_below) * (1.0 - cut.share)
+    areas = [
+        0.5 * (_trapezoids(step, values[:, :end]) - above * (values.take(cut.at) - values.take(cut.below)))
+        for values in (risk, climb.risk_sum)
+    ]
+    return areas[0], areas[1]
 
 
 class Cut:
-    """Where a ladder is cut: the rung below, the count there, and which share of the cut rung remains."""
+    """Where a ladder is cut: the places of the rung and of the one below, and which share of the rung remains."""
 
     def __init__(self, climb: Climb, limit: Floats, rung: Indices) -> None:
-        self.below = np.maximum(rung - 1, 0)
-        self.count_below = np.where(rung > 0, pick(climb.count, self.below), 0.0)
-        self.width = limit - self.count_below
-        height = pick(climb.count, rung) - self.count_below
-        self.share = np.divide(self.width, height, out=np.zeros_like(limit), where=height > 0)
+        self.at = climb.row_start + rung
+        # Only a limit of 0 is reached on the ground, below which there is nothing.
+        self.below = self.at - (rung > 0)
+        self.count_below = climb.count.take(self.below)
+        height = climb.count.take(self.at) - self.count_below
+        self.share = (limit - self.count_below) / np.maximum(height, np.finfo(np.float64).tiny)
 
 
 def _trapezoids(step: Floats, values: Floats) -> Floats:
-    return np.einsum("rp,rp->r", step, values[:, 1:]) + np.einsum("rp,rp->r", step, values[:, :-1])
+    return np.vecdot(step, values[:, 1:]) + np.vecdot(step, values[:, :-1])
 
 
 def truncated(climb: Climb, limit: Floats) -> Climb:
     """Cut the ladder itself at the count `limit`, with the loss sum linear inside the rung that is cut."""
-    if not climb.count.shape[1]:
-        return climb
     limit = np.minimum(limit, climb.last_count)
-    rung = rung_reaching(climb, limit[:, None])[:, 0]
-    cut = Cut(climb, limit, rung)
-    loss_below = np.where(rung > 0, pick(climb.risk_sum, cut.below), 0.0)
-    cut_sum = loss_below + cut.share * (pick(climb.risk_sum, rung) - loss_below)
+    cut = Cut(climb, limit, rung_reaching(climb, limit[:, None])[:, 0])
+    below = climb.risk_sum.take(cut.below)
+    cut_sum = below + cut.share * (climb.risk_sum.take(cut.at) - below)
     beyond = climb.count > limit[:, None]
     return Climb(np.minimum(climb.count, limit[:, None]), np.where(beyond, cut_sum[:, None], climb.risk_sum))
 
@@ -151,14 +123,11 @@ def prefix_mean_sum(climb: Climb, *, continuous: bool = False) -> Floats:
     After ``k0`` items with loss sum ``S0``, a rung of ``m`` items of mean loss ``l`` adds
     ``m*l + (S0 - k0*l) * (H[k0 + m] - H[k0])``, where the logarithm takes the place of ``H`` in the integral.
     """
-    if not climb.count.shape[1]:
-        return np.zeros(len(climb.count))
-    before_count, before_sum = _below(climb.count), _below(climb.risk_sum)
-    items = climb.count - before_count
-    mean = np.divide(climb.risk_sum - before_sum, items, out=np.zeros_like(items), where=items > 0)
+    before_count, before_sum = climb.count[:, :-1], climb.risk_sum[:, :-1]
+    items = np.diff(climb.count, axis=1)
+    mean = np.diff(climb.risk_sum, axis=1) / np.maximum(items, np.finfo(np.float64).tiny)
     growth = logarithm(climb.count) if continuous else harmonic(climb.count)
-    step = growth - _below(growth)
-    return climb.last_risk_sum + np.einsum("rp,rp->r", before_sum - before_count * mean, step)
+    return climb.last_risk_sum + np.vecdot(before_sum - before_count * mean, np.diff(growth, axis=1))
 
 
 def single_item_trapezoid(climb: Climb) -> Floats:
@@ -168,22 +137,13 @@ def single_item_trapezoid(climb: Climb) -> Floats:
 
 
 def end_risks(climb: Climb) -> tuple[Floats, Floats]:
-    """Return the selective risk at the first weighted rung and at the last."""
-    if not climb.count.shape[1]:
-        return np.zeros(len(climb.count)), np.zeros(len(climb.count))
-    first = first_weighted(climb)
-    lowest, highest = pick(climb.count, first), climb.last_count
+    """Return the selective risk on the first weighted rung and on the last; 0 where nothing is accepted."""
+    place = climb.row_start + climb.first
+    tiny = np.finfo(np.float64).tiny
     return (
-        np.divide(pick(climb.risk_sum, first), lowest, out=np.zeros_like(lowest), where=lowest > 0),
-        np.divide(climb.last_risk_sum, highest, out=np.zeros_like(highest), where=highest > 0),
+        climb.risk_sum.take(place) / np.maximum(climb.count.take(place), tiny),
+        climb.last_risk_sum / np.maximum(climb.last_count, tiny),
     )
-
-
-def _below(values: Floats) -> Floats:
-    shifted = np.empty_like(values)
-    shifted[:, 0] = 0.0
-    shifted[:, 1:] = values[:, :-1]
-    return shifted
 
 
 def hull_area(climb: Climb, risk: Floats) -> Floats:
@@ -196,14 +156,12 @@ def hull_area(climb: Climb, risk: Floats) -> Floats:
     what would else be taken down point by point.
     """
     rows = len(climb.count)
-    if not climb.count.shape[1]:
-        return np.zeros(rows)
     x, y, row = _hull_candidates(climb, risk)
     reach = max(int(np.bincount(row, minlength=1).max()) // 16, 1)
     while True:
-        keep = _below_lines(x, y, row, reach)
-        if not keep.all():
-            x, y, row = x[keep], y[keep], row[keep]
+        keep = np.flatnonzero(_below_lines(x, y, row, reach))
+        if len(keep) < len(x):
+            x, y, row = x.take(keep), y.take(keep), row.take(keep)
         elif reach == 1:
             break
         reach = max(reach // 4, 1)
@@ -215,24 +173,25 @@ def hull_area(climb: Climb, risk: Floats) -> Floats:
 
 def _hull_candidates(climb: Climb, risk: Floats) -> tuple[Floats, Floats, Indices]:
     """Return the distinct points that are ends, lowest, or below a line from an end to the lowest; with their rows."""
-    count, rows, rungs = climb.count, *climb.count.shape
-    first = first_weighted(climb)
-    last = np.full(rows, rungs - 1)
-    lowest = np.maximum(np.argmin(risk, axis=1), first)
-    x, y = pick(count, lowest), pick(risk, lowest)
+    count, start, columns = climb.count, climb.row_start, climb.count.shape[1]
+    lowest = np.maximum(np.argmin(risk, axis=1), climb.first)
+    corners = (start + climb.first, start + columns - 1, start + lowest)
+    x, y = count.take(corners[2]), risk.take(corners[2])
     below = np.zeros(count.shape, np.bool_)
-    for end in (first, last):
-        run, rise = pick(count, end) - x, pick(risk, end) - y
-        slope = np.divide(rise, run, out=np.zeros_like(run), where=run != 0)
-        # Each line runs below every point on the far side of the lowest, so both tests can be made everywhere.
-        height = np.multiply(count, slope[:, None])
-        np.subtract(risk, height, out=height)
-        below |= height < (y - slope * x)[:, None]
-    for corner in (first, last, lowest):
-        below[np.arange(rows), corner] = True
+    # Left of the lowest point the line from the first counts, right of it the one to the last; each runs below every
+    # point on the far side, so that no row needs its own columns.
+    sides = (slice(0, int(lowest.max()) + 1), slice(int(lowest.min()), columns))
+    for end, side in zip(corners, sides, strict=False):
+        run = count.take(end) - x
+        slope = np.divide(risk.take(end) - y, run, out=np.zeros_like(run), where=run != 0)
+        height = np.multiply(count[:, side], slope[:, None])
+        np.subtract(risk[:, side], height, out=height)
+        np.logical_or(below[:, side], height < (y - slope * x)[:, None], out=below[:, side])
+    for corner in corners:
+        below.put(corner, True)
     place = np.flatnonzero(below)
-    row, x, y = place // rungs, count.ravel().take(place), risk.ravel().take(place)
-    # A rung without weight repeats the one below it; below the first weighted rung there is nothing.
+    row, x, y = place // columns, count.take(place), risk.take(place)
+    # A rung without weight repeats the one below it; up to the first weighted rung there is nothing.
     distinct = x > 0
     distinct[1:] &= (x[1:] != x[:-1]) | (row[1:] != row[:-1])
     return x[distinct], y[distinct], row[distinct]

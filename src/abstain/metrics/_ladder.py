@@ -9,6 +9,7 @@ of every rung.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,9 +25,9 @@ _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Climb:
-    """The running sums at the top of every rung, one row a resample."""
+    """The running sums, one row a resample: column 0 is the ground, where nothing is accepted, then every rung."""
 
     count: Floats
     risk_sum: Floats
@@ -34,12 +35,22 @@ class Climb:
     @property
     def last_count(self) -> Floats:
         """How many items stand on the whole ladder."""
-        return self.count[:, -1] if self.count.shape[1] else np.zeros(len(self.count))
+        return self.count[:, -1]
 
     @property
     def last_risk_sum(self) -> Floats:
         """How much loss stands on the whole ladder."""
-        return self.risk_sum[:, -1] if self.count.shape[1] else np.zeros(len(self.count))
+        return self.risk_sum[:, -1]
+
+    @cached_property
+    def row_start(self) -> Indices:
+        """Where each row begins in the flattened sums, so that one index finds a place in all of them."""
+        return np.arange(len(self.count)) * self.count.shape[1]
+
+    @cached_property
+    def first(self) -> Indices:
+        """The first rung with any weight; the ground where there is none."""
+        return np.argmax(self.count > 0, axis=1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,7 +82,11 @@ class Ladder:
                 _cumulative(cell_rung, cell_cluster, count, (clusters, rungs)),
                 _cumulative(cell_rung, cell_cluster, risk, (clusters, rungs)),
             )
-        rung_end = np.flatnonzero(np.r_[np.diff(cell_rung) != 0, True]) if rungs else starts
+        rung_end = (
+            np.r_[0, np.flatnonzero(np.r_[np.diff(cell_rung) != 0, True]) + 1]
+            if rungs
+            else np.zeros(1, np.intp)
+        )
         return cls(rungs, tables, cell_cluster, count, risk, rung_end)
 
     @property
@@ -84,13 +99,18 @@ class Ladder:
         if self.tables:
             return Climb(weights @ self.tables[0], weights @ self.tables[1])
         multiplicity = weights.take(self.cell_cluster, axis=1)
-        risk_sum = np.multiply(multiplicity, self.cell_risk)
-        np.cumsum(risk_sum, axis=1, out=risk_sum)
-        count = np.multiply(multiplicity, self.cell_count, out=multiplicity)
-        np.cumsum(count, axis=1, out=count)
-        if self.rungs == len(self.cell_cluster):
-            return Climb(count, risk_sum)
-        return Climb(count.take(self.rung_end, axis=1), risk_sum.take(self.rung_end, axis=1))
+        return Climb(
+            self._running(multiplicity, self.cell_count), self._running(multiplicity, self.cell_risk)
+        )
+
+    def _running(self, multiplicity: Floats, values: Floats) -> Floats:
+        sums = np.empty((len(multiplicity), len(values) + 1))
+        sums[:, 0] = 0.0
+        np.multiply(multiplicity, values, out=sums[:, 1:])
+        np.cumsum(sums[:, 1:], axis=1, out=sums[:, 1:])
+        if self.rungs == len(values):
+            return sums
+        return sums.take(self.rung_end, axis=1)
 
 
 def rungs_descending(keys: Floats) -> Indices:
@@ -105,6 +125,6 @@ def rungs_ascending(keys: Floats) -> Indices:
 
 
 def _cumulative(rung: Indices, cluster: Indices, values: Floats, shape: tuple[int, int]) -> Floats:
-    table = np.zeros(shape)
-    table[cluster, rung] = values
+    table = np.zeros((shape[0], shape[1] + 1))
+    table[cluster, rung + 1] = values
     return np.cumsum(table, axis=1, out=table)

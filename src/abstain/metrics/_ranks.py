@@ -167,12 +167,10 @@ class _Work:
         return _conventions.augrc(self.optimal, area, self.total, self.plan.convention)
 
     def risk_at_coverages(self) -> Floats:
-        rungs = self.climb.count.shape[1]
-        if not rungs:
-            return np.full((len(self.total), len(self.plan.coverage_grid)), np.nan)
+        columns = self.climb.count.shape[1]
         reached = self.rungs[:, 1:]
-        found = _areas.pick(self.risk, np.minimum(reached, rungs - 1))
-        return np.where(reached < rungs, found, np.nan)
+        found = self.risk.take(np.minimum(reached, columns - 1) + self.climb.row_start[:, None])
+        return np.where(reached < columns, found, np.nan)
 
 
 _FIGURES: dict[str, Callable[[_Work], Floats]] = {

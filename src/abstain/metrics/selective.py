@@ -151,9 +151,9 @@ def risk_coverage_curve(
     )
     climb = ladder.climb(np.ones((1, 1)))
     return RiskCoverageCurve(
-        coverage=climb.count[0] / total,
-        selective_risk=_areas.selective_risk(climb)[0],
-        generalized_risk=climb.risk_sum[0] / total,
+        coverage=climb.count[0, 1:] / total,
+        selective_risk=_areas.selective_risk(climb)[0, 1:],
+        generalized_risk=climb.risk_sum[0, 1:] / total,
         threshold=levels,
         total=total,
     )

@@ -1,0 +1,24 @@
+"""Run every benchmark: `python -m benchmarks [topic ...]`.
+
+A benchmark is a module ``bench_<topic>`` with a function ``main`` that prints ratios. Timings of two contenders are
+taken in turns within one run, so that a busy machine slows both; ratios travel, seconds do not.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+
+def run(topics: list[str]) -> None:
+    known = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+    unknown = [topic for topic in topics if topic not in known]
+    if unknown:
+        sys.exit(f"unknown benchmark {unknown[0]!r}; known: {', '.join(known)}")
+    for topic in topics or known:
+        print(f"\n{topic}")
+        import_module(f"benchmarks.bench_{topic}").main()
+
+
+run(sys.argv[1:])

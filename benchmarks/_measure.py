@@ -1,0 +1,26 @@
+"""How contenders are timed: in turns, each several times, the best of each."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def best_times(*contenders: Callable[[], object], rounds: int = 5) -> list[float]:
+    """Return the best time of each contender in seconds; they take turns, so that a busy machine slows all of them."""
+    best = [float("inf")] * len(contenders)
+    for _ in range(rounds):
+        for place, contender in enumerate(contenders):
+            began = time.perf_counter()
+            contender()
+            best[place] = min(best[place], time.perf_counter() - began)
+    return best
+
+
+def report(what: str, ratio: float, wanted: float | None = None, note: str = "") -> None:
+    """Print one ratio, and the one that is wanted."""
+    goal = "" if wanted is None else f"  (wanted: at least {wanted:g})"
+    print(f"  {what:<62} {ratio:9.1f} x{goal}{note and '  ' + note}")
