@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.metrics._ladder import Climb
+from abstain.metrics._ladder import Climb, trapezoids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,14 +52,13 @@ def rung_reaching(climb: Climb, target: Floats) -> Indices:
     return found.reshape(target.shape) - climb.row_start[:, None]
 
 
-def full_areas(climb: Climb, risk: Floats) -> tuple[Floats, Floats]:
-    """Return the trapezoid areas of the selective risk (flat below the first point) and of the loss sum (from 0)."""
-    step = np.diff(climb.count, axis=1)
-    return 0.5 * _trapezoids(step, risk), 0.5 * _trapezoids(step, climb.risk_sum)
+def risk_area(climb: Climb, risk: Floats) -> Floats:
+    """Return the trapezoid area of the selective risk over the count, flat up to the first working point."""
+    return 0.5 * trapezoids(climb.step, risk)
 
 
 def cut_areas(climb: Climb, risk: Floats, limit: Floats, rung: Indices) -> tuple[Floats, Floats]:
-    """Return the `full_areas` up to the count `limit`, which lies on `rung`: interpolation lands exactly there."""
+    """Return both areas (risk, loss sum) up to the count `limit`, which lies on `rung`, interpolated to land there."""
     cut = Cut(climb, limit, rung)
     # Steps beyond the limit have no width, so that columns beyond the last rung that is cut need not be looked at; the
     # step that is cut ends lower than its rung by the share that is cut off.
@@ -67,7 +66,7 @@ def cut_areas(climb: Climb, risk: Floats, limit: Floats, rung: Indices) -> tuple
     step = np.diff(np.minimum(climb.count[:, :end], limit[:, None]), axis=1)
     above = (limit - cut.count_below) * (1.0 - cut.share)
     areas = [
-        0.5 * (_trapezoids(step, values[:, :end]) - above * (values.take(cut.at) - values.take(cut.below)))
+        0.5 * (trapezoids(step, values[:, :end]) - above * (values.take(cut.at) - values.take(cut.below)))
         for values in (risk, climb.risk_sum)
     ]
     return areas[0], areas[1]
@@ -83,10 +82,6 @@ class Cut:
         self.count_below = climb.count.take(self.below)
         height = climb.count.take(self.at) - self.count_below
         self.share = (limit - self.count_below) / np.maximum(height, np.finfo(np.float64).tiny)
-
-
-def _trapezoids(step: Floats, values: Floats) -> Floats:
-    return np.vecdot(step, values[:, 1:]) + np.vecdot(step, values[:, :-1])
 
 
 def truncated(climb: Climb, limit: Floats) -> Climb:
@@ -124,8 +119,7 @@ def prefix_mean_sum(climb: Climb, *, continuous: bool = False) -> Floats:
     ``m*l + (S0 - k0*l) * (H[k0 + m] - H[k0])``, where the logarithm takes the place of ``H`` in the integral.
     """
     before_count, before_sum = climb.count[:, :-1], climb.risk_sum[:, :-1]
-    items = np.diff(climb.count, axis=1)
-    mean = np.diff(climb.risk_sum, axis=1) / np.maximum(items, np.finfo(np.float64).tiny)
+    mean = np.diff(climb.risk_sum, axis=1) / np.maximum(climb.step, np.finfo(np.float64).tiny)
     growth = logarithm(climb.count) if continuous else harmonic(climb.count)
     return climb.last_risk_sum + np.vecdot(before_sum - before_count * mean, np.diff(growth, axis=1))
 

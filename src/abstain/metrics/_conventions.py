@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.metrics import _areas
+from abstain.metrics._ladder import loss_area
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +73,7 @@ def augrc_at(climb: Climb, area: Floats, limit: Floats, total: Floats, conventio
     """Return the AUGRC cut at the count `limit`; `area` is that under the loss sum, in counts."""
     if convention == "mean":
         _, done, after, rest = _whole_items(climb, limit)
-        whole_area = _areas.full_areas(done, done.risk_sum)[1]
+        whole_area = loss_area(done)
         return (whole_area + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / total**2
     if convention == "torch-uncertainty":
         from_first = area - 0.5 * _areas.end_risks(climb)[0]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
 _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23
+_NEAR = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,14 @@ class Climb:
     @cached_property
     def first(self) -> Indices:
         """The first rung with any weight; the ground where there is none."""
-        return np.argmax(self.count > 0, axis=1)
+        # It is nearly always among the first few.
+        near = self.count[:, :_NEAR] > 0
+        return np.argmax(near if near[:, -1].all() else self.count > 0, axis=1)
+
+    @cached_property
+    def step(self) -> Floats:
+        """How many items each rung adds."""
+        return np.diff(self.count, axis=1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,6 +67,7 @@ class Ladder:
 
     rungs: int
     tables: tuple[Floats, Floats] | None
+    moments: Floats | None
     cell_cluster: Indices
     cell_count: Floats
     cell_risk: Floats
@@ -76,18 +85,20 @@ class Ladder:
         count = np.add.reduceat(weight[order], starts) if rungs else weight
         risk = np.add.reduceat((weight * loss)[order], starts) if rungs else loss
         cell_rung, cell_cluster = rung[starts], cluster[starts]
-        tables = None
+        tables = moments = None
         if clusters * rungs <= min(_DENSE_FACTOR * len(starts), _DENSE_LIMIT):
             tables = (
                 _cumulative(cell_rung, cell_cluster, count, (clusters, rungs)),
                 _cumulative(cell_rung, cell_cluster, risk, (clusters, rungs)),
             )
+            if clusters <= rungs:
+                moments = np.diff(tables[0], axis=1) @ (0.5 * (tables[1][:, 1:] + tables[1][:, :-1])).T
         rung_end = (
             np.r_[0, np.flatnonzero(np.r_[np.diff(cell_rung) != 0, True]) + 1]
             if rungs
             else np.zeros(1, np.intp)
         )
-        return cls(rungs, tables, cell_cluster, count, risk, rung_end)
+        return cls(rungs, tables, moments, cell_cluster, count, risk, rung_end)
 
     @property
     def width(self) -> int:
@@ -103,6 +114,13 @@ class Ladder:
             self._running(multiplicity, self.cell_count), self._running(multiplicity, self.cell_risk)
         )
 
+    def loss_area(self, weights: Floats, climb: Climb) -> Floats:
+        """Return the area under the loss sum over the count, from 0 on the ground, straight from rung to rung."""
+        if self.moments is not None:
+            # Both the steps and the sums are linear in the weights, so the area is a quadratic form of them.
+            return np.vecdot(weights @ self.moments, weights)
+        return loss_area(climb)
+
     def _running(self, multiplicity: Floats, values: Floats) -> Floats:
         sums = np.empty((len(multiplicity), len(values) + 1))
         sums[:, 0] = 0.0
@@ -111,6 +129,16 @@ class Ladder:
         if self.rungs == len(values):
             return sums
         return sums.take(self.rung_end, axis=1)
+
+
+def loss_area(climb: Climb) -> Floats:
+    """Return the area under the loss sum over the count; the same by item and by plateau."""
+    return 0.5 * trapezoids(climb.step, climb.risk_sum)
+
+
+def trapezoids(step: Floats, values: Floats) -> Floats:
+    """Return, for each row, twice the area under values that are joined by straight lines."""
+    return np.vecdot(step, values[:, 1:]) + np.vecdot(step, values[:, :-1])
 
 
 def rungs_descending(keys: Floats) -> Indices:

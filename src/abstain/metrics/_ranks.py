@@ -134,10 +134,6 @@ class _Work:
         return self._figures[name]
 
     @cached_property
-    def areas(self) -> tuple[Floats, Floats]:
-        return _areas.full_areas(self.climb, self.risk)
-
-    @cached_property
     def limit(self) -> Floats:
         return np.minimum(self.plan.area_coverage * self.total, self.climb.last_count)
 
@@ -156,6 +152,14 @@ class _Work:
         ladder = self.plan.by_loss or self.plan.by_confidence
         return ladder.climb(self.weights)
 
+    def aurc(self) -> Floats:
+        trapezoid = _areas.risk_area(self.climb, self.risk)
+        return _conventions.aurc(self.climb, trapezoid, self.total, self.plan.convention)
+
+    def augrc(self) -> Floats:
+        area = self.plan.by_confidence.loss_area(self.weights, self.climb)
+        return _conventions.augrc(self.climb, area, self.total, self.plan.convention)
+
     def aurc_optimal(self) -> Floats:
         convention = self.plan.convention
         # Each item is a working point of its own, so only here does the trapezoid go by single items.
@@ -163,7 +167,8 @@ class _Work:
         return _conventions.aurc(self.optimal, trapezoid, self.total, convention)
 
     def augrc_optimal(self) -> Floats:
-        area = _areas.full_areas(self.optimal, self.optimal.risk_sum)[1]
+        ladder = self.plan.by_loss or self.plan.by_confidence
+        area = ladder.loss_area(self.weights, self.optimal)
         return _conventions.augrc(self.optimal, area, self.total, self.plan.convention)
 
     def risk_at_coverages(self) -> Floats:
@@ -175,8 +180,8 @@ class _Work:
 
 _FIGURES: dict[str, Callable[[_Work], Floats]] = {
     "cmax": lambda work: work.climb.last_count / work.total,
-    "aurc": lambda work: _conventions.aurc(work.climb, work.areas[0], work.total, work.plan.convention),
-    "augrc": lambda work: _conventions.augrc(work.climb, work.areas[1], work.total, work.plan.convention),
+    "aurc": _Work.aurc,
+    "augrc": _Work.augrc,
     "aurc_optimal": _Work.aurc_optimal,
     "augrc_optimal": _Work.augrc_optimal,
     "eaurc": lambda work: work.figure("aurc") - work.figure("aurc_optimal"),

@@ -28,7 +28,7 @@ from abstain import _validate
 from abstain.errors import DataError
 from abstain.metrics import _areas
 from abstain.metrics._areas import CONVENTIONS
-from abstain.metrics._ladder import Ladder, rungs_descending
+from abstain.metrics._ladder import Ladder, loss_area, rungs_descending
 from abstain.metrics._ranks import RanksPlan
 
 if TYPE_CHECKING:
@@ -426,7 +426,7 @@ def _split_area(
     climb = ladder.climb(np.ones((1, 1)))
     if area == "aurc":
         return float(_areas.single_item_trapezoid(climb)[0]) / total
-    return float(_areas.full_areas(climb, climb.risk_sum)[1][0]) / total**2
+    return float(loss_area(climb)[0]) / total**2
 
 
 @dataclass(frozen=True, eq=False, slots=True)
