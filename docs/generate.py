@@ -1,0 +1,56 @@
+"""Regenerate the pages that are made from the code: `make docs`. A test fails when they are stale."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+VERBS: tuple[tuple[str, ...], ...] = ((), ("evaluate",), ("demo",), ("schema",))
+
+
+def command_line_page() -> str:
+    """Return the page of every verb and flag, from their own help."""
+    lines = ["# Command line", "", "Made from `--help` by `make docs`.", ""]
+    for verb in VERBS:
+        name = " ".join(("abstain", *verb))
+        lines += [f"## {name}", "", "```text", help_text(verb), "```", ""]
+    lines += [
+        "## Exit codes",
+        "",
+        "| code | meaning |",
+        "|---|---|",
+        "| 0 | done |",
+        "| 2 | the call is wrong: a flag, a name, a path |",
+        "| 3 | the data are wrong: a file, a row, a signal |",
+        "| 130 | interrupted; nothing was written |",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def help_text(verb: tuple[str, ...]) -> str:
+    """Return what `abstain VERB --help` prints at a width of 100."""
+    environment = os.environ | {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "abstain", *verb, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    # Some releases of typer print the Python type of an argument beside its name; it helps nobody.
+    text = re.sub(r" <[\w\[\]]+>", "", done.stdout.replace("python -m abstain", "abstain"))
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+PAGES = {HERE / "reference" / "cli.md": command_line_page}
+
+
+if __name__ == "__main__":
+    for path, make in PAGES.items():
+        path.write_text(make())
+        print(path)

@@ -1,0 +1,58 @@
+"""Documentation that can go stale is generated or tested."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from abstain.confidence import variants
+from abstain.metrics import selective
+from examples import EXAMPLES
+
+ROOT = Path(__file__).parent.parent
+GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+
+
+@pytest.mark.parametrize("path", GENERATE["PAGES"], ids=lambda path: path.name)
+def test_generated_pages_are_current(path: Path) -> None:
+    # How help is wrapped differs between releases of the libraries that print it; its words do not.
+    assert path.read_text().split() == GENERATE["PAGES"][path]().split(), "run make docs"
+
+
+def test_every_verb_is_on_the_command_line_page() -> None:
+    listed = set(re.findall(r"^  (\w+)  ", GENERATE["help_text"](()), flags=re.MULTILINE))
+    assert {verb[0] for verb in GENERATE["VERBS"] if verb} == listed
+
+
+def test_every_figure_and_every_variant_is_defined() -> None:
+    text = (ROOT / "docs" / "definitions.md").read_text()
+    figures = [name for name in selective.__all__ if name.islower() and name != "risk_coverage_curve"]
+    for name in [*figures, *(variant.name for variant in variants())]:
+        assert f"`{name}`" in text, name
+    for convention in selective.CONVENTIONS:
+        assert f"| `{convention}` |" in text
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+            assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    """Every `abstain` line of the README, on a run file of that name."""
+    (tmp_path / "run.json").write_bytes((EXAMPLES / "run_a.json").read_bytes())
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    commands = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
+    commands = [line for line in commands if line.startswith("abstain ")]
+    assert len(commands) >= 2
+    for line in commands:
+        arguments = [sys.executable, "-m", *shlex.split(line)]
+        done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0, done.stderr
