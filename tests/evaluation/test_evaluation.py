@@ -167,7 +167,7 @@ class TestCautions:
         assert (
             evaluate(few_shot, resamples=0)
             .cautions[0]
-            .message.startswith("1 of 30 participants have no judged item")
+            .message.startswith("1 of 30 participants are left out")
         )
 
     def test_below_the_optimum(self) -> None:

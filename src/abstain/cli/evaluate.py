@@ -121,11 +121,11 @@ def show(result: Evaluation | Comparison) -> None:
     from abstain.evaluation import Evaluation  # noqa: PLC0415
     from abstain.report import console  # noqa: PLC0415
 
+    screen = console.console_for()
     if isinstance(result, Evaluation):
-        summary = console.evaluation_summary(result)
+        screen.print(console.evaluation_summary(result, screen.width))
     else:
-        summary = console.comparison_summary(result)
-    console.console_for().print(summary)
+        screen.print(console.comparison_summary(result, screen.width))
 
 
 def artifact(result: Evaluation | Comparison) -> bytes:

@@ -230,7 +230,15 @@ class _Side:
     ) -> Evaluation:
         results = {name: self._result(name, replicated[name], draws) for name in self.plans}
         cautions = _general_cautions(population, self.source.cluster_noun, self.settings)
-        return Evaluation(results, population, self.loss, self.settings, self.source.provenance, cautions)
+        return Evaluation(
+            variants=results,
+            population=population,
+            loss=self.loss,
+            settings=self.settings,
+            provenance=self.source.provenance,
+            cautions=cautions,
+            cluster_noun=self.source.cluster_noun,
+        )
 
     def _result(self, name: str, replicated: Floats, draws: Draws) -> VariantResult:
         plan = self.plans[name]
@@ -347,10 +355,8 @@ def _general_cautions(population: Population, noun: str, settings: Settings) -> 
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         cautions.append(Caution("nothing_answered", message))
     if population.failed:
-        message = (
-            f"{population.failed} of {population.total} {noun}s have no judged item (failed or without truth)"
-        )
-        cautions.append(Caution("failed_clusters", f"{message} and are left out of every number"))
+        message = f"{population.failed} of {population.total} {noun}s are left out of every number: failed or without truth"
+        cautions.append(Caution("failed_clusters", message))
     if settings.resamples and population.included < FEW_CLUSTERS:
         many = f"{population.included} {noun}{'' if population.included == 1 else 's'}"
         message = f"intervals rest on {many}; with fewer than {FEW_CLUSTERS} they tend to be too narrow"

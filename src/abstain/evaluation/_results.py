@@ -183,6 +183,7 @@ class Evaluation(Mapping[str, VariantResult]):
         settings: what was asked for.
         provenance: where the items came from.
         cautions: what holds for all variants.
+        cluster_noun: what a cluster is called.
     """
 
     variants: Mapping[str, VariantResult]
@@ -191,6 +192,7 @@ class Evaluation(Mapping[str, VariantResult]):
     settings: Settings
     provenance: Mapping[str, object]
     cautions: tuple[Caution, ...]
+    cluster_noun: str = "cluster"
 
     def __getitem__(self, name: str) -> VariantResult:
         return self.variants[_validate.choice(name, "confidence", self.variants)]

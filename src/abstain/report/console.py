@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from abstain.evaluation import Caution, Comparison, Evaluation
+    from abstain.evaluation import Caution, Comparison, Evaluation, VariantDelta
     from abstain.inference import Estimate
 
 __all__ = ["comparison_summary", "console_for", "evaluation_summary"]
 
 # Without a terminal there is no width to keep to; this one keeps every table on one line a row.
 _WIDTH_WITHOUT_TERMINAL = 120
+# An estimate as it is printed, with the space around its column.
+_ESTIMATE_WIDTH = 23
 # Beyond this many variants the risks by coverage would not fit side by side; the artifact has them.
 _SIDE_BY_SIDE = 4
 
@@ -48,54 +50,50 @@ def console_for(*, stderr: bool = False) -> Console:
     )
 
 
-def evaluation_summary(evaluation: Evaluation) -> Group:
-    """Return the summary of one evaluation."""
-    settings = evaluation.settings
-    columns = ("AURC", "AUGRC", "e-AURC", f"AURC@{settings.area_coverage:g}")
-    table = _table("confidence", columns)
+def evaluation_summary(evaluation: Evaluation, width: int = _WIDTH_WITHOUT_TERMINAL) -> Group:
+    """Return the summary of one evaluation, with as many columns as fit into `width`."""
+    columns = {
+        "AURC": "aurc",
+        "AUGRC": "augrc",
+        "e-AURC": "eaurc",
+        f"AURC@{evaluation.settings.area_coverage:g}": "aurc_at_coverage",
+    }
+    names = max(len(name) for name in [*evaluation, "confidence"])
+    fitting = max((width - names) // _ESTIMATE_WIDTH, 1)
+    table = _table("confidence", list(columns)[:fitting])
     for name, result in evaluation.items():
-        figures = (result.aurc, result.augrc, result.eaurc, result.aurc_at_coverage)
+        figures = [getattr(result, field) for field in list(columns.values())[:fitting]]
         table.add_row(Text(name), *(Text(str(figure)) for figure in figures))
     parts: list[RenderableType] = [
         _title(
             f"{_source(evaluation.provenance)}, loss {evaluation.loss.name} = {evaluation.loss.definition}"
         ),
         _population(evaluation),
-        Text(),
         table,
     ]
-    if len(evaluation) <= _SIDE_BY_SIDE:
+    if len(evaluation) <= min(_SIDE_BY_SIDE, (width - len("risk at coverage")) // _ESTIMATE_WIDTH):
         risks = {name: result.risk_at_coverage for name, result in evaluation.items()}
-        parts += [Text(), _risk_table(risks, evaluation.settings.coverage_grid)]
-    parts += [*_method(evaluation), *_cautions(_all_cautions([evaluation])), *_meanings(_MEANINGS)]
-    return Group(*parts)
+        parts.append(_risk_table(risks, evaluation.settings.coverage_grid))
+    return Group(*parts, *_method(evaluation), *_cautions({"": evaluation}), *_meanings(_MEANINGS))
 
 
-def comparison_summary(comparison: Comparison) -> Group:
-    """Return the summary of a comparison: both sides and the differences."""
+def comparison_summary(comparison: Comparison, width: int = _WIDTH_WITHOUT_TERMINAL) -> Group:
+    """Return the summary of a comparison: both sides and the differences, without the sides' intervals where narrow."""
     left, right = comparison.left, comparison.right
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("confidence", "figure"):
-        table.add_column(heading)
+    table = _table("confidence", ())
+    table.add_column("figure")
     for heading in ("left", "right", "right - left"):
         table.add_column(heading, justify="right")
     table.add_column("in words")
+    narrow = width < _WIDTH_WITHOUT_TERMINAL
     for name, delta in comparison.deltas.items():
-        rows = [
-            (label, getattr(left[name], field), getattr(right[name], field), getattr(delta, field))
-            for label, field in _COMPARED
-        ]
-        matched = [at for at, change in delta.risk_at_coverage.items() if change.defined]
-        if matched:
-            at = matched[-1]
-            sides = (left[name].risk_at_coverage[at], right[name].risk_at_coverage[at])
-            rows.append((f"risk at {at:.2f}", *sides, delta.risk_at_coverage[at]))
-        for place, (label, before, after, change) in enumerate(rows):
+        for place, (label, before, after, change) in enumerate(rows := _compared(comparison, delta)):
+            sides = [_value(side) if narrow else str(side) for side in (before, after)]
             words = _in_words(change, more_coverage=label == "Cmax")
-            cells = (Text(name if place == 0 else ""), label, str(before), str(after), str(change), words)
-            table.add_row(*cells, end_section=place == len(rows) - 1)
+            first = Text(name if place == 0 else "")
+            table.add_row(first, label, *sides, str(change), words, end_section=place == len(rows) - 1)
     overlap = comparison.overlap
-    shared = f"{overlap.included} of {overlap.total} shared clusters are judged on both sides"
+    shared = f"{overlap.included} of {overlap.total} shared {left.cluster_noun}s are judged on both sides"
     left_out = {
         "failed left": overlap.failed_left,
         "failed right": overlap.failed_right,
@@ -107,12 +105,32 @@ def comparison_summary(comparison: Comparison) -> Group:
         _title(f"left:  {_source(left.provenance)}"),
         _title(f"right: {_source(right.provenance)}"),
         Text(f"loss {left.loss.name} = {left.loss.definition}\npopulation: {shared}"),
-        Text(),
         table,
         *_method(left),
-        *_cautions([str(caution) for caution in comparison.cautions] + _all_cautions([left, right])),
+        *_cautions({"left ": left, "right ": right}, comparison.cautions),
         *_meanings({name: text for name, text in _MEANINGS.items() if name != "e-AURC"}),
     )
+
+
+def _compared(comparison: Comparison, delta: VariantDelta) -> list[tuple[str, Estimate, Estimate, Estimate]]:
+    """The rows of one confidence: label, left, right, difference; last the risk at a coverage that both reach."""
+    left, right = comparison.left[delta.name], comparison.right[delta.name]
+    rows = [
+        (label, getattr(left, field), getattr(right, field), getattr(delta, field))
+        for label, field in _COMPARED
+    ]
+    matched = [coverage for coverage, change in delta.risk_at_coverage.items() if change.defined]
+    if matched:
+        at = matched[-1]
+        rows.append(
+            (
+                f"risk at {at:.2f}",
+                left.risk_at_coverage[at],
+                right.risk_at_coverage[at],
+                delta.risk_at_coverage[at],
+            )
+        )
+    return rows
 
 
 def _table(first: str, others: Iterable[str]) -> Table:
@@ -146,7 +164,7 @@ def _population(evaluation: Evaluation) -> Text:
     population = evaluation.population
     cmax = next(iter(evaluation.values())).cmax
     lines = [
-        f"population: {population.included} of {population.total} clusters judged, {population.failed} failed; "
+        f"population: {population.included} of {population.total} {evaluation.cluster_noun}s judged; "
         f"{population.items} items: {population.answered} answered, {population.abstained} abstained"
     ]
     if population.items_failed or population.items_unscored:
@@ -164,36 +182,25 @@ def _method(evaluation: Evaluation) -> list[Text]:
     clusters = next(iter(evaluation.values())).cmax.clusters
     return [
         Text(
-            f"[{100 * settings.level:g}% intervals: {settings.resamples:,} resamples of {clusters} clusters, seed "
-            f"{settings.seed}, convention {settings.convention}]",
+            f"[{100 * settings.level:g}% intervals: {settings.resamples:,} resamples of {clusters} "
+            f"{evaluation.cluster_noun}s, seed {settings.seed}, convention {settings.convention}]",
             style="dim",
         )
     ]
 
 
-def _all_cautions(evaluations: Sequence[Evaluation]) -> list[str]:
-    general = [str(caution) for evaluation in evaluations for caution in evaluation.cautions]
-    single = [
-        _named(name, caution)
-        for evaluation in evaluations
-        for name, result in evaluation.items()
-        for caution in result.cautions
-    ]
-    return list(dict.fromkeys(general + single))
-
-
-def _named(name: str, caution: Caution) -> str:
-    return f"{name}: {caution}"
-
-
-def _cautions(messages: Sequence[str]) -> list[RenderableType]:
+def _cautions(sides: Mapping[str, Evaluation], general: Sequence[Caution] = ()) -> list[RenderableType]:
+    """Each caution once, after the names of all that it holds for."""
+    messages: dict[str, list[str]] = {str(caution): [] for caution in general}
+    for side, evaluation in sides.items():
+        messages |= {str(caution): [] for caution in evaluation.cautions}
+        for name, result in evaluation.items():
+            for caution in result.cautions:
+                messages.setdefault(str(caution), []).append(f"{side}{name}")
     if not messages:
         return []
-    return [
-        Text(),
-        Text("take care", style="bold"),
-        *(_listed("!", message, "yellow") for message in messages),
-    ]
+    lines = [f"{', '.join(names)}: {message}" if names else message for message, names in messages.items()]
+    return [Text(), Text("take care", style="bold"), *(_listed("!", line, "yellow") for line in lines)]
 
 
 def _meanings(meanings: Mapping[str, str]) -> list[RenderableType]:
@@ -205,10 +212,14 @@ def _meanings(meanings: Mapping[str, str]) -> list[RenderableType]:
 def _listed(mark: str, text: str, style: str = "") -> Table:
     """A mark and a text that wraps beside it, not below it."""
     row = Table.grid(padding=(0, 1))
-    row.add_column(width=len(mark) + 2, justify="right", no_wrap=True)
+    row.add_column(width=len(mark) + 2, no_wrap=True)
     row.add_column()
-    row.add_row(Text(mark, style=style), Text(text, style=style))
+    row.add_row(Text(f"  {mark}", style=style), Text(text, style=style))
     return row
+
+
+def _value(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f}" if estimate.defined else "undefined"
 
 
 def _in_words(change: Estimate, *, more_coverage: bool) -> str:
