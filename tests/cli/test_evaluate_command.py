@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -261,21 +262,29 @@ def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> No
         env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
     )
     os.close(slave)
-    output, _ = process.communicate(timeout=120)
-    shown = b""
-    while True:
-        try:
-            part = os.read(master, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        shown += part
+    shown = bytearray()
+    # A terminal holds only a few kilobytes that nobody has read; then the process would wait.
+    reader = threading.Thread(target=_drain, args=(master, shown))
+    reader.start()
+    output, _ = process.communicate(timeout=300)
+    reader.join(timeout=30)
+    os.close(master)
     assert process.returncode == 0
     assert json.loads(output)["schema_version"] == "1"
     assert b"resampling" in shown
     quiet = subprocess.run([*command, "--json"], capture_output=True, cwd=tmp_path, check=True)
     assert quiet.stderr == b""
+
+
+def _drain(terminal: int, shown: bytearray) -> None:
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            return
+        if not part:
+            return
+        shown.extend(part)
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -355,7 +355,9 @@ def _general_cautions(population: Population, noun: str, settings: Settings) -> 
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         cautions.append(Caution("nothing_answered", message))
     if population.failed:
-        message = f"{population.failed} of {population.total} {noun}s are left out of every number: failed or without truth"
+        message = (
+            f"{population.failed} of {population.total} {noun}s are left out of every number: they failed"
+        )
         cautions.append(Caution("failed_clusters", message))
     if settings.resamples and population.included < FEW_CLUSTERS:
         many = f"{population.included} {noun}{'' if population.included == 1 else 's'}"
