@@ -1,0 +1,113 @@
+"""The checked arrays of a calibration metric: outcomes that are 0 or 1, confidences that are probabilities, weights.
+
+Every calibration function checks its arguments here, so that each says the same about the same mistake. What
+is made of the rows is known to the callers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Outcomes, confidences and weights of one length; `weight` is None where every row counts once."""
+
+    outcome: Floats
+    confidence: Floats
+    weight: Floats | None
+
+    @classmethod
+    def checked(cls, y_true: ArrayLike, confidence: ArrayLike, weights: ArrayLike | None) -> Rows:
+        """Check that outcomes are 0 or 1, confidences lie in [0, 1], and all have one length of at least one."""
+        outcome = binary(y_true, "y_true")
+        probability = probabilities(confidence, "confidence")
+        _validate.same_length(len(outcome), confidence=probability)
+        if not len(outcome):
+            raise DataError("y_true is empty; there must be at least one row")
+        weight = None if weights is None else _validate.weights(weights, len(outcome))
+        return cls(outcome, probability, weight)
+
+    @property
+    def counted(self) -> Floats:
+        """The weight of every row."""
+        return np.ones(len(self.outcome)) if self.weight is None else self.weight
+
+
+def binary(values: ArrayLike, name: str) -> Floats:
+    """Return `values` as 0.0 or 1.0; the error names the first row that is neither."""
+    given = np.asarray(values)
+    array = _validate.floats(given, name)
+    # Two reductions settle the usual case of whole numbers without a temporary array.
+    if len(array) and given.dtype.kind in "iub" and given.min() >= 0 and given.max() <= 1:
+        return array
+    wrong = (array != 0.0) & (array != 1.0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{name} must be 0 or 1, got {array[row]:g} at row {row}; "
+            "say what counts as right first, such as y_true = (truth == prediction)"
+        )
+    return array
+
+
+def probabilities(values: ArrayLike, name: str) -> Floats:
+    """Return `values` as numbers in [0, 1]; the error names the first row that is not one."""
+    array = _validate.floats(values, name)
+    # Two reductions settle the usual case; a NaN fails both comparisons.
+    if len(array) and array.min() >= 0.0 and array.max() <= 1.0:
+        return array
+    return _validate.unit_interval(array, name)
+
+
+def cluster_numbers(clusters: ArrayLike | None, length: int) -> Indices | None:
+    """Number clusters from 0 by their id, ascending; None where every row stands for itself."""
+    if clusters is None:
+        return None
+    identifiers = _validate.one_dimensional(clusters, "clusters")
+    _validate.same_length(length, clusters=identifiers)
+    return np.unique(identifiers, return_inverse=True)[1].astype(np.intp)
+
+
+def class_columns(
+    y_true: ArrayLike, matrix: ArrayLike, classes: Sequence[Any] | NDArray[Any] | None
+) -> tuple[Indices, Floats, NDArray[Any]]:
+    """Return the column that is right for each row, the checked (rows, classes) probabilities, and the classes."""
+    scores = np.asarray(matrix, dtype=np.float64)
+    if scores.ndim != 2 or scores.shape[1] < 2:
+        raise DataError(
+            f"probabilities must have one row an item and at least two classes, got shape {scores.shape}"
+        )
+    labels = np.arange(scores.shape[1]) if classes is None else _validate.one_dimensional(classes, "classes")
+    if len(labels) != scores.shape[1] or len(np.unique(labels)) != len(labels):
+        raise ArgumentError(
+            f"classes must name each of the {scores.shape[1]} columns of probabilities once, got {len(labels)} names"
+        )
+    for column in range(scores.shape[1]):
+        probabilities(scores[:, column], f"probabilities[:, {column}]")
+    truth = _validate.one_dimensional(y_true, "y_true")
+    _validate.same_length(len(scores), y_true=truth)
+    if not len(truth):
+        raise DataError("y_true is empty; there must be at least one row")
+    match = truth[:, None] == labels[None, :]
+    unknown = ~match.any(axis=1)
+    if unknown.any():
+        raise DataError(
+            f"y_true at row {int(np.argmax(unknown))} is none of the {len(labels)} classes "
+            f"({int(unknown.sum())} such rows); pass classes= in the order of the columns"
+        )
+    return match.argmax(axis=1), scores, labels

@@ -1,0 +1,210 @@
+"""Tests of calibration: could confidences that are right have had these outcomes?
+
+Rows are sorted by confidence ``s``, ascending; tied confidences are one step, so that no row order enters.
+With ``C_0 = 0``::
+
+    C_k = (1/n) * sum_{i <= k} (y_i - s_i)        sigma = sqrt(sum s (1 - s)) / n
+
+If the confidences are right, ``C / sigma`` is nearly a Brownian motion. Kolmogorov and Smirnov look at how
+far it strays, Kuiper at how wide it ranges; Spiegelhalter compares the Brier score with its expectation.
+p-values are those of the limit: for few rows the first two are slightly too large, which is the safe side.
+Metrics without a hypothesis are in `abstain.metrics.calibration`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import _validate
+from abstain.metrics._bins import total_by
+from abstain.metrics._brownian import range_survival, supremum_quantile, supremum_survival
+from abstain.metrics._probabilities import Rows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "CalibrationTest",
+    "CumulativeDifferences",
+    "cumulative_differences",
+    "kolmogorov_smirnov",
+    "kuiper",
+    "spiegelhalter",
+]
+
+ALTERNATIVES = ("two-sided", "greater", "less")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationTest:
+    """The result of a test of calibration.
+
+    Attributes:
+        name: which test.
+        statistic: its statistic; NaN when undefined.
+        p_value: how often right confidences would give a statistic at least as extreme; NaN when undefined.
+        n: how many rows, weights counted.
+        reason: why the test is undefined; empty when it is not.
+
+    >>> print(spiegelhalter([1, 0, 1, 1], [0.9, 0.1, 0.8, 0.7]))
+    spiegelhalter: statistic -0.880, p = 0.379 (n = 4)
+    """
+
+    name: str
+    statistic: float
+    p_value: float
+    n: float
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"{self.name}: undefined ({self.reason})"
+        return f"{self.name}: statistic {self.statistic:.3f}, p = {self.p_value:.3f} (n = {self.n:g})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CumulativeDifferences:
+    """The walk of summed residuals, from ``C_0 = 0`` on, with the Kolmogorov-Smirnov test that belongs to it.
+
+    Attributes:
+        share: share of all rows up to each step, from 0 to 1.
+        confidence: the confidence of each step; NaN at the start.
+        difference: ``C_k`` at each step: it falls where confidence is too high, and rises where it is too
+            low.
+        deviation: the standard deviation of ``C_k`` if the confidences are right.
+        sigma: that of the last step.
+        statistic: the largest ``|C_k| / sigma``; NaN when undefined.
+        p_value: how often right confidences would stray at least as far; NaN when undefined.
+        n: how many rows, weights counted.
+        reason: why the statistic is undefined; empty when it is not.
+    """
+
+    share: Floats
+    confidence: Floats
+    difference: Floats
+    deviation: Floats
+    sigma: float
+    statistic: float
+    p_value: float
+    n: float
+    reason: str = ""
+
+    def band(self, level: float = 0.95) -> float:
+        """Return the height that right confidences stay within, all along the walk, with probability `level`."""
+        return supremum_quantile(_validate.level(level)) * self.sigma
+
+
+def cumulative_differences(
+    y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None
+) -> CumulativeDifferences:
+    """Return the cumulative differences between outcomes and confidences.
+
+    Reference: Arrieta-Ibarra et al., "Metrics of Calibration for Probabilistic Predictions", 2022.
+
+    >>> walk = cumulative_differences([1, 0, 1], [0.5, 0.5, 0.75])
+    >>> walk.difference.round(4).tolist(), walk.share.round(4).tolist()
+    ([0.0, 0.0, 0.0833], [0.0, 0.6667, 1.0])
+    """
+    rows = Rows.checked(y_true, confidence, weights)
+    level, step = np.unique(rows.confidence, return_inverse=True)
+    weight = rows.counted
+    count = total_by(step, weight)
+    residual = total_by(step, weight * rows.outcome) - count * level
+    held = count > 0
+    level, count, residual = level[held], count[held], residual[held]
+    total = float(count.sum())
+    difference = np.concatenate([[0.0], np.cumsum(residual)]) / total
+    deviation = np.sqrt(np.concatenate([[0.0], np.cumsum(count * level * (1.0 - level))])) / total
+    sigma = float(deviation[-1])
+    reason = "" if sigma > 0.0 else _certain(level, residual)
+    statistic = math.nan if reason else float(np.abs(difference).max()) / sigma
+    return CumulativeDifferences(
+        share=np.concatenate([[0.0], np.cumsum(count)]) / total,
+        confidence=np.concatenate([[np.nan], level]),
+        difference=difference,
+        deviation=deviation,
+        sigma=sigma,
+        statistic=statistic,
+        p_value=supremum_survival(statistic),
+        n=_whole(total),
+        reason=reason,
+    )
+
+
+def kolmogorov_smirnov(
+    y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None
+) -> CalibrationTest:
+    """Test calibration by ``max |C| / sigma``, with p from the law of ``sup |B|`` of Brownian motion on [0, 1].
+
+    Reference: Tygert, "Cumulative deviation of a subpopulation from the full population", 2021.
+
+    >>> print(kolmogorov_smirnov([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]))
+    kolmogorov_smirnov: statistic 2.510, p = 0.024 (n = 4)
+    """
+    walk = cumulative_differences(y_true, confidence, weights=weights)
+    return CalibrationTest("kolmogorov_smirnov", walk.statistic, walk.p_value, walk.n, walk.reason)
+
+
+def kuiper(y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None) -> CalibrationTest:
+    """Test calibration by ``(max C - min C) / sigma``, ``C_0`` included, with p from the range of Brownian motion.
+
+    Reference: Tygert, "Calibration of P-values for calibration and for deviation of a subpopulation from the
+    full population", 2022.
+
+    >>> print(kuiper([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]))
+    kuiper: statistic 2.510, p = 0.048 (n = 4)
+    """
+    walk = cumulative_differences(y_true, confidence, weights=weights)
+    statistic = math.nan if walk.reason else float(np.ptp(walk.difference)) / walk.sigma
+    return CalibrationTest("kuiper", statistic, range_survival(statistic), walk.n, walk.reason)
+
+
+def spiegelhalter(
+    y_true: ArrayLike,
+    confidence: ArrayLike,
+    *,
+    alternative: str = "two-sided",
+    weights: ArrayLike | None = None,
+) -> CalibrationTest:
+    """Test calibration by Spiegelhalter's z, the Brier score less its expectation, in standard deviations.
+
+    ``z = sum (y - s)(1 - 2s) / sqrt(sum (1 - 2s)^2 s (1 - s))``, standard normal if the confidences are
+    right. "greater" asks only whether the Brier score is larger than expected (overconfidence), "less" only
+    whether it is smaller. Reference: Spiegelhalter, "Probabilistic prediction in patient management and
+    clinical trials", 1986.
+
+    >>> round(spiegelhalter([0, 0], [0.9, 0.8], alternative="greater").p_value, 4)
+    0.0002
+    """
+    _validate.choice(alternative, "alternative", ALTERNATIVES)
+    rows = Rows.checked(y_true, confidence, weights)
+    weight, stated = rows.counted, rows.confidence
+    n = _whole(float(weight.sum()))
+    slope = 1.0 - 2.0 * stated
+    variance = float((weight * slope**2 * stated * (1.0 - stated)).sum())
+    if variance <= 0.0:
+        reason = "every confidence is 0, 0.5 or 1, so that the Brier score cannot vary"
+        return CalibrationTest("spiegelhalter", math.nan, math.nan, n, reason)
+    z = float((weight * (rows.outcome - stated) * slope).sum()) / math.sqrt(variance)
+    tails = {"two-sided": 2.0 * _upper_tail(abs(z)), "greater": _upper_tail(z), "less": _upper_tail(-z)}
+    return CalibrationTest("spiegelhalter", z, tails[alternative], n)
+
+
+def _upper_tail(z: float) -> float:
+    return 0.5 * math.erfc(z / math.sqrt(2.0))
+
+
+def _certain(level: Floats, residual: Floats) -> str:
+    reason = "every confidence is 0 or 1, so that nothing can vary by chance"
+    wrong = float(np.abs(residual).sum())
+    return f"{reason}; {wrong:g} of these certainties are wrong" if wrong and len(level) else reason
+
+
+def _whole(total: float) -> float:
+    return int(total) if total.is_integer() else total

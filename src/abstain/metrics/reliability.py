@@ -1,0 +1,162 @@
+"""Reliability curves: accuracy against confidence, bin by bin, with counts and intervals.
+
+Bins are those of `abstain.metrics.calibration`: left-closed, the last closed, empty ones kept with count 0.
+The interval of a bin is Clopper and Pearson's for its accuracy. Rows of one cluster are not independent, so
+with clusters it is Clopper and Pearson's for the number of independent rows that would be as informative.
+Errors over bins are computed elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import _validate
+from abstain.metrics._bins import STRATEGIES, row_bins, total_by
+from abstain.metrics._probabilities import Rows, cluster_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+__all__ = ["ReliabilityCurve", "reliability_curve"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReliabilityCurve:
+    """The bins of a reliability diagram; an empty bin has count 0 and NaN for everything that it cannot know.
+
+    Attributes:
+        edges: the ends of the bins, one more than there are bins.
+        count: rows in each bin, weights counted.
+        confidence: mean confidence of each bin.
+        accuracy: share of each bin that came true.
+        low: lower end of the interval for the accuracy.
+        high: upper end of the interval for the accuracy.
+        effective_count: how many independent rows would be as informative; `count` without clusters.
+        level: confidence level of the intervals.
+    """
+
+    edges: Floats
+    count: Floats
+    confidence: Floats
+    accuracy: Floats
+    low: Floats
+    high: Floats
+    effective_count: Floats
+    level: float
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    @property
+    def gap(self) -> Floats:
+        """Accuracy less confidence: negative where the bin is overconfident."""
+        return self.accuracy - self.confidence
+
+
+def reliability_curve(
+    y_true: ArrayLike,
+    confidence: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "uniform",
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    weights: ArrayLike | None = None,
+) -> ReliabilityCurve:
+    """Return accuracy against confidence by bin, with Clopper-Pearson intervals.
+
+    With clusters, the ``n`` rows of a bin are replaced by ``n / D * (t_{n-1} / t_{m-1})^2``, at most ``n``,
+    where ``D`` is the design effect (the variance of the accuracy between the ``m`` clusters of the bin, over
+    that of independent rows) and ``t`` the quantiles of Student's t. Where a design effect cannot be known
+    (all rows of a bin agree, or one cluster fills it) only its clusters count. References: Clopper and
+    Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", 1934; Korn
+    and Graubard, "Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data", 1998.
+
+    Args:
+        y_true: 1 where the row came true, else 0.
+        confidence: the stated probability, in [0, 1].
+        bins: how many bins.
+        strategy: "uniform" for equal widths, "quantile" for equal mass.
+        clusters: ids of what belongs together; rows are independent when left out.
+        level: confidence level of the intervals.
+        weights: multiplicities.
+
+    >>> curve = reliability_curve([1, 0, 1, 1], [0.2, 0.3, 0.8, 0.9], bins=2)
+    >>> curve.count, curve.accuracy
+    (array([2., 2.]), array([0.5, 1. ]))
+    >>> curve.low.round(4), curve.high.round(4)
+    (array([0.0126, 0.1581]), array([0.9874, 1.    ]))
+    """
+    bins = _validate.whole(bins, "bins", least=1)
+    _validate.choice(strategy, "strategy", STRATEGIES)
+    level = _validate.level(level)
+    rows = Rows.checked(y_true, confidence, weights)
+    cluster = cluster_numbers(clusters, len(rows.outcome))
+    weight = rows.counted
+    bin_, edges = row_bins(rows.confidence, weight, bins, strategy)
+    columns = (weight, weight * rows.outcome, weight * rows.confidence)
+    count, happened, stated = (total_by(bin_, column, bins) for column in columns)
+    accuracy, mean = _mean(happened, count), _mean(stated, count)
+    effective = count
+    if cluster is not None:
+        kept = weight > 0
+        rows_of_bins = (bin_[kept], cluster[kept], weight[kept], rows.outcome[kept])
+        effective = _effective_count(*rows_of_bins, count, accuracy, level)
+    low, high = _clopper_pearson(accuracy * effective, effective, level)
+    return ReliabilityCurve(edges, count, mean, accuracy, low, high, effective, level)
+
+
+def _effective_count(
+    bin_: Indices,
+    cluster: Indices,
+    weight: Floats,
+    outcome: Floats,
+    count: Floats,
+    accuracy: Floats,
+    level: float,
+) -> Floats:
+    """Return how many independent rows each bin is worth."""
+    from scipy.special import stdtrit
+
+    # One cell for each (bin, cluster) pair that occurs.
+    pair, cell = np.unique(bin_ * (int(cluster.max()) + 1) + cluster, return_inverse=True)
+    cell_bin = pair // (int(cluster.max()) + 1)
+    cell_count = total_by(cell, weight)
+    excess = total_by(cell, weight * outcome) - accuracy[cell_bin] * cell_count
+    members = np.bincount(cell_bin, minlength=len(count)).astype(np.float64)
+    between = total_by(cell_bin, excess**2, len(count))
+    spread = accuracy * (1.0 - accuracy)
+    known = (members > 1) & (spread > 0) & (count > 1)
+    effective = np.minimum(count, members)
+    n, m = count[known], members[known]
+    variance = between[known] / n**2 * m / (m - 1.0)
+    design = variance / (spread[known] / (n - 1.0))
+    half = (1.0 + level) / 2.0
+    students = (stdtrit(n - 1.0, half) / stdtrit(m - 1.0, half)) ** 2
+    # Clusters may also agree by chance less than single rows would; that is no ground for a narrower
+    # interval.
+    effective[known] = n / np.maximum(design, 1.0) * np.minimum(students, 1.0)
+    return effective
+
+
+def _clopper_pearson(happened: Floats, count: Floats, level: float) -> tuple[Floats, Floats]:
+    from scipy.special import betaincinv
+
+    tail = (1.0 - level) / 2.0
+    low, high = np.full(len(count), np.nan), np.full(len(count), np.nan)
+    held = count > 0
+    yes, no = happened[held], count[held] - happened[held]
+    low[held] = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-300), no + 1.0, tail), 0.0)
+    high[held] = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-300), 1.0 - tail), 1.0)
+    return low, high
+
+
+def _mean(total: Floats, count: Floats) -> Floats:
+    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
