@@ -139,7 +139,7 @@ def _debiased(sums: BinSums, difference: Floats, total: Floats, norm: str) -> Fl
         # A bin with a single row has no estimate of its variance: it says nothing, rather than everything.
         squares = np.where(sums.count > 1.0, squares - variances, 0.0)
         return np.sqrt(np.clip(_ratio(squares.sum(axis=2), total), 0.0, None))
-    from scipy.special import ndtr
+    from scipy.special import ndtr  # noqa: PLC0415
 
     gap = np.abs(_ratio(difference, sums.count, empty=0.0))
     deviation = np.sqrt(_ratio(spread, sums.count, empty=0.0))
@@ -238,7 +238,7 @@ def cluster_table(row: Indices, column: Indices, values: Floats, shape: tuple[in
     """Add `values` up in a table (clusters, columns), dense while it is small, else sparse."""
     if shape[0] * shape[1] <= _DENSE_LIMIT:
         return total_by(row * shape[1] + column, values, shape[0] * shape[1]).reshape(shape)
-    from scipy.sparse import coo_array
+    from scipy.sparse import coo_array  # noqa: PLC0415
 
     return coo_array((values, (row, column)), shape=shape).tocsr()
 

@@ -87,7 +87,7 @@ class SmoothPlan:
 
 def _cosines(mass: Floats) -> Floats:
     """Return ``sum_m mass_m cos(pi k m / cells)`` for every frequency k."""
-    from scipy.fft import dct
+    from scipy.fft import dct  # noqa: PLC0415
 
     halved = mass / 2.0
     halved[:, [0, -1]] *= 2.0
@@ -96,7 +96,7 @@ def _cosines(mass: Floats) -> Floats:
 
 def _error(cosines: Floats, width: Floats) -> Floats:
     """Return the integral of ``|smoothed residual|`` over [0, 1], one width a row."""
-    from scipy.fft import dct
+    from scipy.fft import dct  # noqa: PLC0415
 
     frequency = np.pi * np.arange(_CELLS + 1)
     smoothed = np.abs(dct(cosines * np.exp(-((width[:, None] * frequency) ** 2) / 2.0), type=1, axis=1))

@@ -123,7 +123,7 @@ def _effective_count(
     level: float,
 ) -> Floats:
     """Return how many independent rows each bin is worth."""
-    from scipy.special import stdtrit
+    from scipy.special import stdtrit  # noqa: PLC0415
 
     # One cell for each (bin, cluster) pair that occurs.
     pair, cell = np.unique(bin_ * (int(cluster.max()) + 1) + cluster, return_inverse=True)
@@ -147,7 +147,7 @@ def _effective_count(
 
 
 def _clopper_pearson(happened: Floats, count: Floats, level: float) -> tuple[Floats, Floats]:
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv  # noqa: PLC0415
 
     tail = (1.0 - level) / 2.0
     low, high = np.full(len(count), np.nan), np.full(len(count), np.nan)

@@ -1,0 +1,54 @@
+"""Calibrators: from a raw confidence, or several signals, to a probability of being right.
+
+`train` and `fit_verbalized` learn from items and return a `Calibration`, which is the artifact: `to_json`
+writes it, `read_calibration` reads it back, `calibrator` is what it learned. The estimators below also work
+on plain arrays. JSON only, never pickle. How a calibrated confidence ranks items is judged by
+`abstain.evaluate`.
+"""
+
+from abstain.calibrators._artifact import (
+    Calibration,
+    TrainedCalibration,
+    VerbalizedCalibration,
+    calibration_schema,
+    read_calibration,
+)
+from abstain.calibrators._estimators import (
+    CALIBRATORS,
+    BetaCalibrator,
+    Calibrator,
+    HistogramBinningCalibrator,
+    IsotonicCalibrator,
+    LinearCalibrator,
+    LogisticCalibrator,
+    PlattCalibrator,
+    TemperatureScalingCalibrator,
+    VennAbersCalibrator,
+)
+from abstain.calibrators._features import TARGETS, Features, extract_features, target_values
+from abstain.calibrators._training import filled_message, fit_verbalized, train
+
+__all__ = [
+    "CALIBRATORS",
+    "TARGETS",
+    "BetaCalibrator",
+    "Calibration",
+    "Calibrator",
+    "Features",
+    "HistogramBinningCalibrator",
+    "IsotonicCalibrator",
+    "LinearCalibrator",
+    "LogisticCalibrator",
+    "PlattCalibrator",
+    "TemperatureScalingCalibrator",
+    "TrainedCalibration",
+    "VennAbersCalibrator",
+    "VerbalizedCalibration",
+    "calibration_schema",
+    "extract_features",
+    "filled_message",
+    "fit_verbalized",
+    "read_calibration",
+    "target_values",
+    "train",
+]

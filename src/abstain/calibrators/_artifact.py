@@ -1,0 +1,283 @@
+"""Calibration artifacts: what a calibrator learned, from what, and how well it did, as strict JSON.
+
+Two forms: the temperature of a stated confidence, and a calibrator trained on features. The structures below
+are the schema (version "1") that `abstain schema calibration` publishes; reading checks every field before a
+number is used. ``metrics`` and ``validation_metrics`` keep the place and the meaning that other readers of
+this format know: they are in-sample. ``validation`` says so by name, and puts the held-out figures beside
+them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from abstain import _files, _validate
+from abstain.calibrators._estimators import (
+    CALIBRATORS,
+    Calibrator,
+    LinearCalibrator,
+    TemperatureScalingCalibrator,
+)
+from abstain.calibrators._models import (
+    BetaModel,
+    HistogramModel,
+    IsotonicModel,
+    LinearModel,
+    Model,
+    TemperatureModel,
+    VennAbersModel,
+)
+from abstain.errors import DataError, FormatError
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = [
+    "Calibration",
+    "TrainedCalibration",
+    "VerbalizedCalibration",
+    "calibration_schema",
+    "read_calibration",
+]
+
+Figures = dict[str, float | None]
+Target = Literal["correctness", "near_correct", "loss"]
+FeatureNames = Annotated[tuple[str, ...], Meta(min_length=1)]
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """The run that a calibrator was fitted on."""
+
+    path: str | None = None
+    run_id: str | int | None = None
+    git_commit: str | None = None
+    mode: str | None = None
+    n_samples: int
+    n_clusters: int | None = None
+    sha256: str | None = None
+
+
+class TrainingSource(Source, frozen=True, kw_only=True):
+    """The run that a calibrator was trained on, and how often its target came true there."""
+
+    positive_rate: float | None = None
+    trained_at: str | None = None
+
+
+class Validation(Struct, frozen=True, kw_only=True):
+    """How well the calibrator does: on the rows it learned from, and on clusters that it had not seen."""
+
+    in_sample: Figures
+    held_out: Figures | None
+    method: str
+    reason: str = ""
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """What the user of a calibrator must know."""
+
+    code: str
+    message: str
+
+
+class Calibration(Struct, frozen=True, kw_only=True):
+    """What both forms of artifact share."""
+
+    schema_version: Literal["1"] = "1"
+    abstain_version: str | None = None
+    validation: Validation | None = None
+    warnings: tuple[Notice, ...] = ()
+
+    @property
+    def calibrator(self) -> Calibrator:
+        """The fitted calibrator."""
+        raise NotImplementedError
+
+    @property
+    def source(self) -> Source:
+        """The run that it was fitted on."""
+        raise NotImplementedError
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The signals that it takes; none for the temperature of a stated confidence."""
+        return ()
+
+    def to_json(self) -> bytes:
+        """Return the artifact as JSON that people can read, ending in a newline."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+
+class VerbalizedMetrics(Struct, frozen=True, kw_only=True):
+    """In-sample figures before and after scaling."""
+
+    nll_before: float | None = None
+    nll_after: float | None = None
+    ece_before: float | None = None
+    ece_after: float | None = None
+
+
+class VerbalizedCalibration(Calibration, frozen=True, kw_only=True):
+    """The temperature of a stated confidence."""
+
+    method: Literal["temperature_scaling"]
+    created_at: str | None = None
+    temperature: Annotated[float, Meta(gt=0.0)]
+    fitted_on: Source
+    metrics: VerbalizedMetrics
+
+    @property
+    def calibrator(self) -> Calibrator:
+        """The fitted calibrator."""
+        return TemperatureScalingCalibrator.from_model(TemperatureModel(temperature=self.temperature))
+
+    @property
+    def source(self) -> Source:
+        """The run that it was fitted on."""
+        return self.fitted_on
+
+
+class TrainedCalibration(Calibration, frozen=True, kw_only=True):
+    """A calibrator trained on features; one form below for each kind of model."""
+
+    method: str
+    version: Literal["1.0"] = "1.0"
+    features: FeatureNames
+    target: Target
+    training_metadata: TrainingSource
+    validation_metrics: Figures
+    filled: dict[str, int] = {}
+    model: Model
+
+    @property
+    def calibrator(self) -> Calibrator:
+        """The fitted calibrator."""
+        identity = isinstance(self.model, LinearModel) and self.model.link == "identity"
+        return (LinearCalibrator if identity else CALIBRATORS[self.method]).from_model(self.model)
+
+    @property
+    def source(self) -> Source:
+        """The run that it was trained on."""
+        return self.training_metadata
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The signals that it takes."""
+        return self.features
+
+
+class TrainedTemperature(TrainedCalibration, frozen=True, kw_only=True):
+    """Temperature scaling of one feature in [0, 1]."""
+
+    method: Literal["temperature_scaling"]
+    model: TemperatureModel
+
+
+class TrainedLinear(TrainedCalibration, frozen=True, kw_only=True):
+    """Logistic regression (sigmoid link) or ridge regression (identity link)."""
+
+    method: Literal["logistic", "platt", "linear"]
+    model: LinearModel
+
+
+class TrainedIsotonic(TrainedCalibration, frozen=True, kw_only=True):
+    """Isotonic regression of one feature."""
+
+    method: Literal["isotonic"]
+    model: IsotonicModel
+
+
+class TrainedBeta(TrainedCalibration, frozen=True, kw_only=True):
+    """Beta calibration of one feature in [0, 1]."""
+
+    method: Literal["beta"]
+    model: BetaModel
+
+
+class TrainedHistogram(TrainedCalibration, frozen=True, kw_only=True):
+    """Histogram binning of one feature."""
+
+    method: Literal["histogram_binning"]
+    model: HistogramModel
+
+
+class TrainedVennAbers(TrainedCalibration, frozen=True, kw_only=True):
+    """Venn-ABERS of one feature."""
+
+    method: Literal["venn_abers"]
+    model: VennAbersModel
+
+
+TRAINED: dict[str, type[TrainedCalibration]] = {
+    "temperature_scaling": TrainedTemperature,
+    "logistic": TrainedLinear,
+    "platt": TrainedLinear,
+    "linear": TrainedLinear,
+    "isotonic": TrainedIsotonic,
+    "beta": TrainedBeta,
+    "histogram_binning": TrainedHistogram,
+    "venn_abers": TrainedVennAbers,
+}
+
+
+def read_calibration(path: str | os.PathLike[str]) -> Calibration:
+    """Read a calibration artifact, ours or that of another writer of the format, and check all of it."""
+    record = _files.parse_json(_files.read_bytes(path), path)
+    if not isinstance(record, dict) or not isinstance(record.get("method"), str):
+        raise FormatError(f"{path}: not a calibration artifact; it must be an object with a method")
+    method = record["method"]
+    if method not in TRAINED:
+        hint = _validate.suggestion(method, TRAINED)
+        raise FormatError(f"{path}: unknown calibration method{hint}; known: {', '.join(TRAINED)}")
+    form: type[Calibration] = TRAINED[method]
+    if method == "temperature_scaling":
+        record, form = _temperature_record(record, form)
+    try:
+        calibration = msgspec.convert(record, form)
+        if isinstance(calibration, TrainedCalibration):
+            _check_trained(calibration)
+    except (msgspec.ValidationError, DataError) as problem:
+        raise FormatError(f"{path}: not a {method} calibration artifact: {problem}") from None
+    return calibration
+
+
+def calibration_schema() -> dict[str, Any]:
+    """Return the JSON Schema of calibration artifacts.
+
+    >>> calibration_schema()["title"]
+    'abstain calibration artifact'
+    """
+    forms = (VerbalizedCalibration, *dict.fromkeys(TRAINED.values()))
+    choices, definitions = msgspec.json.schema_components(forms, ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "abstain calibration artifact",
+        "description": "What `abstain calibrate` writes: a temperature, or a calibrator trained on features.",
+        "anyOf": list(choices),
+        "$defs": dict(definitions),
+    }
+
+
+def _temperature_record(
+    record: dict[str, Any], form: type[Calibration]
+) -> tuple[dict[str, Any], type[Calibration]]:
+    """Put the temperature where this form has it: other writers put it at the top or under the model."""
+    model = record.get("model")
+    nested = model.get("temperature") if isinstance(model, dict) else None
+    temperature = record.get("temperature", nested)
+    if temperature is None:
+        return record, form
+    if "features" in record:
+        return {**record, "model": {"temperature": temperature if nested is None else nested}}, form
+    return {**record, "temperature": temperature}, VerbalizedCalibration
+
+
+def _check_trained(calibration: TrainedCalibration) -> None:
+    if len(set(calibration.features)) != len(calibration.features):
+        raise DataError("features names a signal twice")
+    if CALIBRATORS[calibration.method].one_feature and len(calibration.features) != 1:
+        raise DataError(f"{calibration.method} takes one feature, got {len(calibration.features)}")
+    calibration.model.check(len(calibration.features))

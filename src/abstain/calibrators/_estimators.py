@@ -1,0 +1,379 @@
+"""Calibrators: estimators that turn features into a probability of being right.
+
+scikit-learn's manner: make one, `fit` it, `predict` with it. Once fitted it does not change any more: fitting
+again or setting an attribute is an error. What it has learned is its `model`, a frozen record that goes into
+an artifact as it is. Items, signals and files are known elsewhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from abstain import _validate
+from abstain.calibrators import _models
+from abstain.calibrators._models import (
+    BetaModel,
+    HistogramModel,
+    IsotonicModel,
+    LinearModel,
+    Model,
+    Scaler,
+    TemperatureModel,
+    VennAbersModel,
+)
+from abstain.calibrators._venn_abers import venn_abers_steps
+from abstain.errors import ArgumentError, DataError
+from abstain.metrics._bins import row_bins, total_by
+from abstain.metrics._probabilities import binary
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "CALIBRATORS",
+    "BetaCalibrator",
+    "Calibrator",
+    "HistogramBinningCalibrator",
+    "IsotonicCalibrator",
+    "LinearCalibrator",
+    "LogisticCalibrator",
+    "PlattCalibrator",
+    "TemperatureScalingCalibrator",
+    "VennAbersCalibrator",
+]
+
+TEMPERATURES = (0.05, 10.0)
+# Beyond these a beta calibrator is a step, which data that separate perfectly would push it towards for ever.
+_STEEPEST = 100.0
+
+
+class Calibrator(ABC):
+    """What all calibrators share.
+
+    Attributes:
+        method: its name in artifacts and on the command line.
+        binary_target: True if it learns from outcomes that are 0 or 1, False if from any number in [0, 1].
+        one_feature: True if it takes exactly one feature.
+    """
+
+    method: ClassVar[str]
+    binary_target: ClassVar[bool] = True
+    one_feature: ClassVar[bool] = True
+
+    def fit(self, features: ArrayLike, target: ArrayLike, *, weights: ArrayLike | None = None) -> Self:
+        """Learn from features (rows,) or (rows, features) and one target a row; returns itself, from now on frozen.
+
+        Args:
+            features: finite numbers.
+            target: 1 where the row came true, else 0; for calibrators of a loss any number in [0, 1].
+            weights: multiplicities.
+        """
+        if self.fitted:
+            raise ArgumentError(f"this {type(self).__name__} is fitted already; make a new one to fit again")
+        matrix = self._matrix(features)
+        check = binary if self.binary_target else _validate.unit_interval
+        wanted = check(target, "target")
+        _validate.same_length(len(matrix), target=wanted)
+        weight = _validate.weights(weights, len(wanted))
+        counted = weight > 0
+        if not len(wanted):
+            raise DataError("target is empty; a calibrator needs rows to learn from")
+        if self.binary_target and len(np.unique(wanted[counted])) < 2:
+            raise DataError(
+                f"target is {wanted[counted][0]:g} for all {int(counted.sum())} rows; "
+                f"a {self.method} calibrator needs rows of both outcomes"
+            )
+        model = self._learn(matrix[counted], wanted[counted], weight[counted])
+        model.check(matrix.shape[1])
+        object.__setattr__(self, "_model", model)
+        return self
+
+    def predict(self, features: ArrayLike) -> Floats:
+        """Return one calibrated confidence a row, in [0, 1]."""
+        return self.model.predict(self._matrix(features))
+
+    @classmethod
+    def from_model(cls, model: Model) -> Self:
+        """Return a fitted calibrator with the numbers of an artifact."""
+        calibrator = cls()
+        object.__setattr__(calibrator, "_model", model)
+        return calibrator
+
+    @property
+    def fitted(self) -> bool:
+        """True once it has learned."""
+        return "_model" in self.__dict__
+
+    @property
+    def model(self) -> Model:
+        """What was learned, as frozen numbers."""
+        if not self.fitted:
+            raise ArgumentError(f"this {type(self).__name__} is not fitted; call fit first")
+        model: Model = self.__dict__["_model"]
+        return model
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if self.fitted:
+            raise AttributeError(f"this {type(self).__name__} is fitted and does not change any more")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model if self.fitted else 'not fitted'})"
+
+    @abstractmethod
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> Model:
+        """Return the model of checked rows, each of which counts."""
+
+    def _matrix(self, features: ArrayLike) -> Floats:
+        array = np.asarray(features)
+        if array.ndim not in (1, 2):
+            raise DataError(f"features must have one or two dimensions, got shape {array.shape}")
+        columns = [array] if array.ndim == 1 else list(array.T)
+        if self.one_feature and len(columns) != 1:
+            raise ArgumentError(f"a {self.method} calibrator takes one feature, got {len(columns)}")
+        if not columns:
+            raise ArgumentError("features are empty; name at least one")
+        checked = [
+            _validate.finite(column, "features" if array.ndim == 1 else f"features[:, {place}]")
+            for place, column in enumerate(columns)
+        ]
+        return np.stack(checked, axis=1)
+
+
+class TemperatureScalingCalibrator(Calibrator):
+    """Temperature scaling: ``sigmoid(logit(p) / T)`` of one feature in [0, 1], p clipped by 1e-6.
+
+    T minimises the negative log-likelihood on [0.05, 10]. In ``1/T`` that is convex, so the minimum is where
+    its slope is 0, or the end that the slope points to. Reference: Guo et al., "On Calibration of Modern
+    Neural Networks", 2017.
+
+    >>> calibrator = TemperatureScalingCalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
+    >>> calibrator.predict([0.9]).round(3)
+    array([0.75])
+    """
+
+    method = "temperature_scaling"
+
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> TemperatureModel:
+        logits = _models.logit(_validate.unit_interval(features[:, 0], "the feature of a temperature"))
+
+        def slope(inverse: float) -> float:
+            return float((weight * (_models.sigmoid(inverse * logits) - target) * logits).sum())
+
+        lowest, highest = 1.0 / TEMPERATURES[1], 1.0 / TEMPERATURES[0]
+        if slope(lowest) >= 0.0:
+            return TemperatureModel(temperature=TEMPERATURES[1])
+        if slope(highest) <= 0.0:
+            return TemperatureModel(temperature=TEMPERATURES[0])
+        from scipy.optimize import brentq  # noqa: PLC0415
+
+        return TemperatureModel(temperature=1.0 / float(brentq(slope, lowest, highest, xtol=1e-12)))
+
+
+class LogisticCalibrator(Calibrator):
+    """Logistic regression on standardised features, with an L2 penalty of C = 1.
+
+    >>> calibrator = LogisticCalibrator().fit([[1, 0.2], [2, 0.1], [4, 0.9], [5, 0.7]], [0, 0, 1, 1])
+    >>> calibrator.predict([[5, 0.9]]).round(2)
+    array([0.87])
+    """
+
+    method = "logistic"
+    one_feature = False
+
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> LinearModel:
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+        scaler, standard = _standardised(features, weight)
+        # The solver's own tolerance, because artifacts are compared across writers: with a finer one the
+        # fourth digit of a coefficient moves, and the artifact of another writer could not be reproduced from
+        # its run.
+        learner = LogisticRegression(C=1.0, max_iter=1000)
+        learner.fit(standard, target, sample_weight=weight)
+        return LinearModel(
+            coefficients=tuple(learner.coef_[0].tolist()),
+            intercept=float(learner.intercept_[0]),
+            link="sigmoid",
+            scaler=scaler,
+        )
+
+
+class PlattCalibrator(LogisticCalibrator):
+    """Platt scaling: the logistic calibrator of one feature.
+
+    Reference: Platt, "Probabilistic Outputs for Support Vector Machines", 1999 (without his smoothed
+    targets).
+
+    >>> PlattCalibrator().fit([1, 2, 4, 5], [0, 0, 1, 1]).predict([3]).round(6)
+    array([0.5])
+    """
+
+    method = "platt"
+    one_feature = True
+
+
+class LinearCalibrator(Calibrator):
+    """Ridge regression (alpha 1) on standardised features, clipped to [0, 1], for targets that are not 0 or 1.
+
+    >>> LinearCalibrator().fit([1, 2, 3, 4], [0.2, 0.4, 0.6, 0.8]).predict([2.5, 100]).round(6)
+    array([0.5, 1. ])
+    """
+
+    method = "linear"
+    binary_target = False
+    one_feature = False
+
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> LinearModel:
+        from sklearn.linear_model import Ridge  # noqa: PLC0415
+
+        scaler, standard = _standardised(features, weight)
+        learner = Ridge(alpha=1.0).fit(standard, target, sample_weight=weight)
+        return LinearModel(
+            coefficients=tuple(np.ravel(learner.coef_).tolist()),
+            intercept=float(learner.intercept_),
+            link="identity",
+            scaler=scaler,
+        )
+
+
+class IsotonicCalibrator(Calibrator):
+    """Isotonic regression of one feature: the best fit that never falls, straight between thresholds, flat outside.
+
+    Reference: Zadrozny and Elkan, "Transforming Classifier Scores into Accurate Multiclass Probability
+    Estimates", 2002.
+
+    >>> IsotonicCalibrator().fit([1, 2, 3, 4], [0, 1, 0, 1]).predict([2.5, 9])
+    array([0.5, 1. ])
+    """
+
+    method = "isotonic"
+    binary_target = False
+
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> IsotonicModel:
+        from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
+
+        learner = IsotonicRegression(out_of_bounds="clip").fit(features[:, 0], target, sample_weight=weight)
+        return IsotonicModel(
+            x_thresholds=tuple(learner.X_thresholds_.tolist()),
+            y_thresholds=tuple(np.clip(learner.y_thresholds_, 0.0, 1.0).tolist()),
+        )
+
+
+class BetaCalibrator(Calibrator):
+    """Beta calibration: ``sigmoid(a log p - b log(1 - p) + c)`` of one feature in [0, 1], with a, b >= 0.
+
+    Unlike a temperature it can also be the identity for skewed scores, and it can correct over- and
+    underconfidence at once. Reference: Kull, Silva Filho and Flach, "Beta calibration", 2017.
+
+    >>> stated, came_true = [0.1, 0.2, 0.2, 0.6, 0.7, 0.9, 0.9], [0, 0, 1, 1, 0, 1, 1]
+    >>> bool(BetaCalibrator().fit(stated, came_true).predict([0.9])[0] > 0.8)
+    True
+    """
+
+    method = "beta"
+
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> BetaModel:
+        from scipy.optimize import minimize  # noqa: PLC0415
+
+        stated = _models.clipped(_validate.unit_interval(features[:, 0], "the feature of a beta calibrator"))
+        columns = np.stack([np.log(stated), -np.log1p(-stated), np.ones(len(stated))], axis=1)
+        total = weight.sum()
+
+        def likelihood(parameters: Floats) -> tuple[float, Floats]:
+            combined = columns @ parameters
+            loss = np.logaddexp(0.0, combined) - target * combined
+            residual = weight * (_models.sigmoid(combined) - target)
+            return float((weight * loss).sum() / total), columns.T @ residual / total
+
+        bounds = [(0.0, _STEEPEST), (0.0, _STEEPEST), (-_STEEPEST, _STEEPEST)]
+        start = np.array([1.0, 1.0, 0.0])
+        options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000}
+        found = minimize(likelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        a, b, c = found.x.tolist()
+        return BetaModel(a=a, b=b, c=c)
+
+
+class HistogramBinningCalibrator(Calibrator):
+    """Histogram binning: the mean target of each equal-mass bin of one feature; tied values share a bin.
+
+    Reference: Zadrozny and Elkan, "Obtaining calibrated probability estimates from decision trees and naive
+    Bayesian classifiers", 2001.
+
+    >>> HistogramBinningCalibrator(bins=2).fit([1, 2, 3, 4], [0, 1, 1, 1]).predict([0, 3])
+    array([0.5, 1. ])
+    """
+
+    method = "histogram_binning"
+    binary_target = False
+
+    def __init__(self, bins: int = 10) -> None:
+        self.bins = _validate.whole(bins, "bins", least=1)
+
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> HistogramModel:
+        bin_, edges = row_bins(features[:, 0], weight, self.bins, "quantile")
+        count, total = total_by(bin_, weight, self.bins), total_by(bin_, weight * target, self.bins)
+        held = count > 0
+        # An empty bin shares its lower edge with the next one; what is left are the lower edges of filled
+        # bins.
+        lower_edges = edges[:-1][held]
+        values = np.clip(total[held] / count[held], 0.0, 1.0)
+        return HistogramModel(edges=tuple(lower_edges[1:].tolist()), values=tuple(values.tolist()))
+
+
+class VennAbersCalibrator(Calibrator):
+    """Inductive Venn-ABERS of one feature: two probabilities, of which one is calibrated whatever the data.
+
+    `predict_interval` gives both, `predict` the one that minimises the worst regret, ``p1 / (1 - p0 + p1)``.
+    Reference: Vovk, Petej and Fedorova, "Large-scale probabilistic predictors with and without guarantees of
+    validity", 2015.
+
+    >>> calibrator = VennAbersCalibrator().fit([0.2, 0.8], [0, 1])
+    >>> calibrator.predict_interval([0.9]), calibrator.predict([0.9]).round(4)
+    ((array([0.5]), array([1.])), array([0.6667]))
+    """
+
+    method = "venn_abers"
+
+    def _learn(self, features: Floats, target: Floats, weight: Floats) -> VennAbersModel:
+        thresholds, lower, upper = venn_abers_steps(features[:, 0], target, weight)
+        return VennAbersModel(
+            x_thresholds=tuple(thresholds.tolist()), lower=tuple(lower.tolist()), upper=tuple(upper.tolist())
+        )
+
+    def predict_interval(self, features: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the lower and the upper probability of every row."""
+        model = self.model
+        assert isinstance(model, VennAbersModel)
+        return model.predict_interval(self._matrix(features))
+
+
+CALIBRATORS: dict[str, type[Calibrator]] = {
+    calibrator.method: calibrator
+    for calibrator in (
+        TemperatureScalingCalibrator,
+        LogisticCalibrator,
+        PlattCalibrator,
+        LinearCalibrator,
+        IsotonicCalibrator,
+        BetaCalibrator,
+        HistogramBinningCalibrator,
+        VennAbersCalibrator,
+    )
+}
+
+
+def _standardised(features: Floats, weight: Floats) -> tuple[Scaler, Floats]:
+    """Return the features with mean 0 and population standard deviation 1; a spread of 0 becomes 1."""
+    mean = np.average(features, axis=0, weights=weight)
+    spread = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weight))
+    # A column of one repeated number has no spread, whatever rounding in its mean says.
+    spread = np.where(np.ptp(features, axis=0) == 0.0, 1.0, spread)
+    return Scaler(mean=tuple(mean.tolist()), std=tuple(spread.tolist())), (features - mean) / spread

@@ -1,0 +1,210 @@
+"""Fitted models: what a calibrator has learned, as frozen records of plain numbers that know how to predict.
+
+They are the ``model`` part of a calibration artifact, so that reading one back is reading its JSON: nothing
+is pickled. Each checks that its numbers can be what they say. How they are fitted is known to the estimators.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from abstain import _validate
+from abstain.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "BetaModel",
+    "HistogramModel",
+    "IsotonicModel",
+    "LinearModel",
+    "Model",
+    "Scaler",
+    "TemperatureModel",
+    "VennAbersModel",
+]
+
+CLIP = 1e-6
+
+Numbers = Annotated[tuple[float, ...], Meta(min_length=1)]
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """What every model can do."""
+
+    def predict(self, features: Floats) -> Floats:
+        """Map (rows, features) to one calibrated confidence a row."""
+        raise NotImplementedError
+
+    def check(self, features: int) -> None:
+        """Raise a `DataError` unless the numbers make a model of so many features."""
+        if features != 1:
+            raise DataError(f"the model takes one feature, got {features}")
+
+
+class TemperatureModel(Model, frozen=True, kw_only=True):
+    """``sigmoid(logit(p) / temperature)``, p clipped by 1e-6."""
+
+    temperature: Annotated[float, Meta(gt=0.0)]
+
+    def predict(self, features: Floats) -> Floats:
+        """Scale the logits of probabilities."""
+        stated = _validate.unit_interval(features[:, 0], "the feature of a temperature")
+        return sigmoid(logit(stated) / self.temperature)
+
+
+class Scaler(Struct, frozen=True, kw_only=True):
+    """How features were standardised; a spread of 0 counts as 1."""
+
+    mean: Numbers
+    std: Numbers
+
+
+class LinearModel(Model, frozen=True, kw_only=True):
+    """``link(intercept + coefficients * (x - mean) / std)``; the identity link is clipped to [0, 1]."""
+
+    coefficients: Numbers
+    intercept: float
+    link: Literal["sigmoid", "identity"]
+    scaler: Scaler
+
+    def predict(self, features: Floats) -> Floats:
+        """Standardise, combine, and map into [0, 1]."""
+        spread = np.array(self.scaler.std)
+        standard = (features - np.array(self.scaler.mean)) / np.where(spread == 0.0, 1.0, spread)
+        combined = standard @ np.array(self.coefficients) + self.intercept
+        return sigmoid(combined) if self.link == "sigmoid" else np.clip(combined, 0.0, 1.0)
+
+    def check(self, features: int) -> None:
+        """Raise unless there is one coefficient, mean and spread for each feature."""
+        parts = {"coefficients": self.coefficients, "mean": self.scaler.mean, "std": self.scaler.std}
+        for name, values in parts.items():
+            if len(values) != features:
+                raise DataError(f"model.{name} has {len(values)} numbers for {features} features")
+        if min(self.scaler.std) < 0.0:
+            raise DataError("model.scaler.std must not be negative")
+
+
+class IsotonicModel(Model, frozen=True, kw_only=True):
+    """Straight lines between thresholds, flat outside them."""
+
+    x_thresholds: Numbers
+    y_thresholds: Numbers
+
+    def predict(self, features: Floats) -> Floats:
+        """Interpolate."""
+        return np.interp(features[:, 0], self.x_thresholds, self.y_thresholds)
+
+    def check(self, features: int) -> None:
+        """Raise unless both rise together."""
+        super().check(features)
+        _paired(self.x_thresholds, self.y_thresholds, "model.x_thresholds", "model.y_thresholds")
+        _ascending(self.x_thresholds, "model.x_thresholds")
+        _ascending(self.y_thresholds, "model.y_thresholds", strictly=False)
+        _within_unit(self.y_thresholds, "model.y_thresholds")
+
+
+class BetaModel(Model, frozen=True, kw_only=True):
+    """``sigmoid(a log p - b log(1 - p) + c)``, p clipped by 1e-6."""
+
+    a: Annotated[float, Meta(ge=0.0)]
+    b: Annotated[float, Meta(ge=0.0)]
+    c: float
+
+    def predict(self, features: Floats) -> Floats:
+        """Map probabilities through the ratio of two beta densities."""
+        stated = clipped(_validate.unit_interval(features[:, 0], "the feature of a beta calibrator"))
+        return sigmoid(self.a * np.log(stated) - self.b * np.log1p(-stated) + self.c)
+
+
+class HistogramModel(Model, frozen=True, kw_only=True):
+    """One value a bin; bins are left-closed, and the outer ones reach as far as need be."""
+
+    edges: tuple[float, ...]
+    values: Numbers
+
+    def predict(self, features: Floats) -> Floats:
+        """Look up the bin."""
+        return np.array(self.values)[np.searchsorted(self.edges, features[:, 0], side="right")]
+
+    def check(self, features: int) -> None:
+        """Raise unless the inner edges rise and there is one value for each bin between them."""
+        super().check(features)
+        if len(self.values) != len(self.edges) + 1:
+            raise DataError(f"model.values has {len(self.values)} numbers for {len(self.edges)} inner edges")
+        _ascending(self.edges, "model.edges")
+        _within_unit(self.values, "model.values")
+
+
+class VennAbersModel(Model, frozen=True, kw_only=True):
+    """Lower and upper probabilities as steps: below, at and above every threshold."""
+
+    x_thresholds: Numbers
+    lower: Numbers
+    upper: Numbers
+
+    def predict(self, features: Floats) -> Floats:
+        """Return the probability that minimises the worst regret: ``p1 / (1 - p0 + p1)``."""
+        lower, upper = self.predict_interval(features)
+        return upper / (1.0 - lower + upper)
+
+    def predict_interval(self, features: Floats) -> tuple[Floats, Floats]:
+        """Return the lower and the upper probability of every row."""
+        score = features[:, 0]
+        thresholds = np.array(self.x_thresholds)
+        below = np.searchsorted(thresholds, score, side="left")
+        place = below + np.searchsorted(thresholds, score, side="right")
+        return np.array(self.lower)[place], np.array(self.upper)[place]
+
+    def check(self, features: int) -> None:
+        """Raise unless there are steps below, at and above every threshold, the lower below the upper."""
+        super().check(features)
+        _ascending(self.x_thresholds, "model.x_thresholds")
+        for name, values in (("lower", self.lower), ("upper", self.upper)):
+            if len(values) != 2 * len(self.x_thresholds) + 1:
+                raise DataError(
+                    f"model.{name} has {len(values)} numbers for {len(self.x_thresholds)} thresholds"
+                )
+            _within_unit(values, f"model.{name}")
+        if any(low > high for low, high in zip(self.lower, self.upper, strict=True)):
+            raise DataError("model.lower must not exceed model.upper")
+
+
+def clipped(probability: Floats) -> Floats:
+    """Move probabilities into ``[1e-6, 1 - 1e-6]``."""
+    return np.clip(probability, CLIP, 1.0 - CLIP)
+
+
+def logit(probability: Floats) -> Floats:
+    """Return ``log(p / (1 - p))``, p clipped by 1e-6."""
+    inside = clipped(probability)
+    return np.log(inside) - np.log1p(-inside)
+
+
+def sigmoid(value: Floats) -> Floats:
+    """Return ``1 / (1 + exp(-value))`` without overflow."""
+    small = np.exp(-np.abs(value))
+    return np.where(value >= 0.0, 1.0, small) / (1.0 + small)
+
+
+def _paired(first: tuple[float, ...], second: tuple[float, ...], name: str, other: str) -> None:
+    if len(first) != len(second):
+        raise DataError(f"{name} has {len(first)} numbers and {other} has {len(second)}; they go in pairs")
+
+
+def _ascending(values: tuple[float, ...], name: str, *, strictly: bool = True) -> None:
+    steps = np.diff(values)
+    if (steps < 0.0).any() or (strictly and (steps == 0.0).any()):
+        raise DataError(f"{name} must be in ascending order")
+
+
+def _within_unit(values: tuple[float, ...], name: str) -> None:
+    if any(not math.isfinite(value) or not 0.0 <= value <= 1.0 for value in values):
+        raise DataError(f"{name} must lie in [0, 1]")
