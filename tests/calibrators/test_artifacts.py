@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
@@ -27,8 +26,11 @@ from abstain.calibrators import (
 )
 from abstain.calibrators._training import deal
 from abstain.errors import ArgumentError, DataError, FormatError, SignalError
+from examples import EXAMPLES, load
 
-EXAMPLES = Path(__file__).parents[1] / "data" / "examples"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 FEATURES = ("verbalized_confidence", "retrieval_similarity_mean")
 
 
@@ -38,7 +40,7 @@ def run() -> Items:
 
 
 def expected(name: str) -> Any:
-    return json.loads((EXAMPLES / f"expected_calibration_{name}.json").read_text())
+    return load(f"expected_calibration_{name}.json")
 
 
 def assert_near(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from abstain.cli import demo, evaluate, schema
+from abstain.cli import calibrate, demo, evaluate, schema
 from abstain.errors import AbstainError
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+calibrate_app = typer.Typer(
+    help="Turn raw confidence into a probability of being right.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(calibrate_app, name="calibrate")
+
 
 def _show_version(asked: bool) -> None:
     if asked:
@@ -55,7 +60,9 @@ def _root(
     """Judge models that may decline to answer."""
 
 
-def _register(name: str, verb: Callable[..., None], epilog: str | None = None) -> None:
+def _register(
+    name: str, verb: Callable[..., None], epilog: str | None = None, *, within: typer.Typer = app
+) -> None:
     """Add a verb; whatever goes wrong in it ends as a sentence on stderr and an exit code."""
 
     @functools.wraps(verb)
@@ -73,10 +80,12 @@ def _register(name: str, verb: Callable[..., None], epilog: str | None = None) -
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
 
-    app.command(name, epilog=epilog)(guarded)
+    within.command(name, epilog=epilog)(guarded)
 
 
 _register("evaluate", evaluate.evaluate_command, evaluate.EXAMPLES)
+_register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMPLES, within=calibrate_app)
+_register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
 _register("demo", demo.demo_command)
 _register("schema", schema.schema_command)
 

@@ -22,6 +22,10 @@ _CONFIDENCE = (
     "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
     "`secondary:<a>+<b>:<average|product>`."
 )
+_CALIBRATION = (
+    "Artifact of `abstain calibrate`, for the confidences `calibrated`, `verbalized_calibrated` and "
+    "`calibrated:<name>`."
+)
 _SCALE = "Lowest and highest score there can be; else what the file declares, else 0,3."
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
@@ -47,6 +51,10 @@ def evaluate_command(
     ] = None,
     confidence: Annotated[
         list[str] | None, typer.Option("--confidence", metavar="NAMES", help=_CONFIDENCE, show_default=False)
+    ] = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option("--calibration", metavar="FILE", help=_CALIBRATION, show_default=False),
     ] = None,
     loss: Annotated[str, typer.Option(metavar="NAME", help="abs, abs_norm or zero_one.")] = "abs_norm",
     scale: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help=_SCALE, show_default=False)] = None,
@@ -79,6 +87,7 @@ def evaluate_command(
         )
     settings = {
         "confidence": confidence or ["default"],
+        "calibration": calibration,
         "loss": loss,
         "coverage_grid": _numbers(coverage_grid, "--coverage-grid"),
         "area_coverage": area_coverage,

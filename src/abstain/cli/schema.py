@@ -6,7 +6,7 @@ import json
 
 import typer
 
-KINDS = ("metrics",)
+KINDS = ("metrics", "calibration")
 
 
 def schema_command(
@@ -18,8 +18,9 @@ def schema_command(
         abstain schema metrics > metrics.schema.json
     """
     from abstain import _validate  # noqa: PLC0415
+    from abstain.calibrators import calibration_schema  # noqa: PLC0415
     from abstain.report.artifact import metrics_schema  # noqa: PLC0415
 
     _validate.choice(kind, "schema", KINDS)
-
-    typer.echo(json.dumps(metrics_schema(), indent=2))
+    schemas = {"metrics": metrics_schema, "calibration": calibration_schema}
+    typer.echo(json.dumps(schemas[kind](), indent=2))

@@ -41,6 +41,7 @@ __all__ = [
     "Variant",
     "confidence_values",
     "consistency_signals",
+    "is_calibrated",
     "register_confidence",
     "select",
     "servable",
@@ -54,12 +55,12 @@ CALIBRATED_VARIANTS = ("verbalized_calibrated", "calibrated")
 _COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: a * b}
 
 
-def select(asked: str | Iterable[str], items: Items) -> tuple[str, ...]:
+def select(asked: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:
     """Return the names that were asked for, each once, in order; an unknown one is an error that suggests the nearest.
 
     ``default`` is ``llm, total_evidence``, or the signal ``confidence`` for items that have that and no
     evidence counts; ``all`` is every variant that needs no calibration artifact. Names may be separated by
-    commas.
+    commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
     """
     parts = [asked] if isinstance(asked, str) else list(asked)
     names: dict[str, None] = {}
@@ -70,7 +71,7 @@ def select(asked: str | Iterable[str], items: Items) -> tuple[str, ...]:
         elif part == "all":
             names.update(dict.fromkeys(variant.name for variant in variants()))
         else:
-            _check_name(part, items)
+            _check_name(part, items, calibration=calibration)
             names[part] = None
     if not names:
         raise ArgumentError("no confidence was asked for; name one, or ask for default or all")
@@ -113,14 +114,28 @@ def servable(items: Items) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _check_name(name: str, items: Items) -> None:
-    if name.startswith("secondary:"):
+def is_calibrated(name: str) -> bool:
+    """True for a variant whose values come from a calibration artifact."""
+    return name in CALIBRATED_VARIANTS or name.startswith("calibrated:")
+
+
+def _check_name(name: str, items: Items, *, calibration: bool = False) -> None:
+    if is_calibrated(name) and calibration:
+        base = name.removeprefix("calibrated:")
+        if name not in CALIBRATED_VARIANTS and is_calibrated(base):
+            raise ArgumentError(f"confidence {name!r} calibrates a base confidence, not a calibrated one")
+        if name not in CALIBRATED_VARIANTS:
+            _check_name(base, items)
+    elif name.startswith("secondary:"):
         for part in _split_secondary(name)[:2]:
             if part.startswith(("secondary:", "calibrated")):
                 raise ArgumentError(f"confidence {name!r} combines base confidences only, not {part!r}")
             _check_name(part, items)
-    elif name in CALIBRATED_VARIANTS or name.startswith("calibrated:"):
-        raise ArgumentError(f"confidence {name!r} needs a calibration artifact, and none was given")
+    elif is_calibrated(name):
+        raise ArgumentError(
+            f"confidence {name!r} needs a calibration artifact, and none was given; pass one with --calibration "
+            "(calibration= in Python), made by abstain calibrate"
+        )
     elif find_variant(name) is None and name not in items.signals:
         known = [*(variant.name for variant in variants()), *items.signals]
         raise ArgumentError(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.confidence import confidence_values, select
 from abstain.errors import DataError
+from abstain.evaluation._confidences import load_calibrations, variant_confidences
 from abstain.evaluation._results import (
     Caution,
     Comparison,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.calibrators import Calibration
+    from abstain.evaluation._confidences import CalibrationLike
     from abstain.items import Items
     from abstain.losses import ItemLoss, Loss
     from abstain.metrics.selective import TieSensitivity
@@ -63,6 +65,7 @@ def evaluate(
     items: Items,
     *,
     confidence: str | Sequence[str] = "default",
+    calibration: CalibrationLike = None,
     loss: Loss = "abs_norm",
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
@@ -77,6 +80,7 @@ def evaluate(
     Args:
         items: the items.
         confidence: names of variants or signals, "default", "all", or a sequence of those.
+        calibration: the artifact that calibrated variants need, or its path; several in a sequence.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or one number an item.
         coverage_grid: coverages at which the selective risk is asked for.
         area_coverage: coverage at which the truncated areas end.
@@ -101,7 +105,8 @@ def evaluate(
         level=level,
         convention=convention,
     )
-    side = _Side.prepare(items, items.judged, confidence, loss, settings)
+    calibrations = load_calibrations(calibration)
+    side = _Side.prepare(items, items.judged, confidence, loss, settings, calibrations)
     draws = Draws(side.clusters, settings.resamples, settings.seed)
     replicated = replicates(list(side.plans.values()), draws, progress)
     return side.evaluation(dict(zip(side.plans, replicated, strict=True)), draws, _population(items))
@@ -112,6 +117,7 @@ def compare(
     right: Items,
     *,
     confidence: str | Sequence[str] = "default",
+    calibration: CalibrationLike = None,
     loss: Loss = "abs_norm",
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
@@ -147,13 +153,12 @@ def compare(
         raise DataError(
             "compare needs a loss by name or as a function: an array cannot fit the rows of both sides"
         )
+    calibrations = load_calibrations(calibration)
     overlap, kept = _overlap(left, right, intersection_only=intersection_only)
-    sides = [
-        _Side.prepare(
-            items, items.judged.take(np.isin(items.judged.cluster, kept)), confidence, loss, settings
-        )
-        for items in (left, right)
-    ]
+    sides = []
+    for items in (left, right):
+        judged = items.judged.take(np.isin(items.judged.cluster, kept))
+        sides.append(_Side.prepare(items, judged, confidence, loss, settings, calibrations))
     draws = Draws(len(kept), settings.resamples, settings.seed)
     pairs = [(number, name) for number, side in enumerate(sides) for name in side.plans]
     plans = [sides[number].plans[name] for number, name in pairs]
@@ -187,12 +192,20 @@ class _Side:
     judged: Items
     loss: ItemLoss
     confidences: Mapping[str, Floats]
+    cautions: Mapping[str, tuple[Caution, ...]]
     plans: Mapping[str, RanksPlan]
     settings: Settings
+    calibrations: Sequence[Calibration]
 
     @classmethod
     def prepare(
-        cls, source: Items, judged: Items, confidence: str | Sequence[str], loss: Loss, settings: Settings
+        cls,
+        source: Items,
+        judged: Items,
+        confidence: str | Sequence[str],
+        loss: Loss,
+        settings: Settings,
+        calibrations: Sequence[Calibration],
     ) -> _Side:
         if not len(judged):
             raise DataError("there is no item to judge: none is answered or abstained")
@@ -201,8 +214,9 @@ class _Side:
         else:
             everything = item_loss(source, loss)
             measured = replace(everything, values=everything.values[np.isin(source.outcome, (0, 1))])
-        names = select(confidence, judged)
-        confidences = {name: confidence_values(judged, name) for name in names}
+        found = variant_confidences(confidence, judged, calibrations)
+        confidences = {name: variant.values for name, variant in found.items()}
+        cautions = {name: variant.cautions for name, variant in found.items()}
         # Variants that are the same numbers under another name share their plan, and so are weighed once.
         built: dict[bytes, RanksPlan] = {}
         plans = {}
@@ -219,7 +233,7 @@ class _Side:
                     convention=settings.convention,
                 )
             plans[name] = built[key]
-        return cls(source, judged, measured, confidences, plans, settings)
+        return cls(source, judged, measured, confidences, cautions, plans, settings, calibrations)
 
     @property
     def clusters(self) -> int:
@@ -238,6 +252,7 @@ class _Side:
             provenance=self.source.provenance,
             cautions=cautions,
             cluster_noun=self.source.cluster_noun,
+            calibrations=tuple(self.calibrations),
         )
 
     def _result(self, name: str, replicated: Floats, draws: Draws) -> VariantResult:
@@ -262,7 +277,7 @@ class _Side:
             },
             curve=risk_coverage_curve(*rows, abstained=self.judged.abstained),
             ties=ties,
-            cautions=_variant_cautions(figures, ties, self.settings),
+            cautions=(*self.cautions[name], *_variant_cautions(figures, ties, self.settings)),
         )
 
 

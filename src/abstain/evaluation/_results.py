@@ -15,6 +15,7 @@ from abstain.metrics._areas import CONVENTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from abstain.calibrators import Calibration
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.metrics.selective import RiskCoverageCurve, TieSensitivity
@@ -184,6 +185,7 @@ class Evaluation(Mapping[str, VariantResult]):
         provenance: where the items came from.
         cautions: what holds for all variants.
         cluster_noun: what a cluster is called.
+        calibrations: the artifacts that calibrated variants rest on.
     """
 
     variants: Mapping[str, VariantResult]
@@ -193,6 +195,7 @@ class Evaluation(Mapping[str, VariantResult]):
     provenance: Mapping[str, object]
     cautions: tuple[Caution, ...]
     cluster_noun: str = "cluster"
+    calibrations: tuple[Calibration, ...] = ()
 
     def __getitem__(self, name: str) -> VariantResult:
         return self.variants[_validate.choice(name, "confidence", self.variants)]

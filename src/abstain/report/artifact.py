@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from abstain.calibrators import Calibration
     from abstain.evaluation import Caution, Comparison, Evaluation, Population, VariantDelta, VariantResult
     from abstain.inference import Estimate
 
@@ -45,6 +46,17 @@ class Input(Struct, kw_only=True):
     path: str | None
     run_id: str | int | None
     git_commit: str | None
+    mode: str | None
+    sha256: str | None
+
+
+class CalibrationInput(Struct, kw_only=True):
+    """A calibrator that a confidence rests on, and the run that it was fitted on."""
+
+    method: str
+    features: list[str]
+    path: str | None
+    run_id: str | int | None
     mode: str | None
     sha256: str | None
 
@@ -217,6 +229,7 @@ class Head(Struct, kw_only=True):
     abstain_version: str
     convention: str
     inputs: list[Input]
+    calibrations: list[CalibrationInput]
     population: PopulationPart
     loss: LossPart
     warnings: list[CautionPart]
@@ -300,6 +313,7 @@ def _head(
         "abstain_version": abstain.__version__,
         "convention": evaluations[0].settings.convention,
         "inputs": [_input(evaluation.provenance) for evaluation in evaluations],
+        "calibrations": [_calibration(used) for used in evaluations[0].calibrations],
         "population": PopulationPart(
             participants_total=population.total,
             participants_included=population.included,
@@ -318,6 +332,18 @@ def _head(
 def _input(provenance: Mapping[str, Any]) -> Input:
     return Input(
         **{name: provenance.get(name) for name in ("path", "run_id", "git_commit", "mode", "sha256")}
+    )
+
+
+def _calibration(used: Calibration) -> CalibrationInput:
+    source = used.source
+    return CalibrationInput(
+        method=used.calibrator.method,
+        features=list(used.feature_names),
+        path=source.path,
+        run_id=source.run_id,
+        mode=source.mode,
+        sha256=source.sha256,
     )
 
 

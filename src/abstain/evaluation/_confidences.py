@@ -1,0 +1,155 @@
+"""The confidences of an evaluation: of every variant its values, and for calibrated ones what must be said about them.
+
+``verbalized_calibrated`` is a temperature on the stated confidence; ``calibrated`` is a trained calibrator on the
+signals that it names; ``calibrated:<name>`` is a temperature or an isotonic calibrator on another confidence.
+Calibrators are learned elsewhere; here it is found out which artifact serves which variant, and applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from abstain.calibrators import Calibration, extract_features, filled_message, read_calibration
+from abstain.confidence import confidence_values, is_calibrated, select
+from abstain.errors import ArgumentError, DataError
+from abstain.evaluation._results import Caution
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from abstain.items import Items
+
+    Floats = NDArray[np.float64]
+    Path = str | os.PathLike[str]
+    CalibrationLike = Path | Calibration | Sequence[Path | Calibration] | None
+
+__all__ = ["VariantConfidence", "load_calibrations", "variant_confidences"]
+
+_SCALAR_METHODS = ("temperature_scaling", "isotonic")
+_VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class VariantConfidence:
+    """One confidence an item, and what the reader of its figures must know."""
+
+    values: Floats
+    cautions: tuple[Caution, ...]
+
+
+def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
+    """Return the artifacts, read from their files where need be."""
+    if given is None:
+        return ()
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    return tuple(each if isinstance(each, Calibration) else read_calibration(each) for each in several)
+
+
+def variant_confidences(
+    asked: str | Sequence[str], items: Items, calibrations: Sequence[Calibration]
+) -> dict[str, VariantConfidence]:
+    """Return every confidence that was asked for, by name.
+
+    Artifacts that no confidence uses are an error: whoever gives one expects it to matter.
+    """
+    names = select(asked, items, calibration=bool(calibrations))
+    if calibrations and not any(is_calibrated(name) for name in names):
+        raise ArgumentError(
+            "a calibration artifact was given, but no confidence that uses it; ask for calibrated, "
+            "verbalized_calibrated or calibrated:<name>"
+        )
+    return {
+        name: _calibrated(items, name, calibrations)
+        if is_calibrated(name)
+        else VariantConfidence(confidence_values(items, name), ())
+        for name in names
+    }
+
+
+def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) -> VariantConfidence:
+    """Return the values of a calibrated variant for every item."""
+    calibration = _choose(name, calibrations)
+    cautions = []
+    if name == "calibrated":
+        features = extract_features(items, calibration.feature_names)
+        predicted = calibration.calibrator.predict(features.matrix)
+        filled = features.filled_counts(items.answered)
+        if filled:
+            message = filled_message(filled, items.counts.answered)
+            cautions.append(Caution("features_filled", message))
+    else:
+        base = "verbalized" if name == "verbalized_calibrated" else name.removeprefix("calibrated:")
+        try:
+            predicted = calibration.calibrator.predict(confidence_values(items, base))
+        except DataError as problem:
+            raise DataError(f"confidence {name}: {problem}") from None
+        if not _learned_from(calibration, base):
+            learned = ", ".join(calibration.feature_names) or "verbalized"
+            message = (
+                f"the calibrator was fitted on {learned}, not on {base}: its values need not be probabilities"
+            )
+            cautions.append(Caution("calibrated_elsewhere", message))
+    return VariantConfidence(predicted, (*_seen_before(items, calibration), *cautions))
+
+
+def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:
+    """Return the artifact that serves a variant; none or several are an error that says what was given."""
+    fitting = [each for each in calibrations if _serves(each, name)]
+    if len(fitting) > 1 and name.startswith("calibrated:"):
+        base = name.removeprefix("calibrated:")
+        fitting = [each for each in fitting if _learned_from(each, base)] or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise ArgumentError(f"{len(fitting)} of the calibration artifacts fit confidence {name!r}; give one")
+    given = "; ".join(_describe(each) for each in calibrations)
+    raise ArgumentError(f"confidence {name!r} needs {_wanted(name)}, and was given {given}")
+
+
+def _serves(calibration: Calibration, name: str) -> bool:
+    if name == "calibrated":
+        return bool(calibration.feature_names)
+    if name == "verbalized_calibrated":
+        return calibration.calibrator.method == "temperature_scaling"
+    return calibration.calibrator.method in _SCALAR_METHODS
+
+
+def _wanted(name: str) -> str:
+    if name == "calibrated":
+        return "a calibrator trained on features (abstain calibrate train)"
+    if name == "verbalized_calibrated":
+        return "a temperature_scaling artifact (abstain calibrate verbalized)"
+    return "a temperature_scaling or isotonic artifact of one feature"
+
+
+def _describe(calibration: Calibration) -> str:
+    method = calibration.calibrator.method
+    if not calibration.feature_names:
+        return f"{method} of verbalized confidence, which verbalized_calibrated uses"
+    return f"{method} on {', '.join(calibration.feature_names)}"
+
+
+def _learned_from(calibration: Calibration, base: str) -> bool:
+    known = calibration.feature_names or _VERBALIZED_SIGNALS
+    return base in known
+
+
+def _seen_before(items: Items, calibration: Calibration) -> tuple[Caution, ...]:
+    """Say so when the run that is judged is the one that the calibrator was fitted on."""
+    source, judged = calibration.source, items.provenance
+    same_file = source.sha256 is not None and source.sha256 == judged.get("sha256")
+    same_run = source.run_id is not None and source.run_id == judged.get("run_id")
+    if not (same_file or same_run):
+        return ()
+    run = f"run {source.run_id}" if source.run_id is not None else "run"
+    if source.mode == judged.get("mode"):
+        message = f"the calibrator was fitted on this very {run}: its figures are in-sample and flatter it"
+        return (Caution("calibrated_in_sample", message),)
+    where = f"the same {run} in mode {source.mode}"
+    message = f"the calibrator was fitted on {where}: it has seen these {items.cluster_noun}s"
+    return (Caution("calibrated_in_sample", message),)

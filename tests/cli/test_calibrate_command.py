@@ -1,0 +1,138 @@
+"""`abstain calibrate` and what it is for: a calibrated evaluation, from the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+from abstain.cli import app
+from examples import EXAMPLES, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAIN, TEST = EXAMPLES / "run_b.json", EXAMPLES / "run_a.json"
+FEW_SHOT = ("--mode", "few_shot")
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def calibrate(kind: str, output: Path, *options: object) -> Any:
+    return call("calibrate", kind, "--input", TRAIN, *FEW_SHOT, "--output", output, *options)
+
+
+LOGISTIC = ("--method", "logistic", "--features", "verbalized_confidence,retrieval_similarity_mean")
+
+
+def test_verbalized_then_evaluate(tmp_path: Path) -> None:
+    artifact, metrics = tmp_path / "temperature.json", tmp_path / "metrics.json"
+    done = calibrate("verbalized", artifact)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "in-sample" in done.stdout
+    assert "held out" in done.stdout
+    written = json.loads(artifact.read_text())
+    expected = load("expected_calibration_verbalized.json")
+    assert written["temperature"] == pytest.approx(expected["temperature"], rel=5e-3)
+    assert written.keys() >= expected.keys()
+    done = call(
+        "evaluate", "--input", TEST, *FEW_SHOT, "--confidence", "verbalized_calibrated", "--calibration", artifact,
+        "--bootstrap-resamples", 20, "--output", metrics,
+    )  # fmt: skip
+    assert done.exit_code == 0
+    assert "verbalized_calibrated" in json.loads(metrics.read_text())["confidence_variants"]
+
+
+def test_train_then_evaluate_on_the_training_run(tmp_path: Path) -> None:
+    artifact, metrics = tmp_path / "logistic.json", tmp_path / "metrics.json"
+    done = calibrate("train", artifact, *LOGISTIC, "--target", "correctness")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "verbalized_confidence for 58 of 330 items" in done.stdout
+    expected = load("expected_calibration_logistic.json")
+    written = json.loads(artifact.read_text())
+    assert written["model"]["coefficients"] == pytest.approx(expected["model"]["coefficients"], rel=1e-5)
+    done = call(
+        "evaluate", "--input", TRAIN, *FEW_SHOT, "--confidence", "calibrated", "--calibration", artifact,
+        "--bootstrap-resamples", 20, "--output", metrics,
+    )  # fmt: skip
+    assert done.exit_code == 0
+    assert "in-sample and flatter it" in " ".join(done.stdout.split())
+    [variant] = json.loads(metrics.read_text())["confidence_variants"].values()
+    assert "calibrated_in_sample" in [warning["code"] for warning in variant["warnings"]]
+
+
+def test_json_and_quiet(tmp_path: Path) -> None:
+    artifact = tmp_path / "c.json"
+    done = calibrate("train", artifact, *LOGISTIC, "--json")
+    assert json.loads(done.stdout) == json.loads(artifact.read_text())
+    done = calibrate("verbalized", artifact, "--quiet")
+    assert done.stdout.strip() == str(artifact)
+
+
+def test_the_schema_is_published(tmp_path: Path) -> None:
+    done = call("schema", "calibration")
+    assert done.exit_code == 0
+    schema = json.loads(done.stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for name in ("verbalized", "logistic", "isotonic"):
+        jsonschema.validate(load(f"expected_calibration_{name}.json"), schema)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--method", "logit", "--features", "token_msp"), 2, "unknown method 'logit'"),
+        (
+            ("--method", "isotonic", "--features", "token_msp,token_pe"),
+            2,
+            "isotonic takes one feature, got 2",
+        ),
+        (("--method", "temperature_scaling", "--features", "llm_evidence_count"), 3, "must lie in [0, 1]"),
+        (("--method", "logistic", "--features", "nothing"), 3, "no signal 'nothing'"),
+        ((*LOGISTIC, "--target", "truth"), 2, "unknown target 'truth'"),
+        ((*LOGISTIC, "--folds", "1"), 2, "folds must be at least 2"),
+        ((*LOGISTIC, "--json", "--quiet"), 2, "exclude each other"),
+        ((*LOGISTIC, "--input", TEST), 2, "give one input to learn from, got 2"),
+    ],
+)
+def test_nothing_is_written_when_the_call_or_the_data_are_wrong(
+    options: Any, code: int, message: str, tmp_path: Path
+) -> None:
+    artifact = tmp_path / "c.json"
+    done = calibrate("train", artifact, *options)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert not artifact.exists()
+
+
+def test_one_class_writes_nothing(tmp_path: Path) -> None:
+    run = json.loads(TRAIN.read_text())
+    for experiment in run["experiments"]:
+        for record in experiment["results"]["results"]:
+            if record["success"]:
+                record["predicted_items"] = dict(record["ground_truth_items"])
+    perfect, artifact = tmp_path / "run.json", tmp_path / "c.json"
+    perfect.write_text(json.dumps(run))
+    done = call("calibrate", "verbalized", "--input", perfect, *FEW_SHOT, "--output", artifact)
+    assert done.exit_code == 3
+    assert "needs rows of both outcomes" in done.stderr
+    assert not artifact.exists()
+
+
+def test_a_broken_artifact_stops_the_evaluation(tmp_path: Path) -> None:
+    record = load("expected_calibration_logistic.json")
+    del record["model"]["scaler"]
+    broken, metrics = tmp_path / "broken.json", tmp_path / "m.json"
+    broken.write_text(json.dumps(record))
+    done = call(
+        "evaluate", "--input", TEST, *FEW_SHOT, "--confidence", "calibrated", "--calibration", broken,
+        "--output", metrics,
+    )  # fmt: skip
+    assert done.exit_code == 3
+    assert "missing required field `scaler`" in done.stderr
+    assert not metrics.exists()
