@@ -1,0 +1,256 @@
+"""Charts as Vega-Lite specifications: one description for notebook, HTML, PNG, SVG and PDF, all of them offline.
+
+A chart draws a result and computes no statistics. `save_chart` writes it in the form that the file's ending
+names. Colours are told apart by people who see colours differently, and nothing is told by colour alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _files, _validate
+from abstain.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import altair as alt
+
+    from abstain.metrics.calibration import CumulativeDifferences, ReliabilityCurve
+
+    Chart = alt.LayerChart | alt.VConcatChart | alt.HConcatChart
+
+__all__ = [
+    "FORMATS",
+    "before_and_after_diagram",
+    "cumulative_difference_plot",
+    "reliability_diagram",
+    "save_chart",
+]
+
+FORMATS = (".png", ".svg", ".html", ".pdf", ".json")
+
+_BLUE, _ORANGE, _GREY, _PALE = "#0072B2", "#D55E00", "#555555", "#D9D9D9"
+_SIDE, _STRIP = 320, 70
+_MOST_STEPS = 4000
+_PIXELS_PER_POINT = 2.0
+_FIFTHS = {"values": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], "format": ".1f"}
+
+
+def reliability_diagram(curve: ReliabilityCurve, *, title: str = "Reliability", subtitle: str = "") -> Chart:
+    """Draw accuracy against confidence with interval bars, and below it how many rows each bin holds.
+
+    Args:
+        curve: what `reliability_curve` returns.
+        title: the heading.
+        subtitle: a line below it; the intervals and the number of rows when left out.
+    """
+    return _reliability(curve, title, subtitle or _what_is_shown(curve), _BLUE)
+
+
+def before_and_after_diagram(
+    before: ReliabilityCurve,
+    after: ReliabilityCurve,
+    *,
+    names: Sequence[str] = ("before", "after"),
+    title: str = "Before and after calibration",
+) -> Chart:
+    """Draw two reliability diagrams side by side on the same axes.
+
+    Args:
+        before: the curve of the raw confidence.
+        after: the curve of the calibrated one, best on rows that the calibrator had not seen.
+        names: what to call the two.
+        title: the heading.
+    """
+    import altair as alt  # noqa: PLC0415
+
+    if len(names) != 2:
+        raise ArgumentError(f"names must be two, before and after, got {len(names)}")
+    sides = zip((before, after), names, (_ORANGE, _BLUE), strict=True)
+    most = max(before.count.max(), after.count.max())
+    panels = [_reliability(curve, name, _what_is_shown(curve), colour, most) for curve, name, colour in sides]
+    return alt.hconcat(*panels, spacing=40, title=_heading(title, "", size=16))
+
+
+def cumulative_difference_plot(
+    walk: CumulativeDifferences,
+    *,
+    level: float = 0.95,
+    title: str = "Cumulative differences",
+    subtitle: str = "",
+) -> Chart:
+    """Draw the walk of outcomes less confidences, and the band that right confidences stay within.
+
+    The walk leaves the band somewhere exactly when the Kolmogorov-Smirnov test rejects at ``1 - level``.
+    Where it falls the confidences are too high, where it rises they are too low.
+
+    Args:
+        walk: what `cumulative_differences` returns.
+        level: how often right confidences stay within the band, all along.
+        title: the heading.
+        subtitle: a line below it; the test and the number of rows when left out.
+    """
+    import altair as alt  # noqa: PLC0415
+
+    height = walk.band(_validate.level(level))
+    points = _steps(walk)
+    share = alt.X(
+        "share:Q", title="share of rows, least confident first", scale=alt.Scale(domain=[0, 1], nice=False)
+    )
+    ends = _data([{"share": end, "low": -height, "high": height} for end in (0.0, 1.0)])
+    band = (
+        alt.Chart(ends)
+        .mark_area(color=_PALE, opacity=0.7)
+        .encode(x=share, y=alt.Y("low:Q", title="outcomes less confidences, summed / n"), y2="high:Q")
+    )
+    zero = alt.Chart(_data([{"zero": 0.0}])).mark_rule(color=_GREY, strokeDash=[4, 4]).encode(y="zero:Q")
+    tooltip = [
+        alt.Tooltip("share:Q", format=".3f"),
+        alt.Tooltip("confidence:Q", title="confidence up to", format=".3f"),
+        alt.Tooltip("difference:Q", format=".4f"),
+    ]
+    line = (
+        alt.Chart(_data(points))
+        .mark_line(
+            color=_BLUE, strokeWidth=1.8, point={"color": _BLUE, "size": 12} if len(points) <= 60 else False
+        )
+        .encode(x=share, y=alt.Y("difference:Q"), tooltip=tooltip)
+    )
+    told = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
+    told = subtitle or f"{told}; grey: where {100 * level:g}% of calibrated walks stay"
+    layers = alt.layer(band, zero, line).properties(
+        width=1.6 * _SIDE, height=_SIDE, title=_heading(title, told)
+    )
+    return layers.configure_axis(gridColor="#EEEEEE")
+
+
+def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
+    """Write a chart as PNG, SVG, HTML, PDF or Vega-Lite JSON, as the ending of `path` says; HTML needs no network."""
+    import vl_convert  # noqa: PLC0415
+
+    place = _files.check_output(path)
+    form = place.suffix.lower()
+    if form not in FORMATS:
+        raise ArgumentError(f"{place}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
+    specification = chart.to_json()
+    writers: dict[str, Callable[[str], bytes]] = {
+        ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
+        ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
+        ".html": lambda text: vl_convert.vegalite_to_html(text, bundle=True).encode(),
+        ".pdf": vl_convert.vegalite_to_pdf,
+        ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
+    }
+    return _files.write_whole(place, writers[form](specification))
+
+
+def _reliability(
+    curve: ReliabilityCurve, title: str, subtitle: str, colour: str, most: float | None = None
+) -> alt.VConcatChart:
+    """The diagram of one curve: points with bars above, counts up to `most` below, on one axis of confidence."""
+    import altair as alt  # noqa: PLC0415
+
+    unit = alt.Scale(domain=[0, 1], nice=False)
+    counts = alt.Scale(domain=[0, float(curve.count.max() if most is None else most)])
+    bins = _bins(curve)
+    held = _data([row for row in bins if row["count"] > 0])
+    across = alt.X("confidence:Q", scale=unit, title=None, axis={**_FIFTHS, "labels": False})
+    corners = _data([{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}])
+    diagonal = (
+        alt.Chart(corners)
+        .mark_line(color=_GREY, strokeDash=[4, 4])
+        .encode(x=alt.X("x:Q", scale=unit), y=alt.Y("y:Q", scale=unit))
+    )
+    bars = (
+        alt.Chart(held)
+        .mark_rule(color=colour, strokeWidth=1.6, opacity=0.7)
+        .encode(
+            x=across, y=alt.Y("low:Q", scale=unit, title="share that came true", axis=_FIFTHS), y2="high:Q"
+        )
+    )
+    line = alt.Chart(held).mark_line(color=colour, opacity=0.35).encode(x=across, y="accuracy:Q")
+    points = (
+        alt.Chart(held)
+        .mark_point(color=colour, filled=True, size=55, opacity=1.0)
+        .encode(x=across, y=alt.Y("accuracy:Q", scale=unit), tooltip=_tooltip(alt))
+    )
+    upper = alt.layer(diagonal, bars, line, points).properties(width=_SIDE, height=_SIDE)
+    lower = (
+        alt.Chart(_data(bins))
+        .mark_bar(color=colour, opacity=0.45, stroke="white", strokeWidth=1)
+        .encode(
+            x=alt.X("left:Q", scale=unit, title="stated confidence", axis=_FIFTHS),
+            x2="right:Q",
+            y=alt.Y("count:Q", title="rows", scale=counts, axis=alt.Axis(tickCount=3, format="d")),
+            y2=alt.datum(0),
+            tooltip=_tooltip(alt),
+        )
+        .properties(width=_SIDE, height=_STRIP)
+    )
+    return alt.vconcat(upper, lower, spacing=6, title=_heading(title, subtitle))
+
+
+def _data(rows: list[dict[str, Any]]) -> Any:
+    import altair as alt  # noqa: PLC0415
+
+    return alt.InlineData(values=rows)
+
+
+def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
+    """One record a bin; what an empty bin cannot know is None."""
+    columns = {
+        "left": curve.edges[:-1],
+        "right": curve.edges[1:],
+        "count": curve.count,
+        "confidence": curve.confidence,
+        "accuracy": curve.accuracy,
+        "low": curve.low,
+        "high": curve.high,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [
+        {name: None if math.isnan(value) else value for name, value in zip(columns, row, strict=True)}
+        for row in rows
+    ]
+
+
+def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
+    """One record a step; of a long walk the lowest and the highest of every stretch, which is all that can be seen."""
+    kept = np.arange(len(walk.difference))
+    if len(kept) > _MOST_STEPS:
+        stretches = np.array_split(kept, _MOST_STEPS // 2)
+        ends = [
+            (part[walk.difference[part].argmin()], part[walk.difference[part].argmax()]) for part in stretches
+        ]
+        kept = np.unique([0, *np.ravel(ends), len(kept) - 1])
+    columns = (walk.share[kept], walk.difference[kept], walk.confidence[kept])
+    return [
+        {"share": share, "difference": difference, "confidence": None if math.isnan(level) else level}
+        for share, difference, level in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def _tooltip(alt: Any) -> list[Any]:
+    numbers = {"confidence": "mean confidence", "accuracy": "came true", "low": "from", "high": "to"}
+    return [
+        alt.Tooltip("count:Q", title="rows"),
+        *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in numbers.items()),
+    ]
+
+
+def _what_is_shown(curve: ReliabilityCurve) -> str:
+    widened = " for clusters" if (curve.effective_count < curve.count).any() else ""
+    return f"{curve.count.sum():g} rows in {len(curve)} bins; bars: {100 * curve.level:g}% intervals{widened}"
+
+
+def _heading(title: str, subtitle: str, *, size: int = 13) -> Any:
+    import altair as alt  # noqa: PLC0415
+
+    below = subtitle or alt.Undefined
+    return alt.TitleParams(text=title, subtitle=below, anchor="start", fontSize=size, subtitleColor=_GREY)
