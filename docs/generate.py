@@ -9,7 +9,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-VERBS: tuple[tuple[str, ...], ...] = ((), ("evaluate",), ("demo",), ("schema",))
+VERBS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("evaluate",),
+    ("calibrate", "verbalized"),
+    ("calibrate", "train"),
+    ("demo",),
+    ("schema",),
+)
 
 
 def command_line_page() -> str:

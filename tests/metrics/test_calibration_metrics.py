@@ -238,13 +238,26 @@ def test_plans_equal_the_metric_on_copied_rows(name: str, digits: int | None) ->
     cluster = np.unique(cluster, return_inverse=True)[1]
     clusters = int(cluster.max()) + 1
     weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=20).astype(float)
-    plan = calibration_plan(name, y, s, cluster=cluster, **PLANS[name])
+    plan = calibration_plan(name, y, s, clusters=cluster, **PLANS[name])
     values = plan(weights)
     metric = getattr(calibration, name)
     for weight, value in zip(weights, values[:, 0], strict=True):
         rows = np.repeat(np.arange(90), weight[cluster].astype(int))
         assert value == pytest.approx(metric(y[rows], s[rows], **PLANS[name]), abs=1e-8)
     assert plan(np.ones((1, clusters)))[0, 0] == pytest.approx(metric(y, s, **PLANS[name]), abs=1e-12)
+
+
+def test_plans_of_class_metrics_equal_the_metric_on_copied_rows() -> None:
+    rng = np.random.default_rng(13)
+    scores, y = rng.dirichlet([1, 1, 2], 40), rng.integers(0, 3, 40)
+    clusters = np.arange(40) // 4
+    weights = rng.multinomial(10, np.full(10, 0.1), size=5).astype(float)
+    for name in ("classwise_calibration_error", "top_label_calibration_error"):
+        metric = getattr(calibration, name)
+        values = calibration_plan(name, y, scores, clusters=clusters, bins=4)(weights)[:, 0]
+        for weight, value in zip(weights, values, strict=True):
+            rows = np.repeat(np.arange(40), weight[clusters].astype(int))
+            assert value == pytest.approx(metric(y[rows], scores[rows], bins=4))
 
 
 def test_uniform_plan_stays_the_same_when_its_table_is_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +271,7 @@ def test_uniform_plan_stays_the_same_when_its_table_is_sparse(monkeypatch: pytes
 
 def test_a_resample_without_weight_is_nan() -> None:
     for name in PLANS:
-        plan = calibration_plan(name, [1, 0], [0.4, 0.7], cluster=np.array([0, 1]))
+        plan = calibration_plan(name, [1, 0], [0.4, 0.7])
         assert np.isnan(plan(np.zeros((1, 2)))).all()
 
 
@@ -454,7 +467,7 @@ def test_bad_class_probabilities_are_named() -> None:
     with pytest.raises(ArgumentError, match="classes must name each of the 2 columns"):
         classwise_calibration_error([0], [[0.1, 0.9]], classes=[0, 0])
     with pytest.raises(ArgumentError, match="unknown metric 'brier'"):
-        calibration_plan("brier", [0], [0.5], cluster=np.array([0]))
+        calibration_plan("brier", [0], [0.5])
 
 
 def test_one_class_only_is_fine() -> None:

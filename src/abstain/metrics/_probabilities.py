@@ -85,8 +85,8 @@ def cluster_numbers(clusters: ArrayLike | None, length: int) -> Indices | None:
 
 def class_columns(
     y_true: ArrayLike, matrix: ArrayLike, classes: Sequence[Any] | NDArray[Any] | None
-) -> tuple[Indices, Floats, NDArray[Any]]:
-    """Return the column that is right for each row, the checked (rows, classes) probabilities, and the classes."""
+) -> tuple[Indices, Floats]:
+    """Return the column that is right for each row, and the checked (rows, classes) probabilities."""
     scores = np.asarray(matrix, dtype=np.float64)
     if scores.ndim != 2 or scores.shape[1] < 2:
         raise DataError(
@@ -110,4 +110,4 @@ def class_columns(
             f"y_true at row {int(np.argmax(unknown))} is none of the {len(labels)} classes "
             f"({int(unknown.sum())} such rows); pass classes= in the order of the columns"
         )
-    return match.argmax(axis=1), scores, labels
+    return match.argmax(axis=1), scores

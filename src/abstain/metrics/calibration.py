@@ -13,18 +13,16 @@ here too. Abstained items have no place here: leave them out before the call.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import ArgumentError, DataError
-from abstain.metrics._bins import STRATEGIES, BinsPlan, row_bins, total_by
-from abstain.metrics._probabilities import Rows, class_columns, probabilities
-from abstain.metrics._smooth import SmoothPlan
-from abstain.metrics._sums import SumsPlan, ratios
+from abstain.metrics import _calibration_plans as _plans
+from abstain.metrics._bins import row_bins, total_by
+from abstain.metrics._calibration_plans import DEFAULT_CLIP
+from abstain.metrics._probabilities import Rows, cluster_numbers
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics._plan import Plan
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 __all__ = [
     "BrierDecomposition",
@@ -64,9 +59,6 @@ __all__ = [
     "spiegelhalter",
     "top_label_calibration_error",
 ]
-
-# Stated certainties that turn out wrong would otherwise cost infinitely much.
-DEFAULT_CLIP = 1e-6
 
 
 def expected_calibration_error(
@@ -107,9 +99,8 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([1, 0, 1, 1], [0.9, 0.8, 0.6, 0.55], bins=10), 6)
     0.4375
     """
-    settings = _settings(bins, strategy, norm, debiased=debiased)
-    rows = Rows.checked(y_true, confidence, weights)
-    return _point(BinsPlan.build("ece", rows.outcome, rows.confidence, weight=rows.weight, **settings))
+    settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
+    return _value("expected_calibration_error", y_true, confidence, weights=weights, **settings)
 
 
 def classwise_calibration_error(
@@ -142,15 +133,9 @@ def classwise_calibration_error(
     >>> round(classwise_calibration_error([0, 1], [[0.9, 0.1], [0.3, 0.7]]), 6)
     0.2
     """
-    settings = _settings(bins, strategy, norm, debiased=debiased)
-    column, scores, _ = class_columns(y_true, probabilities, classes)
-    rows, number = scores.shape
-    weight = None if weights is None else np.repeat(_validate.weights(weights, rows), number)
-    group = np.tile(np.arange(number), rows)
-    outcome = (group == np.repeat(column, number)).astype(np.float64)
-    return _point(
-        BinsPlan.build("classwise", outcome, scores.ravel(), weight=weight, group=group, **settings)
-    )
+    settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
+    arrays = (y_true, probabilities)
+    return _value("classwise_calibration_error", *arrays, classes=classes, weights=weights, **settings)
 
 
 def top_label_calibration_error(
@@ -186,22 +171,9 @@ def top_label_calibration_error(
     >>> round(top_label_calibration_error(["a", "b", "b"], ["a", "a", "b"], [0.9, 0.7, 0.6]), 6)
     0.4
     """
-    settings = _settings(bins, strategy, norm, debiased=debiased)
-    if confidence is None:
-        column, scores, _ = class_columns(y_true, y_pred, classes)
-        label = scores.argmax(axis=1)
-        outcome, stated = (label == column).astype(np.float64), scores.max(axis=1)
-    else:
-        truth = _validate.one_dimensional(y_true, "y_true")
-        label = _validate.one_dimensional(y_pred, "y_pred")
-        stated = probabilities(confidence, "confidence")
-        _validate.same_length(len(truth), y_pred=label, confidence=stated)
-        if not len(truth):
-            raise DataError("y_true is empty; there must be at least one row")
-        outcome = np.asarray(truth == label, dtype=np.float64)
-    group = np.unique(label, return_inverse=True)[1].astype(np.intp)
-    weight = None if weights is None else _validate.weights(weights, len(outcome))
-    return _point(BinsPlan.build("top_label", outcome, stated, weight=weight, group=group, **settings))
+    settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
+    arrays = (y_true, y_pred, confidence)
+    return _value("top_label_calibration_error", *arrays, classes=classes, weights=weights, **settings)
 
 
 def smooth_calibration_error(
@@ -218,8 +190,7 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1, 1, 0, 1], [0.8, 0.8, 0.8, 0.8]), 4)
     0.05
     """
-    rows = Rows.checked(y_true, confidence, weights)
-    return _point(SmoothPlan.build("smooth", rows.outcome, rows.confidence, weight=rows.weight))
+    return _value("smooth_calibration_error", y_true, confidence, weights=weights)
 
 
 def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None) -> float:
@@ -230,7 +201,7 @@ def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike 
     >>> round(brier_score([1, 0], [0.9, 0.2]), 6)
     0.025
     """
-    return _point(_brier_plan(Rows.checked(y_true, confidence, weights)))
+    return _value("brier_score", y_true, confidence, weights=weights)
 
 
 def negative_log_likelihood(
@@ -247,7 +218,7 @@ def negative_log_likelihood(
     >>> round(negative_log_likelihood([1, 0], [0.5, 0.5]), 6)
     0.693147
     """
-    return _point(_likelihood_plan(Rows.checked(y_true, confidence, weights), _checked_clip(clip)))
+    return _value("negative_log_likelihood", y_true, confidence, clip=clip, weights=weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +269,8 @@ def brier_decomposition(
     if bins is None:
         group = np.unique(rows.confidence, return_inverse=True)[1]
     else:
-        settings = _settings(bins, strategy, 2, debiased=False)
-        group, _ = row_bins(rows.confidence, rows.counted, settings["bins"], settings["strategy"])
+        checked = _plans.bin_settings(bins=bins, strategy=strategy)
+        group, _ = row_bins(rows.confidence, rows.counted, checked["bins"], checked["strategy"])
     columns = (rows.counted, rows.counted * rows.outcome, rows.counted * rows.confidence)
     count, happened, stated = (total_by(group, column) for column in columns)
     held = count > 0
@@ -315,90 +286,29 @@ def brier_decomposition(
 
 
 def calibration_plan(
-    metric: str,
-    y_true: ArrayLike,
-    confidence: ArrayLike,
-    *,
-    cluster: Indices,
-    weights: ArrayLike | None = None,
-    **settings: Any,
+    metric: str, *arguments: ArrayLike, clusters: ArrayLike | None = None, **settings: Any
 ) -> Plan:
-    """Return the plan of a metric, for intervals: weigh several of them with the same draws.
+    """Return the plan of a metric, for intervals: weigh several plans over the same clusters with the same draws.
 
     Args:
-        metric: "expected_calibration_error", "smooth_calibration_error", "brier_score" or
-            "negative_log_likelihood".
-        y_true: 1 where the row came true, else 0.
-        confidence: the stated probability, in [0, 1].
-        cluster: the number of each row's cluster, counted from 0 without a gap.
-        weights: multiplicities.
-        settings: the keyword arguments of the metric.
+        metric: the name of one of the scalar metrics above.
+        arguments: its arrays, in its order.
+        clusters: ids of what belongs together; each row is a cluster of its own when left out. A weight
+            vector has one number for each distinct id, ascending.
+        settings: its keyword arguments.
 
-    >>> plan = calibration_plan("brier_score", [1, 0], [0.9, 0.2], cluster=np.array([0, 1]))
+    >>> plan = calibration_plan("brier_score", [1, 0], [0.9, 0.2], clusters=["a", "b"])
     >>> plan(np.array([[1.0, 1.0], [0.0, 2.0]])).round(6)
     array([[0.025],
            [0.04 ]])
     """
-    known = (
-        "expected_calibration_error",
-        "smooth_calibration_error",
-        "brier_score",
-        "negative_log_likelihood",
-    )
-    _validate.choice(metric, "metric", known)
-    rows = Rows.checked(y_true, confidence, weights)
-    _validate.same_length(len(rows.outcome), cluster=cluster)
-    if metric == "negative_log_likelihood":
-        return _likelihood_plan(rows, _checked_clip(settings.pop("clip", DEFAULT_CLIP)), cluster)
-    if metric == "brier_score":
-        return _brier_plan(rows, cluster)
-    columns = (rows.outcome, rows.confidence)
-    if metric == "smooth_calibration_error":
-        return SmoothPlan.build(metric, *columns, weight=rows.weight, cluster=cluster)
-    checked = _settings(**{"bins": 15, "strategy": "uniform", "norm": 1, "debiased": False, **settings})
-    return BinsPlan.build(metric, *columns, weight=rows.weight, cluster=cluster, **checked)
+    build = _plans.PLANS[_validate.choice(metric, "metric", _plans.PLANS)]
+    length = len(np.asarray(arguments[0]))
+    cluster = cluster_numbers(np.arange(length) if clusters is None else clusters, length)
+    return build(*arguments, cluster=cluster, **settings)
 
 
-def _point(plan: Plan) -> float:
-    """One metric over one cluster, at weight one."""
+def _value(metric: str, *arguments: Any, **settings: Any) -> float:
+    """One metric: its plan over one cluster, at weight one."""
+    plan = _plans.PLANS[metric](*arguments, **settings)
     return float(plan(np.ones((1, 1)))[0, 0])
-
-
-def _brier_plan(rows: Rows, cluster: Indices | None = None) -> SumsPlan:
-    return _mean_plan("brier_score", (rows.confidence - rows.outcome) ** 2, rows, cluster)
-
-
-def _likelihood_plan(rows: Rows, clip: float, cluster: Indices | None = None) -> SumsPlan:
-    stated = np.clip(rows.confidence, clip, 1.0 - clip)
-    surprise = -np.log(np.where(rows.outcome == 1.0, stated, 1.0 - stated))
-    return _mean_plan("negative_log_likelihood", surprise, rows, cluster)
-
-
-def _mean_plan(name: str, values: Floats, rows: Rows, cluster: Indices | None) -> SumsPlan:
-    columns = np.stack([values, np.ones(len(values))], axis=1)
-    cluster = np.zeros(len(values), np.intp) if cluster is None else cluster
-    return SumsPlan.build((name,), columns, cluster, ratios, weight=rows.weight)
-
-
-def _checked_clip(clip: float) -> float:
-    number = _validate.real(clip, "clip")
-    if not 0.0 < number < 0.5:
-        raise ArgumentError(f"clip must fulfil 0 < clip < 0.5, got {number:g}")
-    return number
-
-
-def _settings(bins: int, strategy: str, norm: float | str, *, debiased: bool) -> dict[str, Any]:
-    """Check the parameters that define a binned error."""
-    name = (
-        "max" if norm in ("max", math.inf) else f"{norm:g}" if isinstance(norm, (int, float)) else str(norm)
-    )
-    if name not in ("1", "2", "max"):
-        raise ArgumentError(f'norm must be 1, 2 or "max", got {norm!r}')
-    if debiased and name == "max":
-        raise ArgumentError('debiased=True is defined for norm 1 and 2, not for "max"')
-    return {
-        "bins": _validate.whole(bins, "bins", least=1),
-        "strategy": _validate.choice(strategy, "strategy", STRATEGIES),
-        "norm": name,
-        "debiased": bool(debiased),
-    }

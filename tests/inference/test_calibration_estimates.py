@@ -1,0 +1,73 @@
+"""Calibration figures with intervals: the same as resampling rows by hand, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from abstain.errors import ArgumentError, DataError
+from abstain.inference import Draws
+from abstain.inference.calibration import calibration_estimates
+from abstain.metrics import calibration
+
+
+def sample() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    s = rng.random(120).round(2)
+    return (rng.random(120) < s).astype(int), s, np.repeat(np.arange(15), 8)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_intervals_are_those_of_copied_rows(strategy: str) -> None:
+    y, s, clusters = sample()
+    names = (
+        "expected_calibration_error",
+        "smooth_calibration_error",
+        "brier_score",
+        "negative_log_likelihood",
+    )
+    found = calibration_estimates(
+        y, s, clusters=clusters, figures=names, strategy=strategy, bins=6, resamples=40, seed=7
+    )
+    draws = np.concatenate(list(Draws(15, 40, 7).batches(1)))
+    for name in names:
+        options = {"strategy": strategy, "bins": 6} if name.startswith("expected") else {}
+        values = []
+        for weights in draws:
+            rows = np.repeat(np.arange(120), weights[clusters].astype(int))
+            values.append(getattr(calibration, name)(y[rows], s[rows], **options))
+        estimate = found[name]
+        assert estimate.value == pytest.approx(getattr(calibration, name)(y, s, **options))
+        assert estimate.interval == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=1e-8)
+        assert (estimate.clusters, estimate.resamples, estimate.n) == (15, 40, 120)
+
+
+def test_an_interval_that_misses_its_value_says_why() -> None:
+    # Perfectly calibrated in its bins, so that every resample can only be worse.
+    y, s = np.tile([1, 0], 50), np.full(100, 0.5)
+    estimate = calibration_estimates(y, s, resamples=200)["expected_calibration_error"]
+    assert estimate.value == 0.0
+    many = calibration_estimates(
+        np.tile([1, 0], 100), np.repeat(np.linspace(0.02, 0.98, 20), 10), bins=20, resamples=200, norm="max"
+    )["expected_calibration_error"]
+    assert bool(many.reason) == (not many.low <= many.value <= many.high)
+
+
+def test_without_resamples_there_is_no_interval() -> None:
+    y, s, _ = sample()
+    estimate = calibration_estimates(y, s, resamples=0)["brier_score"]
+    assert estimate.interval is None
+    assert estimate.value == pytest.approx(calibration.brier_score(y, s))
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="unknown figure 'brier'.*did you mean 'brier_score'"):
+        calibration_estimates([1, 0], [0.5, 0.6], figures=["brier"])
+    with pytest.raises(ArgumentError, match="figures is empty"):
+        calibration_estimates([1, 0], [0.5, 0.6], figures=[])
+    with pytest.raises(DataError, match="clusters has 1 rows where 2 were expected"):
+        calibration_estimates([1, 0], [0.5, 0.6], clusters=[1])
+    with pytest.raises(DataError, match="y_true is empty"):
+        calibration_estimates([], [])
