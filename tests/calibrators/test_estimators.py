@@ -23,7 +23,7 @@ from abstain.calibrators import (
     TemperatureScalingCalibrator,
     VennAbersCalibrator,
 )
-from abstain.calibrators._models import logit, sigmoid
+from abstain.calibrators._models import LinearModel, Scaler, TemperatureModel, logit, sigmoid
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics.calibration import expected_calibration_error, negative_log_likelihood
 
@@ -242,3 +242,25 @@ def test_features_outside_the_unit_interval_are_refused(estimator: Any) -> None:
         estimator().fit([0.5, 4], [0, 1])
     with pytest.raises(DataError, match=r"must lie in \[0, 1\], got -1 at row 0"):
         estimator().fit([0.5, 0.4, 0.6, 0.3], [0, 1, 1, 0]).predict([-1])
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_features_too_large_to_square_are_refused(estimator: Any) -> None:
+    with pytest.raises(DataError, match=r"features must stay below 1e\+100 in size|must lie in"):
+        estimator().fit([1e308, -1e308, 0.5], [0, 1, 1])
+
+
+def test_a_calibrator_takes_as_many_features_as_it_learned_from() -> None:
+    fitted = LogisticCalibrator().fit([[1, 2], [2, 1], [3, 1]], [0, 1, 1])
+    with pytest.raises(ArgumentError, match="takes 2 features, got 3"):
+        fitted.predict([[1, 2, 3]])
+    assert fitted.predict(np.empty((0, 2))).shape == (0,)
+
+
+def test_a_model_that_overflows_says_so() -> None:
+    scaler = Scaler(mean=(0.0,), std=(1e-300,))
+    model = LinearModel(coefficients=(0.0,), intercept=0.0, link="sigmoid", scaler=scaler)
+    with pytest.raises(DataError, match="the prediction is nan at row 0"):
+        LogisticCalibrator.from_model(model).predict([1e9])
+    sharp = TemperatureScalingCalibrator.from_model(TemperatureModel(temperature=1e-308))
+    assert sharp.predict([0.2, 0.5, 0.9]).tolist() == [0.0, 0.5, 1.0]

@@ -448,6 +448,7 @@ def test_bad_rows_are_named(metric: Any) -> None:
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"strategy": "equal"}, "unknown strategy 'equal'"),
         ({"norm": 3}, 'norm must be 1, 2 or "max", got 3'),
+        ({"norm": [1]}, 'norm must be 1, 2 or "max"'),
         ({"norm": "l1"}, 'norm must be 1, 2 or "max"'),
         ({"norm": "max", "debiased": True}, "debiased=True is defined for norm 1 and 2"),
     ],
@@ -468,6 +469,19 @@ def test_bad_class_probabilities_are_named() -> None:
         classwise_calibration_error([0], [[0.1, 0.9]], classes=[0, 0])
     with pytest.raises(ArgumentError, match="unknown metric 'brier'"):
         calibration_plan("brier", [0], [0.5])
+
+
+def test_labels_and_clusters_that_cannot_be_matched_are_refused() -> None:
+    with pytest.raises(DataError, match="y_true holds numbers and y_pred holds text; they could never agree"):
+        top_label_calibration_error([1, 2], ["1", "2"], [0.1, 0.2])
+    with pytest.raises(DataError, match="y_pred is missing at row 1"):
+        top_label_calibration_error([1, 2], np.array([1, None]), [0.1, 0.2])
+    with pytest.raises(DataError, match="clusters is missing at row 0"):
+        reliability_curve([1, 0], [0.5, 0.5], clusters=[math.nan, 1])
+    with pytest.raises(DataError, match="clusters must hold text or numbers, not a mixture"):
+        reliability_curve([1, 0], [0.5, 0.5], clusters=np.array([1, "a"], dtype=object))
+    with pytest.raises(DataError, match="probabilities must be a table of numbers"):
+        classwise_calibration_error([0, 1], [[0.1, 0.9], [0.5]])
 
 
 def test_one_class_only_is_fine() -> None:

@@ -65,6 +65,14 @@ def test_html_needs_no_network(tmp_path: Path) -> None:
     assert "import " not in page.split("<script", maxsplit=1)[0]
 
 
+def test_hostile_text_cannot_leave_the_script(tmp_path: Path) -> None:
+    title = "</script><script>alert(1)</script>"
+    chart = reliability_diagram(reliability_curve(*sample()), title=title)
+    page = save_chart(chart, tmp_path / "chart.html").read_text()
+    assert title not in page
+    assert page.count("<script>") == page.count("</script>") == 2
+
+
 def test_the_diagram_draws_the_curve_and_keeps_empty_bins() -> None:
     curve = reliability_curve([1, 0, 1], [0.05, 0.95, 0.96], bins=10)
     rows = values(reliability_diagram(curve))

@@ -50,6 +50,8 @@ __all__ = [
 TEMPERATURES = (0.05, 10.0)
 # Beyond these a beta calibrator is a step, which data that separate perfectly would push it towards for ever.
 _STEEPEST = 100.0
+# Squares of larger features would overflow.
+_LARGEST = 1e100
 
 
 class Calibrator(ABC):
@@ -95,7 +97,17 @@ class Calibrator(ABC):
 
     def predict(self, features: ArrayLike) -> Floats:
         """Return one calibrated confidence a row, in [0, 1]."""
-        return self.model.predict(self._matrix(features))
+        matrix = self._matrix(features)
+        if matrix.shape[1] != self.model.features:
+            raise ArgumentError(
+                f"this calibrator takes {self.model.features} features, got {matrix.shape[1]}"
+            )
+        # A finite model and finite features can still overflow; what comes of it is judged below.
+        with np.errstate(over="ignore", invalid="ignore"):
+            predicted = self.model.predict(matrix)
+        return _validate.finite(
+            predicted, "the prediction", hint="the model's numbers or the features are too large"
+        )
 
     @classmethod
     def from_model(cls, model: Model) -> Self:
@@ -145,7 +157,10 @@ class Calibrator(ABC):
             _validate.finite(column, "features" if array.ndim == 1 else f"features[:, {place}]")
             for place, column in enumerate(columns)
         ]
-        return np.stack(checked, axis=1)
+        matrix = np.stack(checked, axis=1)
+        if matrix.size and np.abs(matrix).max() > _LARGEST:
+            raise DataError(f"features must stay below {_LARGEST:g} in size, got {np.abs(matrix).max():g}")
+        return matrix
 
 
 class TemperatureScalingCalibrator(Calibrator):

@@ -43,10 +43,15 @@ class Model(Struct, frozen=True, kw_only=True):
         """Map (rows, features) to one calibrated confidence a row."""
         raise NotImplementedError
 
+    @property
+    def features(self) -> int:
+        """How many features it takes."""
+        return 1
+
     def check(self, features: int) -> None:
         """Raise a `DataError` unless the numbers make a model of so many features."""
-        if features != 1:
-            raise DataError(f"the model takes one feature, got {features}")
+        if features != self.features:
+            raise DataError(f"the model takes {self.features} features, got {features}")
 
 
 class TemperatureModel(Model, frozen=True, kw_only=True):
@@ -81,6 +86,11 @@ class LinearModel(Model, frozen=True, kw_only=True):
         standard = (features - np.array(self.scaler.mean)) / np.where(spread == 0.0, 1.0, spread)
         combined = standard @ np.array(self.coefficients) + self.intercept
         return sigmoid(combined) if self.link == "sigmoid" else np.clip(combined, 0.0, 1.0)
+
+    @property
+    def features(self) -> int:
+        """How many features it takes."""
+        return len(self.coefficients)
 
     def check(self, features: int) -> None:
         """Raise unless there is one coefficient, mean and spread for each feature."""

@@ -14,7 +14,7 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics._bins import STRATEGIES, BinsPlan
-from abstain.metrics._probabilities import Rows, class_columns, probabilities
+from abstain.metrics._probabilities import Rows, class_columns, comparable, numbered, probabilities
 from abstain.metrics._smooth import SmoothPlan
 from abstain.metrics._sums import SumsPlan, ratios
 
@@ -96,6 +96,7 @@ def top_label_calibration_error(
         _validate.same_length(len(truth), y_pred=label, confidence=stated)
         if not len(truth):
             raise DataError("y_true is empty; there must be at least one row")
+        comparable(truth, label)
         outcome = np.asarray(truth == label, dtype=np.float64)
     return BinsPlan.build(
         "top_label_calibration_error",
@@ -103,7 +104,7 @@ def top_label_calibration_error(
         stated,
         weight=None if weights is None else _validate.weights(weights, len(outcome)),
         cluster=cluster,
-        group=np.unique(label, return_inverse=True)[1].astype(np.intp),
+        group=numbered(label, "y_pred", len(outcome)),
         **checked,
     )
 
@@ -165,15 +166,16 @@ def bin_settings(
     *, bins: int = 15, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
 ) -> dict[str, Any]:
     """Check the parameters that define a binned error."""
-    known: dict[Any, str] = {1: "1", 2: "2", "max": "max", math.inf: "max"}
-    if norm not in known:
+    known: tuple[tuple[float | str, str], ...] = ((1, "1"), (2, "2"), ("max", "max"), (math.inf, "max"))
+    name = next((name for value, name in known if value == norm), None)
+    if name is None:
         raise ArgumentError(f'norm must be 1, 2 or "max", got {norm!r}')
-    if debiased and known[norm] == "max":
+    if debiased and name == "max":
         raise ArgumentError('debiased=True is defined for norm 1 and 2, not for "max"')
     return {
         "bins": _validate.whole(bins, "bins", least=1),
         "strategy": _validate.choice(strategy, "strategy", STRATEGIES),
-        "norm": known[norm],
+        "norm": name,
         "debiased": bool(debiased),
     }
 

@@ -74,20 +74,37 @@ def probabilities(values: ArrayLike, name: str) -> Floats:
     return _validate.unit_interval(array, name)
 
 
-def cluster_numbers(clusters: ArrayLike | None, length: int) -> Indices | None:
-    """Number clusters from 0 by their id, ascending; None where every row stands for itself."""
-    if clusters is None:
-        return None
-    identifiers = _validate.one_dimensional(clusters, "clusters")
-    _validate.same_length(length, clusters=identifiers)
-    return np.unique(identifiers, return_inverse=True)[1].astype(np.intp)
+def numbered(values: ArrayLike, name: str, length: int) -> Indices:
+    """Number distinct labels or ids from 0, ascending; one that is missing, or cannot be ordered, is an error."""
+    labels = _validate.one_dimensional(values, name)
+    _validate.same_length(length, **{name: labels})
+    if labels.dtype.kind in "fO":
+        missing = [value is None or value != value for value in labels.tolist()]  # noqa: PLR0124  (NaN)
+        if True in missing:
+            raise DataError(f"{name} is missing at row {missing.index(True)}; every row needs one")
+    try:
+        return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+    except TypeError:
+        raise DataError(f"{name} must hold text or numbers, not a mixture") from None
+
+
+def comparable(truth: NDArray[Any], label: NDArray[Any]) -> None:
+    """Raise unless true and predicted labels are of one kind: 1 never equals "1"."""
+    kinds = ["text" if column.dtype.kind in "US" else "numbers" for column in (truth, label)]
+    if "O" not in (truth.dtype.kind, label.dtype.kind) and kinds[0] != kinds[1]:
+        raise DataError(f"y_true holds {kinds[0]} and y_pred holds {kinds[1]}; they could never agree")
 
 
 def class_columns(
     y_true: ArrayLike, matrix: ArrayLike, classes: Sequence[Any] | NDArray[Any] | None
 ) -> tuple[Indices, Floats]:
     """Return the column that is right for each row, and the checked (rows, classes) probabilities."""
-    scores = np.asarray(matrix, dtype=np.float64)
+    try:
+        scores = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            "probabilities must be a table of numbers, one row an item and one column a class"
+        ) from None
     if scores.ndim != 2 or scores.shape[1] < 2:
         raise DataError(
             f"probabilities must have one row an item and at least two classes, got shape {scores.shape}"

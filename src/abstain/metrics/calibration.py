@@ -22,7 +22,7 @@ from abstain import _validate
 from abstain.metrics import _calibration_plans as _plans
 from abstain.metrics._bins import row_bins, total_by
 from abstain.metrics._calibration_plans import DEFAULT_CLIP
-from abstain.metrics._probabilities import Rows, cluster_numbers
+from abstain.metrics._probabilities import Rows, numbered
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -286,13 +286,18 @@ def brier_decomposition(
 
 
 def calibration_plan(
-    metric: str, *arguments: ArrayLike, clusters: ArrayLike | None = None, **settings: Any
+    metric: str,
+    y_true: ArrayLike,
+    *arguments: ArrayLike,
+    clusters: ArrayLike | None = None,
+    **settings: Any,
 ) -> Plan:
     """Return the plan of a metric, for intervals: weigh several plans over the same clusters with the same draws.
 
     Args:
         metric: the name of one of the scalar metrics above.
-        arguments: its arrays, in its order.
+        y_true: its outcomes or labels.
+        arguments: its further arrays, in its order.
         clusters: ids of what belongs together; each row is a cluster of its own when left out. A weight
             vector has one number for each distinct id, ascending.
         settings: its keyword arguments.
@@ -303,9 +308,9 @@ def calibration_plan(
            [0.04 ]])
     """
     build = _plans.PLANS[_validate.choice(metric, "metric", _plans.PLANS)]
-    length = len(np.asarray(arguments[0]))
-    cluster = cluster_numbers(np.arange(length) if clusters is None else clusters, length)
-    return build(*arguments, cluster=cluster, **settings)
+    length = len(np.asarray(y_true))
+    cluster = np.arange(length) if clusters is None else numbered(clusters, "clusters", length)
+    return build(y_true, *arguments, cluster=cluster, **settings)
 
 
 def _value(metric: str, *arguments: Any, **settings: Any) -> float:

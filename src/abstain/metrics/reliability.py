@@ -15,7 +15,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.metrics._bins import STRATEGIES, row_bins, total_by
-from abstain.metrics._probabilities import Rows, cluster_numbers
+from abstain.metrics._probabilities import Rows, numbered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -98,7 +98,7 @@ def reliability_curve(
     _validate.choice(strategy, "strategy", STRATEGIES)
     level = _validate.level(level)
     rows = Rows.checked(y_true, confidence, weights)
-    cluster = cluster_numbers(clusters, len(rows.outcome))
+    cluster = None if clusters is None else numbered(clusters, "clusters", len(rows.outcome))
     weight = rows.counted
     bin_, edges = row_bins(rows.confidence, weight, bins, strategy)
     columns = (weight, weight * rows.outcome, weight * rows.confidence)

@@ -143,11 +143,30 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     writers: dict[str, Callable[[str], bytes]] = {
         ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
         ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
-        ".html": lambda text: vl_convert.vegalite_to_html(text, bundle=True).encode(),
+        ".html": lambda text: _page(
+            vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"), text
+        ).encode(),
         ".pdf": vl_convert.vegalite_to_pdf,
         ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
     }
     return _files.write_whole(place, writers[form](specification))
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>abstain</title></head>
+<body>
+<div id="chart"></div>
+<script>%s</script>
+<script>vegaEmbed("#chart", %s, {renderer: "svg"}).catch(console.error);</script>
+</body>
+</html>
+"""
+
+
+def _page(library: str, specification: str) -> str:
+    """A page that needs nothing else. A chart's texts may come from a model, so none of them can end the script."""
+    return _PAGE % (library.replace("</script", "<\\/script"), specification.replace("<", "\\u003c"))
 
 
 def _reliability(
