@@ -344,7 +344,7 @@ class HistogramBinningCalibrator(Calibrator):
 
 
 class VennAbersCalibrator(Calibrator):
-    """Inductive Venn-ABERS of one feature: two probabilities, of which one is calibrated whatever the data.
+    """Inductive Venn-ABERS of one feature: two probabilities, of which one is calibrated if rows are exchangeable.
 
     `predict_interval` gives both, `predict` the one that minimises the worst regret, ``p1 / (1 - p0 + p1)``.
     Reference: Vovk, Petej and Fedorova, "Large-scale probabilistic predictors with and without guarantees of

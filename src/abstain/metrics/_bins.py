@@ -201,18 +201,19 @@ def uniform_tally(
 ) -> Tally:
     """Sum rows by cluster, group and equal-width bin."""
     groups = int(group.max()) + 1 if group is not None else 1
-    clusters = int(cluster.max()) + 1 if cluster is not None else 1
     size = groups * bins
-    table: Any = np.zeros((1, 3 * size))
-    # In blocks that stay in the processor's cache: a million rows need no temporary array of their own length.
-    for start in range(0, len(outcome) if cluster is None else 0, _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        cell, columns = _cells(outcome, confidence, weight, group, bins, rows)
-        table += np.concatenate([total_by(cell, column, size) for column in columns])
-    if cluster is not None:
-        cell, columns = _cells(outcome, confidence, weight, group, bins, slice(None))
-        places = np.concatenate([cell + part * size for part in range(3)])
-        table = cluster_table(np.tile(cluster, 3), places, np.concatenate(columns), (clusters, 3 * size))
+    if cluster is None:
+        # In blocks that stay in the processor's cache: a million rows need no temporary array of their own length.
+        table = np.zeros((1, 3 * size))
+        for start in range(0, len(outcome), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            cell, columns = _cells(outcome, confidence, weight, group, bins, rows)
+            table += np.concatenate([total_by(cell, column, size) for column in columns])
+        return _UniformTally(table, groups, bins)
+    cell, columns = _cells(outcome, confidence, weight, group, bins, slice(None))
+    places = np.concatenate([cell + part * size for part in range(3)])
+    shape = (int(cluster.max()) + 1, 3 * size)
+    table = cluster_table(np.tile(cluster, 3), places, np.concatenate(columns), shape)
     return _UniformTally(table, groups, bins)
 
 
