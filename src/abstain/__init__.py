@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from abstain import metrics
+    from abstain import calibrators, metrics
     from abstain.confidence import register_confidence
     from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, SignalError
     from abstain.evaluation import Comparison, Evaluation, VariantResult, compare, evaluate
@@ -41,6 +41,7 @@ _HOME = {
     "SignalError": "errors",
     "VariantResult": "evaluation",
     "bootstrap": "inference",
+    "calibrators": "",
     "compare": "evaluation",
     "evaluate": "evaluation",
     "metrics": "",
@@ -65,6 +66,7 @@ __all__ = [
     "VariantResult",
     "__version__",
     "bootstrap",
+    "calibrators",
     "compare",
     "evaluate",
     "metrics",

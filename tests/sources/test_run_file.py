@@ -164,7 +164,7 @@ BAD: dict[str, tuple[object, type[AbstainError], str]] = {
     "another item": (
         changed(lambda run: first(run)["item_signals"].update(Mood={})),
         DataError,
-        "item_signals has, unlike the first participant, Mood",
+        "item_signals has, unlike most participants, Mood",
     ),
     "no maps": (
         changed(lambda run: first(run).pop("predicted_items")),
@@ -201,6 +201,23 @@ def test_bad_files(name: str, tmp_path: Path) -> None:
         read(write(tmp_path, content))
     assert "run.json" in str(caught.value)
     assert "patient" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [("pop", "lacks Sleep"), ("add", "has, unlike most participants, Mood")]
+)
+def test_whoever_differs_from_the_others_is_named(change: str, message: str, tmp_path: Path) -> None:
+    def differ(run: dict[str, Any]) -> None:
+        results = run["experiments"][0]["results"]["results"]
+        results[1:] = [copy.deepcopy(results[0]) | {"participant_id": number} for number in (301, 302)]
+        for key in ("ground_truth_items", "predicted_items", "item_signals"):
+            if change == "pop":
+                del results[0][key]["Sleep"]
+            else:
+                results[0][key]["Mood"] = {} if key == "item_signals" else 1
+
+    with pytest.raises(DataError, match=f"participant 300: ground_truth_items {message}"):
+        read(write(tmp_path, changed(differ)))
 
 
 def test_not_text(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ become `Signal` columns, all others metadata.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -132,11 +133,7 @@ def _participants(experiment: Mapping[str, Any], path: object) -> list[Mapping[s
 
 def _rows(records: list[Mapping[str, Any]], scale: tuple[float, float], path: object) -> list[_Row]:
     done = [record for record in records if record.get("success") is True]
-    items = list(_map(done[0], "ground_truth_items", path)) if done else [""]
-    if not items:
-        raise FormatError(
-            f"{path}: participant {done[0]['participant_id']} has no items in ground_truth_items"
-        )
+    items = _item_set(done, path) if done else [""]
     rows: list[_Row] = []
     for record in records:
         identifier = record["participant_id"]
@@ -145,6 +142,17 @@ def _rows(records: list[Mapping[str, Any]], scale: tuple[float, float], path: ob
         else:
             rows.extend(_Row(identifier, item, Outcome.FAILED, np.nan, np.nan, {}) for item in items)
     return rows
+
+
+def _item_set(records: list[Mapping[str, Any]], path: object) -> list[str]:
+    """The items that most participants have, so that an error can name the one who differs."""
+    counts = Counter(item for record in records for item in _map(record, "ground_truth_items", path))
+    items = [item for item, count in counts.items() if 2 * count >= len(records)]
+    if not items:
+        raise FormatError(
+            f"{path}: participant {records[0]['participant_id']} has no items in ground_truth_items"
+        )
+    return items
 
 
 def _participant_rows(
@@ -192,7 +200,7 @@ def _complete(record: Mapping[str, Any], key: str, items: list[str], path: objec
     found = _map(record, key, path)
     for problem, names in (
         ("lacks", [item for item in items if item not in found]),
-        ("has, unlike the first participant,", [item for item in found if item not in items]),
+        ("has, unlike most participants,", [item for item in found if item not in items]),
     ):
         if names:
             raise DataError(
