@@ -253,6 +253,7 @@ class _Side:
             cautions=cautions,
             cluster_noun=self.source.cluster_noun,
             calibrations=tuple(self.calibrations),
+            basis=self,
         )
 
     def _result(self, name: str, replicated: Floats, draws: Draws) -> VariantResult:

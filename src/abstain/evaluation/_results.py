@@ -6,7 +6,7 @@ Nothing is computed here but percentages of what is already there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from abstain import _validate
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from abstain.calibrators import Calibration
+    from abstain.evaluation._profile import Basis, Profile, Progress
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.metrics.selective import RiskCoverageCurve, TieSensitivity
@@ -186,6 +187,7 @@ class Evaluation(Mapping[str, VariantResult]):
         cautions: what holds for all variants.
         cluster_noun: what a cluster is called.
         calibrations: the artifacts that calibrated variants rest on.
+        basis: the judged items, losses and confidences that all this was made from.
     """
 
     variants: Mapping[str, VariantResult]
@@ -196,6 +198,20 @@ class Evaluation(Mapping[str, VariantResult]):
     cautions: tuple[Caution, ...]
     cluster_noun: str = "cluster"
     calibrations: tuple[Calibration, ...] = ()
+    basis: Basis = field(repr=False, kw_only=True)
+
+    def profile(self, *, most: int = 400, progress: Progress | None = None) -> Profile:
+        """Return what pictures are made of: working points with intervals, reference curves, contrasts, reliability.
+
+        The intervals come from the same draws as those of the figures.
+
+        Args:
+            most: about how many working points each confidence has at most; a longer curve is thinned.
+            progress: called with the number of resamples done since the last call.
+        """
+        from abstain.evaluation._profile import profile_of  # noqa: PLC0415
+
+        return profile_of(self.basis, most=_validate.whole(most, "most", least=2), progress=progress)
 
     def __getitem__(self, name: str) -> VariantResult:
         return self.variants[_validate.choice(name, "confidence", self.variants)]

@@ -5,14 +5,17 @@ into intervals. `bootstrap` and `paired_delta` do all of it for any function of 
 elsewhere.
 """
 
+from abstain.inference._bands import Band, band
 from abstain.inference._bootstrap import MetricPlan, bootstrap, estimates, paired_delta, points, replicates
 from abstain.inference._draws import Draws
 from abstain.inference._estimate import Estimate
 
 __all__ = [
+    "Band",
     "Draws",
     "Estimate",
     "MetricPlan",
+    "band",
     "bootstrap",
     "estimates",
     "paired_delta",
