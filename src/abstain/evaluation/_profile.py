@@ -246,9 +246,7 @@ def _optimal(loss: Floats, total: int) -> Line:
     """The curve of the smallest losses first, each item its own working point, at a choice of counts."""
     if not len(loss):
         return Line(np.empty(0), np.empty(0), np.empty(0))
-    ladder = Ladder.build(
-        rungs_ascending(loss), np.zeros(len(loss), np.intp), 1, np.ones(len(loss)), loss
-    )
+    ladder = Ladder.build(rungs_ascending(loss), np.zeros(len(loss), np.intp), 1, np.ones(len(loss)), loss)
     climb = ladder.climb(np.ones((1, 1)))
     spread = np.unique(np.linspace(1, len(loss), min(_OPTIMAL_POINTS, len(loss))).astype(np.intp))
     counts = np.union1d(spread, climb.count[0, 1:])

@@ -50,7 +50,7 @@ class WorkingPointsPlan:
         cluster: Indices,
         thresholds: Floats,
     ) -> WorkingPointsPlan:
-        """Collapse rows to the thresholds, which descend to the lowest confidence and are all confidences that occur."""
+        """Collapse rows to the thresholds: confidences that occur, descending to the lowest."""
         clusters = int(cluster.max()) + 1
         # Ascending for the search; a row enters at the highest threshold that it reaches.
         rung = np.searchsorted(-thresholds, -confidence[answered]).astype(np.intp)

@@ -1,45 +1,28 @@
-"""Charts as Vega-Lite specifications: one description for notebook, HTML, PNG, SVG and PDF, all of them offline.
-
-A chart draws a result and computes no statistics. `save_chart` writes it in the form that the file's ending
-names. Colours are told apart by people who see colours differently, and nothing is told by colour alone.
-"""
+"""Charts of calibration: reliability, before against after, and the walk of cumulative differences."""
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _files, _validate
+from abstain import _validate
 from abstain.errors import ArgumentError
+from abstain.report.charts._look import BLUE, GREY, ORANGE, PALE, data, finished, heading
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     import altair as alt
 
     from abstain.metrics.calibration import CumulativeDifferences, ReliabilityCurve
+    from abstain.report.charts._look import Chart
 
-    Chart = alt.LayerChart | alt.VConcatChart | alt.HConcatChart
+__all__ = ["before_and_after_diagram", "cumulative_difference_plot", "reliability_diagram"]
 
-__all__ = [
-    "FORMATS",
-    "before_and_after_diagram",
-    "cumulative_difference_plot",
-    "reliability_diagram",
-    "save_chart",
-]
-
-FORMATS = (".png", ".svg", ".html", ".pdf", ".json")
-
-_BLUE, _ORANGE, _GREY, _PALE = "#0072B2", "#D55E00", "#555555", "#D9D9D9"
 _SIDE, _STRIP = 320, 70
 _MOST_STEPS = 4000
-_PIXELS_PER_POINT = 2.0
 _FIFTHS = {"values": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], "format": ".1f"}
 
 
@@ -51,7 +34,7 @@ def reliability_diagram(curve: ReliabilityCurve, *, title: str = "Reliability", 
         title: the heading.
         subtitle: a line below it; the intervals and the number of rows when left out.
     """
-    return _reliability(curve, title, subtitle or _what_is_shown(curve), _BLUE)
+    return finished(_reliability(curve, title, subtitle or _what_is_shown(curve), BLUE))
 
 
 def before_and_after_diagram(
@@ -73,10 +56,10 @@ def before_and_after_diagram(
 
     if len(names) != 2:
         raise ArgumentError(f"names must be two, before and after, got {len(names)}")
-    sides = zip((before, after), names, (_ORANGE, _BLUE), strict=True)
+    sides = zip((before, after), names, (ORANGE, BLUE), strict=True)
     most = max(before.count.max(), after.count.max())
     panels = [_reliability(curve, name, _what_is_shown(curve), colour, most) for curve, name, colour in sides]
-    return alt.hconcat(*panels, spacing=40, title=_heading(title, "", size=16))
+    return finished(alt.hconcat(*panels, spacing=40, title=heading(title, "", size=16)))
 
 
 def cumulative_difference_plot(
@@ -104,69 +87,31 @@ def cumulative_difference_plot(
     share = alt.X(
         "share:Q", title="share of rows, least confident first", scale=alt.Scale(domain=[0, 1], nice=False)
     )
-    ends = _data([{"share": end, "low": -height, "high": height} for end in (0.0, 1.0)])
+    ends = data([{"share": end, "low": -height, "high": height} for end in (0.0, 1.0)])
     band = (
         alt.Chart(ends)
-        .mark_area(color=_PALE, opacity=0.7)
+        .mark_area(color=PALE, opacity=0.7)
         .encode(x=share, y=alt.Y("low:Q", title="outcomes less confidences, summed / n"), y2="high:Q")
     )
-    zero = alt.Chart(_data([{"zero": 0.0}])).mark_rule(color=_GREY, strokeDash=[4, 4]).encode(y="zero:Q")
+    zero = alt.Chart(data([{"zero": 0.0}])).mark_rule(color=GREY, strokeDash=[4, 4]).encode(y="zero:Q")
     tooltip = [
         alt.Tooltip("share:Q", format=".3f"),
         alt.Tooltip("confidence:Q", title="confidence up to", format=".3f"),
         alt.Tooltip("difference:Q", format=".4f"),
     ]
     line = (
-        alt.Chart(_data(points))
+        alt.Chart(data(points))
         .mark_line(
-            color=_BLUE, strokeWidth=1.8, point={"color": _BLUE, "size": 12} if len(points) <= 60 else False
+            color=BLUE, strokeWidth=1.8, point={"color": BLUE, "size": 12} if len(points) <= 60 else False
         )
         .encode(x=share, y=alt.Y("difference:Q"), tooltip=tooltip)
     )
     told = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
     told = subtitle or f"{told}; grey: where {100 * level:g}% of calibrated walks stay"
     layers = alt.layer(band, zero, line).properties(
-        width=1.6 * _SIDE, height=_SIDE, title=_heading(title, told)
+        width=1.6 * _SIDE, height=_SIDE, title=heading(title, told)
     )
-    return layers.configure_axis(gridColor="#EEEEEE")
-
-
-def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
-    """Write a chart as PNG, SVG, HTML, PDF or Vega-Lite JSON, as the ending of `path` says; HTML needs no network."""
-    import vl_convert  # noqa: PLC0415
-
-    place = _files.check_output(path)
-    form = place.suffix.lower()
-    if form not in FORMATS:
-        raise ArgumentError(f"{place}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
-    specification = chart.to_json()
-    writers: dict[str, Callable[[str], bytes]] = {
-        ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
-        ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
-        ".html": lambda text: _page(
-            vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"), text
-        ).encode(),
-        ".pdf": vl_convert.vegalite_to_pdf,
-        ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
-    }
-    return _files.write_whole(place, writers[form](specification))
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>abstain</title></head>
-<body>
-<div id="chart"></div>
-<script>%s</script>
-<script>vegaEmbed("#chart", %s, {renderer: "svg"}).catch(console.error);</script>
-</body>
-</html>
-"""
-
-
-def _page(library: str, specification: str) -> str:
-    """A page that needs nothing else. A chart's texts may come from a model, so none of them can end the script."""
-    return _PAGE % (library.replace("</script", "<\\/script"), specification.replace("<", "\\u003c"))
+    return finished(layers)
 
 
 def _reliability(
@@ -178,12 +123,12 @@ def _reliability(
     unit = alt.Scale(domain=[0, 1], nice=False)
     counts = alt.Scale(domain=[0, float(curve.count.max() if most is None else most)])
     bins = _bins(curve)
-    held = _data([row for row in bins if row["count"] > 0])
+    held = data([row for row in bins if row["count"] > 0])
     across = alt.X("confidence:Q", scale=unit, title=None, axis={**_FIFTHS, "labels": False})
-    corners = _data([{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}])
+    corners = data([{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}])
     diagonal = (
         alt.Chart(corners)
-        .mark_line(color=_GREY, strokeDash=[4, 4])
+        .mark_line(color=GREY, strokeDash=[4, 4])
         .encode(x=alt.X("x:Q", scale=unit), y=alt.Y("y:Q", scale=unit))
     )
     bars = (
@@ -201,7 +146,7 @@ def _reliability(
     )
     upper = alt.layer(diagonal, bars, line, points).properties(width=_SIDE, height=_SIDE)
     lower = (
-        alt.Chart(_data(bins))
+        alt.Chart(data(bins))
         .mark_bar(color=colour, opacity=0.45, stroke="white", strokeWidth=1)
         .encode(
             x=alt.X("left:Q", scale=unit, title="stated confidence", axis=_FIFTHS),
@@ -212,13 +157,7 @@ def _reliability(
         )
         .properties(width=_SIDE, height=_STRIP)
     )
-    return alt.vconcat(upper, lower, spacing=6, title=_heading(title, subtitle))
-
-
-def _data(rows: list[dict[str, Any]]) -> Any:
-    import altair as alt  # noqa: PLC0415
-
-    return alt.InlineData(values=rows)
+    return alt.vconcat(upper, lower, spacing=6, title=heading(title, subtitle))
 
 
 def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
@@ -266,10 +205,3 @@ def _tooltip(alt: Any) -> list[Any]:
 def _what_is_shown(curve: ReliabilityCurve) -> str:
     widened = " for clusters" if (curve.effective_count < curve.count).any() else ""
     return f"{curve.count.sum():g} rows in {len(curve)} bins; bars: {100 * curve.level:g}% intervals{widened}"
-
-
-def _heading(title: str, subtitle: str, *, size: int = 13) -> Any:
-    import altair as alt  # noqa: PLC0415
-
-    below = subtitle or alt.Undefined
-    return alt.TitleParams(text=title, subtitle=below, anchor="start", fontSize=size, subtitleColor=_GREY)

@@ -1,0 +1,80 @@
+"""What the threshold explorer knows: the working points of every confidence, as JSON within the page.
+
+Counts are exact; risks are rounded to six significant digits, far below what a screen shows. Thresholds keep
+all their digits, because they are what somebody will copy.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from abstain.evaluation import Evaluation
+    from abstain.evaluation._profile import Line, Profile, WorkingPoints
+
+__all__ = ["embedded_json", "explorer_data"]
+
+_DIGITS = 6
+
+
+def explorer_data(sides: Mapping[str, tuple[Evaluation, Profile]]) -> dict[str, Any]:
+    """Return the explorer's data; with more than one side, the side's label stands before each confidence."""
+    found: dict[str, Any] = {"sides": [], "curves": []}
+    for number, (label, (evaluation, profile)) in enumerate(sides.items()):
+        mean = float(profile.random.selective_risk[0])
+        found["sides"].append({"mean": mean, "optimal": _line(profile.optimal)})
+        for name, points in profile.points.items():
+            if len(points):
+                key = f"{label}: {name}" if len(sides) > 1 else name
+                line = profile.lines[name]
+                found["curves"].append(
+                    {
+                        "key": key,
+                        "label": key,
+                        "side": number,
+                        "n": evaluation.population.items,
+                        **_points(points),
+                        # A curve that is offered point by point is drawn through these points.
+                        "line": None if points.in_curve == len(points) else _line(line),
+                    }
+                )
+    return found
+
+
+def embedded_json(value: object) -> Markup:
+    """Return JSON that can stand in a script element: no text in it can end the element or begin a comment."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
+
+
+def _points(points: WorkingPoints) -> dict[str, Any]:
+    return {
+        "whole": points.in_curve,
+        "t": points.threshold.tolist(),
+        "k": points.answered.tolist(),
+        "w": points.wrong.tolist(),
+        "r": _rounded(points.selective_risk),
+        "rl": _rounded(points.selective_low),
+        "rh": _rounded(points.selective_high),
+        "g": _rounded(points.generalized_risk),
+        "gl": _rounded(points.generalized_low),
+        "gh": _rounded(points.generalized_high),
+    }
+
+
+def _line(line: Line) -> dict[str, list[float | None]]:
+    return {
+        "c": _rounded(line.coverage),
+        "r": _rounded(line.selective_risk),
+        "g": _rounded(line.generalized_risk),
+    }
+
+
+def _rounded(values: Iterable[float]) -> list[float | None]:
+    return [None if math.isnan(value) else float(f"{value:.{_DIGITS}g}") for value in values]

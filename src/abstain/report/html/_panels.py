@@ -1,0 +1,342 @@
+"""The panels of the report: what the template shows, taken out of results.
+
+Everything here is text, numbers and estimates; the template escapes all of it. Only charts come as markup, and
+they are made by the chart renderer from specifications.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain.evaluation import Comparison, Evaluation
+from abstain.report.charts import (
+    chart_svg,
+    difference_chart,
+    figures_chart,
+    reliability_diagram,
+    risk_coverage_chart,
+)
+from abstain.report.html import _words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from markupsafe import Markup
+
+    from abstain.evaluation._profile import Profile
+    from abstain.inference import Estimate
+
+    Sides = Mapping[str, tuple[Evaluation, Profile]]
+
+__all__ = [
+    "cautions",
+    "comparison_view",
+    "curve_figures",
+    "facts",
+    "figure_markup",
+    "mistakes_view",
+    "reliability_figures",
+    "sections",
+    "side_views",
+    "sides_of",
+    "subtitle_of",
+    "title_of",
+    "verdict",
+]
+
+_OUTCOMES = (
+    ("answered", "answered", "answered"),
+    ("abstained", "abstained", "abstained"),
+    ("items_failed", "failed", "failed"),
+    ("items_unscored", "unscored", "without truth"),
+)
+_COMPARED = (("Cmax", "cmax"), ("AURC", "aurc"), ("AUGRC", "augrc"))
+_SECTIONS = (
+    ("verdict", "Verdict", "verdict"),
+    ("population", "Who was judged", "sides"),
+    ("comparison", "Comparison", "comparison"),
+    ("estimates", "Estimates", "sides"),
+    ("curves", "Curves and threshold", "explorer"),
+    ("reliability", "Reliability", "reliability"),
+    ("mistakes", "Mistakes", "mistakes"),
+    ("definitions", "Definitions", "definitions"),
+    ("provenance", "Provenance", "facts"),
+)
+# Texts that a source may carry beside an item: shown only when asked for.
+_TEXTS = ("prompt", "raw_response")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart and what it shows, in words."""
+
+    svg: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCaution:
+    """A caution and the confidences that it holds for; none where it holds for all."""
+
+    message: str
+    names: Sequence[str]
+
+
+def sides_of(
+    result: Evaluation | Comparison, progress: Callable[[int], None] | None
+) -> dict[str, tuple[Evaluation, Profile]]:
+    """Return the evaluations of a result by label, each with its profile."""
+    sides = {"": result} if isinstance(result, Evaluation) else {"left": result.left, "right": result.right}
+    return {label: (side, side.profile(progress=progress)) for label, side in sides.items()}
+
+
+def title_of(sides: Sides) -> str:
+    """Return where the items came from."""
+    return " against ".join(dict.fromkeys(_source(side) for side, _ in sides.values()))
+
+
+def _source(evaluation: Evaluation) -> str:
+    path, mode = evaluation.provenance.get("path"), evaluation.provenance.get("mode")
+    name = str(path).replace("\\", "/").rsplit("/", 1)[-1] if path else "Items"
+    return f"{name} ({mode})" if mode else name
+
+
+def subtitle_of(evaluation: Evaluation) -> str:
+    """Return the size and the loss in one line."""
+    population, loss = evaluation.population, evaluation.loss
+    return (
+        f"{population.items:,} items of {population.included:,} {evaluation.cluster_noun}"
+        f"{'' if population.included == 1 else 's'}; loss {loss.name} = {loss.definition}."
+    )
+
+
+def verdict(result: Evaluation | Comparison, profile: Profile) -> list[str]:
+    """Return the verdict in words."""
+    if isinstance(result, Comparison):
+        return _words.comparison_verdict(result)
+    return _words.evaluation_verdict(result, profile)
+
+
+def cautions(sides: Sides, result: Evaluation | Comparison) -> list[NamedCaution]:
+    """Return each caution once, with the names of all that it holds for."""
+    messages: dict[str, list[str]] = {str(caution): [] for caution in result.cautions}
+    for label, (evaluation, _) in sides.items():
+        messages |= {str(caution): [] for caution in evaluation.cautions}
+        for name, variant in evaluation.items():
+            for caution in variant.cautions:
+                messages.setdefault(str(caution), []).append(f"{label} {name}".strip())
+    return [NamedCaution(message, names) for message, names in messages.items()]
+
+
+def side_views(sides: Sides) -> list[dict[str, Any]]:
+    """Return population and estimates of each side."""
+    return [_side_view(label, *side) for label, side in sides.items()]
+
+
+def _side_view(label: str, evaluation: Evaluation, profile: Profile) -> dict[str, Any]:
+    population, settings = evaluation.population, evaluation.settings
+    counts = [(kind, name, getattr(population, field)) for field, kind, name in _OUTCOMES]
+    total = sum(count for _, _, count in counts)
+    strip, start = [], 0.0
+    for kind, name, count in counts:
+        if count or kind in ("answered", "abstained"):
+            share = 100.0 * count / total
+            strip.append({"kind": kind, "name": name, "count": count, "start": f"{start:.3f}", "share": f"{share:.3f}"})
+            start += share
+    at = f"{settings.area_coverage:g}"
+    figures = {
+        "AURC": "aurc",
+        "AUGRC": "augrc",
+        "e-AURC": "eaurc",
+        "e-AUGRC": "eaugrc",
+        "achievable AURC": "aurc_achievable",
+        f"AURC@{at}": "aurc_at_coverage",
+        f"AUGRC@{at}": "augrc_at_coverage",
+    }
+    first = next(iter(evaluation.values()), None)
+    several = len(evaluation) > 1
+    return {
+        "label": f"{label}: {_source(evaluation)}" if label else "",
+        "noun": evaluation.cluster_noun,
+        "population": population,
+        "strip": strip,
+        "strip_words": "Items: " + ", ".join(f"{part['count']:,} {part['name']}" for part in strip),
+        "cmax": first and first.cmax,
+        "headings": list(figures),
+        "estimates": [
+            (name, [getattr(variant, field) for field in figures.values()])
+            for name, variant in evaluation.items()
+        ],
+        "leader": profile.leader if several else "",
+        "areas_chart": _figure(figures_chart(evaluation), "AUGRC of every confidence with its interval")
+        if several and population.answered
+        else None,
+        "grid": settings.coverage_grid,
+        "risks": [(name, variant.risk_at_coverage) for name, variant in evaluation.items()],
+    }
+
+
+def comparison_view(result: Evaluation | Comparison) -> dict[str, Any] | None:
+    """Return the table of differences, or None where nothing is compared."""
+    if isinstance(result, Evaluation):
+        return None
+    rows = []
+    for name, delta in result.deltas.items():
+        left, right = result.left[name], result.right[name]
+        for place, (label, field) in enumerate(_COMPARED):
+            sides = (getattr(left, field), getattr(right, field), getattr(delta, field))
+            rows.append(_compared(name, label, sides, first=place == 0))
+        matched = [coverage for coverage, change in delta.risk_at_coverage.items() if change.defined]
+        if matched:
+            at = matched[-1]
+            three = (left.risk_at_coverage[at], right.risk_at_coverage[at], delta.risk_at_coverage[at])
+            rows.append(_compared(name, f"risk at {100 * at:g}%", three, first=False))
+    overlap, noun = result.overlap, result.left.cluster_noun
+    words = (
+        f"Paired over the {overlap.included:,} of {overlap.total:,} shared {noun}s that are judged on both sides, "
+        "with the same draws on both."
+    )
+    chart = _figure(difference_chart(result), "Difference in AUGRC with its interval, by confidence")
+    return {"rows": rows, "words": words, "chart": chart}
+
+
+def _compared(
+    name: str, figure: str, three: tuple[Estimate, Estimate, Estimate], *, first: bool
+) -> dict[str, Any]:
+    left, right, delta = three
+    return {
+        "name": name,
+        "first": first,
+        "figure": figure,
+        "left": left,
+        "right": right,
+        "delta": delta,
+        "words": _who(delta, more_coverage=figure == "Cmax"),
+    }
+
+
+def _who(change: Estimate, *, more_coverage: bool) -> str:
+    interval = change.interval
+    if not change.defined or interval is None:
+        return "no interval"
+    low, high = interval
+    if low <= 0.0 <= high:
+        return "cannot tell"
+    if more_coverage:
+        return "right answers more" if low > 0 else "right answers less"
+    return "left is better" if low > 0 else "right is better"
+
+
+def curve_figures(evaluation: Evaluation, profile: Profile) -> dict[str, Any] | None:
+    """Return the still charts that stand where scripts do not run, or None where there is no curve."""
+    drawable = [name for name, points in profile.points.items() if len(points)]
+    if not drawable:
+        return None
+    name = profile.leader
+    return {
+        f"{risk}_chart": _figure(
+            risk_coverage_chart(evaluation, name, risk=risk, profile=profile), f"{risk} risk over coverage, {name}"
+        )
+        for risk in ("selective", "generalized")
+    }
+
+
+def reliability_figures(sides: Sides) -> tuple[list[Figure], list[str]]:
+    """Return a reliability diagram of each confidence within [0, 1], and the names of the others."""
+    figures, left_out, seen = [], [], set()
+    for label, (evaluation, profile) in sides.items():
+        for name in evaluation:
+            title = f"{label}: {name}" if label else name
+            curve = profile.reliability.get(name)
+            if curve is None:
+                left_out += [title] if len(profile.points[name]) else []
+            elif (same := (label, curve.confidence.tobytes(), curve.count.tobytes())) not in seen:
+                seen.add(same)
+                told = f"Reliability of {title}: accuracy against stated confidence"
+                figures.append(_figure(reliability_diagram(curve, title=title), told))
+    return figures, left_out
+
+
+def mistakes_view(evaluation: Evaluation, most: int, *, responses: bool) -> dict[str, Any] | None:
+    """Return the most confident wrong answers of the first confidence, or None when nobody asked."""
+    if not most:
+        return None
+    judged, loss = evaluation.basis.judged, evaluation.basis.loss.values
+    name, confidence = next(iter(evaluation.basis.confidences.items()))
+    wrong = np.flatnonzero(judged.answered & (loss > 0))
+    wrong = wrong[np.lexsort((-loss[wrong], -confidence[wrong]))][:most]
+    texts = [key for key in judged.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
+    headings = [evaluation.cluster_noun, "item", "truth", "prediction", name, "loss", *texts]
+    rows = [
+        [
+            judged.cluster[row],
+            judged.item[row],
+            _plain(judged.truth[row]),
+            _plain(judged.prediction[row]),
+            f"{confidence[row]:.4g}",
+            f"{loss[row]:.4g}",
+            *(judged.metadata[key][row] for key in texts),
+        ]
+        for row in wrong
+    ]
+    return {"headings": headings, "rows": rows, "texts": texts}
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def facts(sides: Sides, made: datetime, *, python: str) -> list[tuple[str, str]]:
+    """Return where the numbers come from and what made them."""
+    from importlib.metadata import version  # noqa: PLC0415
+
+    found: list[tuple[str, str]] = []
+    for label, (evaluation, _) in sides.items():
+        before = f"{label} " if label else ""
+        for key, name in (
+            ("path", "input"),
+            ("mode", "mode"),
+            ("sha256", "input SHA-256"),
+            ("run_id", "run"),
+            ("git_commit", "commit of the run"),
+        ):
+            value = evaluation.provenance.get(key)
+            if value is not None:
+                found.append((f"{before}{name}", str(value)))
+    evaluation = next(iter(sides.values()))[0]
+    settings = evaluation.settings
+    for used in evaluation.calibrations:
+        found.append(("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}"))
+    resampling = f"{settings.resamples:,}, seed {settings.seed}, level {settings.level:g}"
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
+    return [
+        *found,
+        ("resamples", resampling),
+        ("convention", settings.convention),
+        ("made at", made.isoformat(timespec="seconds")),
+        ("versions", f"abstain {version('abstain')}, Python {python}, {versions}"),
+    ]
+
+
+def sections(context: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return anchors and names of the sections that the page has."""
+    return [(anchor, name) for anchor, name, needs in _SECTIONS if context[needs]]
+
+
+def figure_markup(figure: Figure | None) -> Markup:
+    """Return a chart as a figure that a screen reader announces by its words."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    if figure is None:
+        return Markup("")
+    # The renderer escapes the texts of a chart; the words are escaped here.
+    frame = Markup('<figure class="chart" role="group" aria-label="{}">{}</figure>')
+    return frame.format(figure.words, Markup(figure.svg))  # noqa: S704
+
+
+def _figure(chart: Any, words: str) -> Figure:
+    return Figure(chart_svg(chart), words)

@@ -1,0 +1,233 @@
+"use strict";
+// The threshold explorer: draws both curves of one confidence, and says what each threshold would do.
+// All text reaches the page as text, never as markup; nothing is fetched.
+(() => {
+  const data = JSON.parse(document.getElementById("explorer-data").textContent);
+  const form = document.getElementById("explorer");
+  if (!form || !data || !data.curves.length) return;
+  const byId = (id) => document.getElementById(id);
+  const SVG = "http://www.w3.org/2000/svg";
+  const MARGIN = { left: 46, right: 10, top: 10, bottom: 40 };
+  const HEIGHT = 290;
+  const EARLY = 0.05; // below this coverage a handful of items make the risk; it may leave the picture
+  const MANY = 60; // a curve with more points than this is drawn without dots
+  const picker = byId("pick-confidence"), slider = byId("pick-point");
+  const costs = { wrong: byId("cost-wrong"), deferral: byId("cost-deferral") };
+  const plots = [
+    { box: byId("plot-selective"), risk: "r", low: "rl", high: "rh", name: "Selective risk" },
+    { box: byId("plot-generalized"), risk: "g", low: "gl", high: "gh", name: "Generalized risk" },
+  ];
+  let curve = data.curves[0], here = 0, cheapest = -1;
+
+  // ---- words ----
+  const short = (x) => (x === null ? "undefined" : Number(x.toPrecision(4)).toString());
+  const three = (x) => x.toFixed(3);
+  const percent = (x) => `${(100 * x).toFixed(1)}%`;
+  const grouped = (x) => x.toLocaleString("en-US");
+  const counted = (x, what) => `${grouped(x)} ${what}${x === 1 ? "" : "s"}`;
+  const interval = (low, high) => (low === null ? "" : ` [${three(low)}, ${three(high)}]`);
+  const coverage = (i) => curve.k[i] / curve.n;
+  const outcome = (i) => `${grouped(curve.k[i])} answered, ${grouped(curve.w[i])} wrong, ${grouped(curve.n - curve.k[i])} deferred`;
+
+  // ---- finding a working point: the first that reaches a coverage, the furthest within a risk, the last above a threshold ----
+  const last = () => curve.k.length - 1;
+  const atCoverage = (asked) => {
+    const found = curve.k.findIndex((k) => k / curve.n >= asked - 1e-9);
+    return found < 0 ? [last(), `no threshold reaches ${percent(asked)}: the model declines the rest; this is the most it answers`] : [found, ""];
+  };
+  const atRisk = (asked) => {
+    let found = -1;
+    curve.r.forEach((risk, i) => { if (risk <= asked + 1e-12) found = i; });
+    if (found >= 0) return [found, ""];
+    const lowest = curve.r.indexOf(Math.min(...curve.r));
+    return [lowest, `no threshold has a risk of ${short(asked)} or less; this one has the lowest`];
+  };
+  const atThreshold = (asked) => {
+    let found = -1;
+    curve.t.forEach((threshold, i) => { if (threshold >= asked) found = i; });
+    return found < 0 ? [0, `nothing reaches a confidence of ${short(asked)}: everything would be deferred; this is the highest there is`] : [found, ""];
+  };
+  const nearest = (asked) => {
+    let found = 0;
+    for (let i = 1; i <= last(); i += 1) if (Math.abs(coverage(i) - asked) < Math.abs(coverage(found) - asked)) found = i;
+    return found;
+  };
+
+  // ---- drawing ----
+  const element = (parent, name, attributes, text) => {
+    const made = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    parent.appendChild(made);
+    return made;
+  };
+  const niceStep = (top) => {
+    const rough = top / 5, size = 10 ** Math.floor(Math.log10(rough));
+    return [1, 2, 5, 10].map((m) => m * size).find((step) => step >= rough);
+  };
+  const topOf = (plot) => {
+    const settled = Math.min(EARLY, coverage(last()));
+    const values = [plot.risk === "r" ? data.sides[curve.side].mean : data.sides[curve.side].mean * coverage(last())];
+    curve[plot.risk].forEach((value, i) => { if (coverage(i) >= settled) values.push(value, curve[plot.high][i] ?? 0); });
+    return 1.08 * Math.max(...values) || 1;
+  };
+  const draw = (plot) => {
+    const width = Math.max(plot.box.clientWidth, 240), side = data.sides[curve.side];
+    const inner = { width: width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
+    const top = topOf(plot), step = niceStep(top);
+    const x = (c) => MARGIN.left + c * inner.width;
+    const y = (v) => MARGIN.top + (1 - Math.min(v, top) / top) * inner.height;
+    plot.x = x; plot.y = y; plot.inner = inner;
+    plot.box.replaceChildren();
+    const svg = element(plot.box, "svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${plot.name} over coverage for ${curve.label}; the slider below moves along it` });
+    const path = (xs, ys) => xs.map((c, i) => `${i ? "L" : "M"}${x(c).toFixed(1)},${y(ys[i]).toFixed(1)}`).join("");
+    for (let value = 0; value <= top; value += step) {
+      element(svg, "line", { class: "grid", x1: x(0), x2: x(1), y1: y(value), y2: y(value) });
+      element(svg, "text", { x: x(0) - 7, y: y(value) + 4, "text-anchor": "end" }, short(Number(value.toPrecision(6))));
+    }
+    for (let tick = 0; tick <= 5; tick += 1) {
+      element(svg, "line", { class: "axis", x1: x(tick / 5), x2: x(tick / 5), y1: y(0), y2: y(0) + 5 });
+      element(svg, "text", { x: x(tick / 5), y: y(0) + 18, "text-anchor": tick === 5 ? "end" : "middle" }, `${20 * tick}%`);
+    }
+    element(svg, "text", { x: x(0.5), y: HEIGHT - 5, "text-anchor": "middle" }, "coverage: share of items answered");
+    const cmax = coverage(last());
+    if (cmax < 1) element(svg, "rect", { class: "declined", x: x(cmax), y: MARGIN.top, width: x(1) - x(cmax), height: inner.height });
+    const covers = curve.k.map((k) => k / curve.n);
+    if (curve[plot.low][0] !== null || curve[plot.low][last()] !== null) {
+      const kept = covers.map((_, i) => i).filter((i) => curve[plot.low][i] !== null);
+      const upper = path(kept.map((i) => covers[i]), kept.map((i) => curve[plot.high][i]));
+      const lower = path(kept.map((i) => covers[i]).reverse(), kept.map((i) => curve[plot.low][i]).reverse());
+      element(svg, "path", { class: "band", d: `${upper}L${lower.slice(1)}Z` });
+    }
+    element(svg, "path", { class: "random", d: plot.risk === "r" ? path([0, cmax], [side.mean, side.mean]) : path([0, cmax], [0, side.mean * cmax]) });
+    element(svg, "path", { class: "optimal", d: path(side.optimal.c, side.optimal[plot.risk]) });
+    const line = curve.line || { c: covers, r: curve.r, g: curve.g };
+    element(svg, "path", { class: "curve", d: path(line.c, line[plot.risk]) });
+    if (covers.length <= MANY) covers.forEach((c, i) => element(svg, "circle", { class: "dot", cx: x(c), cy: y(curve[plot.risk][i]), r: 3 }));
+    element(svg, "line", { class: "axis", x1: x(0), x2: x(1), y1: y(0), y2: y(0) });
+    plot.rule = element(svg, "line", { class: "rule", y1: MARGIN.top, y2: y(0) });
+    plot.whisker = element(svg, "line", { class: "whisker" });
+    plot.cheap = element(svg, "path", { class: "cheap" });
+    plot.here = element(svg, "circle", { class: "here", r: 6 });
+    mark(plot);
+  };
+  const mark = (plot) => {
+    if (!plot.here) return;
+    const cx = plot.x(coverage(here));
+    plot.rule.setAttribute("x1", cx); plot.rule.setAttribute("x2", cx);
+    plot.here.setAttribute("cx", cx); plot.here.setAttribute("cy", plot.y(curve[plot.risk][here]));
+    const low = curve[plot.low][here];
+    plot.whisker.setAttribute("visibility", low === null ? "hidden" : "visible");
+    if (low !== null) for (const [name, value] of [["x1", cx], ["x2", cx], ["y1", plot.y(low)], ["y2", plot.y(curve[plot.high][here])]]) plot.whisker.setAttribute(name, value);
+    plot.cheap.setAttribute("visibility", cheapest < 0 ? "hidden" : "visible");
+    if (cheapest >= 0) {
+      const px = plot.x(coverage(cheapest)), py = plot.y(curve[plot.risk][cheapest]);
+      plot.cheap.setAttribute("d", `M${px},${py - 7}L${px + 7},${py}L${px},${py + 7}L${px - 7},${py}Z`);
+    }
+  };
+
+  // ---- what the point means ----
+  const price = (name) => { const value = Number(costs[name].value); return costs[name].value !== "" && value >= 0 && Number.isFinite(value) ? value : null; };
+  const priced = () => {
+    const wrong = price("wrong"), deferral = price("deferral");
+    cheapest = -1;
+    byId("go-cheapest").disabled = true;
+    if (wrong === null || deferral === null) { byId("cheapest").textContent = "Give two costs of 0 or more to see the cheapest point."; return; }
+    const total = (i) => wrong * curve.w[i] + deferral * (curve.n - curve.k[i]);
+    let best = 0;
+    for (let i = 1; i <= last(); i += 1) if (total(i) <= total(best)) best = i;
+    const none = deferral * curve.n, prices = `With ${short(wrong)} for a wrong answer and ${short(deferral)} for a deferral, `;
+    if (none < total(best)) {
+      byId("cheapest").textContent = `${prices}deferring everything is cheapest: it costs ${short(none)}, any threshold at least ${short(total(best))}.`;
+      return;
+    }
+    cheapest = best;
+    byId("go-cheapest").disabled = false;
+    const thinned = curve.whole > curve.k.length ? ` (of the ${grouped(curve.k.length)} shown here)` : "";
+    byId("cheapest").textContent = `${prices}the cheapest point${thinned} is at a confidence of ${short(curve.t[best])}: ${outcome(best)}, ` +
+      `for ${short(total(best))} in all. Your point costs ${short(total(here))}, deferring everything ${short(none)}.`;
+  };
+  const remember = () => {
+    const state = new URLSearchParams({ confidence: curve.key, threshold: String(curve.t[here]), wrong: costs.wrong.value, deferral: costs.deferral.value });
+    try { history.replaceState(null, "", `#${state}`); } catch (problem) { /* some viewers have no address to write to */ }
+  };
+  const show = (point, remark = "", keep = true) => {
+    here = point;
+    const exactly = `At a confidence of at least ${short(curve.t[here])}, of ${counted(curve.n, "item")}: ${outcome(here)}.`;
+    byId("sentence").textContent = exactly;
+    byId("risks").textContent = `Risk of what is answered ${three(curve.r[here])}${interval(curve.rl[here], curve.rh[here])}, ` +
+      `per item asked ${three(curve.g[here])}${interval(curve.gl[here], curve.gh[here])}, at a coverage of ${percent(coverage(here))}.`;
+    byId("remark").textContent = remark && `${remark[0].toUpperCase()}${remark.slice(1)}.`;
+    slider.value = String(here);
+    slider.setAttribute("aria-valuetext", `coverage ${percent(coverage(here))}, risk ${three(curve.r[here])}`);
+    byId("pick-coverage").value = Number((100 * coverage(here)).toFixed(2));
+    byId("pick-risk").value = Number(curve.r[here].toPrecision(5));
+    byId("pick-threshold").value = curve.t[here];
+    priced();
+    plots.forEach(mark);
+    if (keep) remember();
+  };
+  const choose = (chosen, point) => {
+    curve = chosen;
+    picker.value = curve.key;
+    slider.max = String(last());
+    here = Math.min(point ?? nearest(0.5), last());
+    priced();
+    plots.forEach(draw);
+  };
+  const restore = () => {
+    const state = new URLSearchParams(location.hash.slice(1));
+    const chosen = data.curves.find((one) => one.key === state.get("confidence"));
+    const asked = (name) => (state.get(name) !== null && state.get(name) !== "" && Number.isFinite(Number(state.get(name))) ? Number(state.get(name)) : null);
+    for (const name of Object.keys(costs)) if (asked(name) !== null && asked(name) >= 0) costs[name].value = state.get(name);
+    choose(chosen || curve);
+    const ways = [["threshold", atThreshold], ["coverage", atCoverage], ["risk", atRisk]];
+    const way = ways.find(([name]) => asked(name) !== null);
+    const [point, remark] = way ? way[1](asked(way[0])) : [here, ""];
+    show(point, remark, false);
+  };
+
+  // ---- listening ----
+  const listen = (id, find) => byId(id).addEventListener("change", (event) => {
+    const value = Number(event.target.value);
+    if (event.target.value === "" || !Number.isFinite(value)) { show(here, "that is not a number; nothing was changed"); return; }
+    show(...find(value));
+  });
+  listen("pick-coverage", (value) => atCoverage(value / 100));
+  listen("pick-risk", atRisk);
+  listen("pick-threshold", atThreshold);
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  picker.addEventListener("change", () => {
+    const kept = coverage(here);
+    choose(data.curves[picker.selectedIndex], null);
+    show(nearest(kept));
+  });
+  for (const input of Object.values(costs)) input.addEventListener("input", () => { priced(); plots.forEach(mark); remember(); });
+  byId("go-cheapest").addEventListener("click", () => { if (cheapest >= 0) show(cheapest); });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  for (const plot of plots) {
+    const follow = (event) => {
+      const box = plot.box.getBoundingClientRect();
+      show(nearest((event.clientX - box.left - MARGIN.left) / plot.inner.width));
+    };
+    plot.box.addEventListener("pointerdown", (event) => { plot.box.setPointerCapture(event.pointerId); follow(event); });
+    plot.box.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
+  }
+  window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });
+
+  for (const one of data.curves) {
+    const option = document.createElement("option");
+    option.value = one.key;
+    option.textContent = one.label;
+    picker.appendChild(option);
+  }
+  for (const still of document.querySelectorAll("#curves .static")) still.hidden = true;
+  form.hidden = false;
+  restore();
+  let drawnAt = plots[0].box.clientWidth;
+  new ResizeObserver(() => {
+    if (plots[0].box.clientWidth === drawnAt) return;
+    drawnAt = plots[0].box.clientWidth;
+    plots.forEach(draw);
+  }).observe(plots[0].box);
+})();
