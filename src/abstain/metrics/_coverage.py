@@ -274,8 +274,11 @@ class QuantilePlan:
         high = self.keys[np.minimum(np.searchsorted(count, below + 1.0, side="right"), last)]
         part = rank - below
         inside = (part > 0.0) & (low < high)
-        step = np.where(inside & np.isfinite(high), part * (high - np.where(np.isfinite(low), low, 0.0)), 0.0)
-        return np.where(inside & np.isinf(high), np.inf, low + step)
+        value = low.copy()
+        finite = inside & np.isfinite(high)
+        value[finite] += part[finite] * (high[finite] - low[finite])
+        value[inside & np.isinf(high)] = np.inf
+        return value
 
 
 def groups_plan(

@@ -8,7 +8,7 @@ multiplicities: a weight of 2 is the row twice.
 
 Each figure is its plan at weights all one (see `_coverage` and `_gauss`), the same plan that the bootstrap
 weighs. Sets of classes are in `abstain.metrics.sets`; intervals for these figures, and a verdict, in
-`abstain.conformal`.
+`abstain.evaluation.conformal`.
 """
 
 from __future__ import annotations

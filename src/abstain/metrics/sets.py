@@ -7,7 +7,7 @@ nothing. ``weights`` are multiplicities.
 
 Each figure is its plan at weights all one (see `_coverage`), the same plan that the bootstrap weighs.
 Intervals of numbers are in `abstain.metrics.intervals`; intervals for these figures, and a verdict, in
-`abstain.conformal`.
+`abstain.evaluation.conformal`.
 """
 
 from __future__ import annotations
