@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class IntervalRows:
 
     low: Floats
     high: Floats
+    width: Floats
     truth: Floats | None
     weight: Floats | None
     several: bool
@@ -51,9 +52,9 @@ class IntervalRows:
             bounds = bounds[:, :, None]
         _some_rows(bounds.shape, "intervals")
         low, high = bounds[:, 0, :].T, bounds[:, 1, :].T
-        _check_bounds(low, high)
+        width = _widths(low, high)
         weight = None if weights is None else _validate.weights(weights, bounds.shape[0])
-        return cls(low, high, None, weight, several)
+        return cls(low, high, width, None, weight, several)
 
     @classmethod
     def with_truth(
@@ -64,12 +65,6 @@ class IntervalRows:
         values = _validate.finite(truth, "y_true")
         _validate.same_length(rows.low.shape[1], y_true=values)
         return replace(rows, truth=values)
-
-    @cached_property
-    def width(self) -> Floats:
-        """``high - low``, infinite where a bound is; one row a level."""
-        with np.errstate(over="ignore"):
-            return np.subtract(self.high, self.low)
 
     @cached_property
     def covered(self) -> Mask:
@@ -119,12 +114,20 @@ class SetRows:
     @cached_property
     def width(self) -> Floats:
         """How many classes the set holds; one row a level."""
-        return np.ascontiguousarray(self.member.sum(axis=1, dtype=np.int32).T, dtype=np.float64)
+        if self.classes <= np.iinfo(np.uint8).max:
+            # Many times as fast as a sum over a short axis.
+            size = np.einsum("ncl->ln", self.member.view(np.uint8))
+        else:
+            size = self.member.sum(axis=1, dtype=np.int32).T
+        return size.astype(np.float64)
 
     @cached_property
     def covered(self) -> Mask:
         """Whether the set holds the true class; one row a level."""
-        return self.member[np.arange(len(self.known_truth)), self.known_truth, :].T
+        rows, classes, levels = self.member.shape
+        place = np.arange(0, rows * classes, classes)
+        place += self.known_truth
+        return self.member.reshape(rows * classes, levels).take(place, axis=0).T
 
     @property
     def known_truth(self) -> NDArray[np.intp]:
@@ -163,8 +166,16 @@ def _some_rows(shape: tuple[int, ...], name: str) -> None:
         raise DataError(f"{name} has no level; its last axis must hold at least one")
 
 
-def _check_bounds(low: Floats, high: Floats) -> None:
-    # One comparison finds crossed bounds and NaN together; only a failure is looked at more closely.
+def _widths(low: Floats, high: Floats) -> Floats:
+    """Return ``high - low``; the smallest width finds crossed bounds and NaN together, in one pass."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = np.subtract(high, low)
+    if not width.min() >= 0.0:
+        _refuse_bounds(low, high)
+    return width
+
+
+def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
     ordered = low <= high
     if not ordered.all():
         rows = ~ordered.all(axis=0)
@@ -182,12 +193,11 @@ def _check_bounds(low: Floats, high: Floats) -> None:
             f"intervals are crossed at {where}: low {ends[0]:g} > high {ends[1]:g} "
             f"({int(rows.sum())} such rows); the lower bound comes first"
         )
-    if low.max() == np.inf or high.min() == -np.inf:
-        row = int(np.argmax(((low == np.inf) | (high == -np.inf)).any(axis=0)))
-        raise DataError(
-            f"intervals: row {row} has both bounds at the same infinity and holds no number; "
-            "an open end is low -inf or high inf"
-        )
+    row = int(np.argmax(((low == np.inf) | (high == -np.inf)).any(axis=0)))
+    raise DataError(
+        f"intervals: row {row} has both bounds at the same infinity and holds no number; "
+        "an open end is low -inf or high inf"
+    )
 
 
 def _members(sets: ArrayLike) -> Mask:
@@ -224,9 +234,8 @@ def _labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.intp]:
             row = int(np.argmax(fractional))
             raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at row {row}")
         given = numbers
-    outside = (given < 0) | (given >= classes)
-    if outside.any():
-        row = int(np.argmax(outside))
+    if given.min() < 0 or given.max() >= classes:
+        row = int(np.argmax((given < 0) | (given >= classes)))
         raise DataError(
             f"y_true must be a class index from 0 to {classes - 1}, got {given[row]:g} at row {row}; "
             f"sets has {classes} classes"

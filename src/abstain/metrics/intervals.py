@@ -347,11 +347,16 @@ def width_quantiles(
 
 def winkler_losses(rows: IntervalRows, levels: Floats) -> list[Floats]:
     """Return the interval score of every row, one array a level."""
-    truth = rows.known_truth
-    return [
-        width + (2.0 / (1.0 - level)) * (np.maximum(low - truth, 0.0) + np.maximum(truth - high, 0.0))
-        for width, low, high, level in zip(rows.width, rows.low, rows.high, levels.tolist(), strict=True)
-    ]
+    losses = []
+    for width, low, high, level in zip(rows.width, rows.low, rows.high, levels.tolist(), strict=True):
+        # A truth is missed on one side at most, so that the larger distance is the one that counts.
+        loss = low - rows.known_truth
+        np.maximum(loss, rows.known_truth - high, out=loss)
+        np.maximum(loss, 0.0, out=loss)
+        loss *= 2.0 / (1.0 - level)
+        loss += width
+        losses.append(loss)
+    return losses
 
 
 def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats | None) -> Floats:
