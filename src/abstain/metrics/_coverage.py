@@ -62,14 +62,6 @@ class Frame:
             return np.array([float(values @ self.weight)])
         return np.array([float(np.count_nonzero(values) if values.dtype == np.bool_ else values.sum())])
 
-    def take(self, rows: Mask | Indices, *, renumber: bool = False) -> Frame:
-        """Return the frame of some rows; clusters keep their numbers unless they are renumbered."""
-        cluster = None if self.cluster is None else self.cluster[rows]
-        if renumber and cluster is not None:
-            cluster = np.unique(cluster, return_inverse=True)[1].astype(np.intp)
-        weight = None if self.weight is None else self.weight[rows]
-        return Frame(int(np.arange(self.rows)[rows].size), weight, cluster)
-
 
 def means_plan(names: tuple[str, ...], columns: Sequence[Floats | Mask], frame: Frame) -> SumsPlan:
     """Weighted means of columns; a mean over any infinite value is infinite."""
@@ -115,10 +107,8 @@ class CriterionPlan:
         means = means_plan(("coverage", "width"), (covered, width), frame)
         if frame.weight is not None and not frame.weight.all():
             counts = frame.weight > 0.0
-            truth, frame = (
-                truth[counts],
-                Frame(int(counts.sum()), None, None if frame.cluster is None else frame.cluster[counts]),
-            )
+            cluster = None if frame.cluster is None else frame.cluster[counts]
+            truth, frame = truth[counts], Frame(int(counts.sum()), None, cluster)
         if frame.cluster is None:
             lowest, highest = np.array([truth.min()]), np.array([truth.max()])
         else:

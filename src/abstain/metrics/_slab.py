@@ -19,7 +19,8 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import DataError
-from abstain.metrics._coverage import Frame, means_plan
+from abstain.metrics._coverage import Frame
+from abstain.metrics._sums import SumsPlan, ratios
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -75,38 +76,41 @@ def checked_features(features: ArrayLike, rows: int) -> Floats:
     return np.column_stack(columns)
 
 
-def worst_slab(features: Floats, covered: Mask, frame: Frame, search: Search) -> WorstSlab:
-    """Find the slab on one part of the rows and judge it on the other."""
+def worst_slab(features: Floats, covered: Mask, frame: Frame, search: Search) -> tuple[WorstSlab, Mask]:
+    """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it."""
     stream = np.random.default_rng(search.seed)
     held_out = _split(frame, search.held_out, stream)
     directions = stream.normal(size=(search.directions, features.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     if features.shape[1] == 1:
         directions = np.ones((1, 1))
-    chosen = frame.take(~held_out)
-    best = (math.inf, 0.0, 0.0)
-    where = directions[0]
+    weight = frame.masses()
+    searched = features[~held_out], covered[~held_out], weight[~held_out]
+    best, where = (math.inf, 0.0, 0.0), directions[0]
     for direction in directions:
-        found = _worst_range(
-            features[~held_out] @ direction, covered[~held_out], chosen.masses(), search.share
-        )
+        found = _worst_range(searched[0] @ direction, searched[1], searched[2], search.share)
         if found < best:
             best, where = found, direction
     position = features @ where
     inside = held_out & (position >= best[1]) & (position <= best[2])
-    weight = frame.masses()
-    count, total = float(weight[inside].sum()), float(weight[held_out].sum())
-    mean = means_plan(("coverage",), (covered[inside],), frame.take(inside, renumber=True)) if count else None
-    return WorstSlab(
-        coverage=float(mean(np.ones((1, mean.clusters)))[0, 0]) if mean else math.nan,
+    count = float(weight[inside].sum())
+    slab = WorstSlab(
+        coverage=float(slab_plan(covered, inside, Frame(frame.rows, frame.weight))(np.ones((1, 1)))[0, 0]),
         found_coverage=best[0],
         count=int(count) if count.is_integer() else count,
-        share=count / total,
+        share=count / float(weight[held_out].sum()),
         direction=where,
         low=best[1],
         high=best[2],
         reason="" if count else "no held-out row falls into the slab",
     )
+    return slab, inside
+
+
+def slab_plan(covered: Mask, inside: Mask, frame: Frame) -> SumsPlan:
+    """Coverage of the rows inside, for any batch of cluster weights; the slab stays where it was found."""
+    sums = np.stack([frame.sums(covered & inside), frame.sums(inside)], axis=1)
+    return SumsPlan(("worst_slab_coverage",), sums, ratios)
 
 
 def _split(frame: Frame, share: float, stream: np.random.Generator) -> Mask:

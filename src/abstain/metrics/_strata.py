@@ -205,7 +205,7 @@ def worst_slab(
         held_out=_validate.level(held_out, "held_out"),
         seed=_validate.seed(seed),
     )
-    found = tuple(_slab.worst_slab(points, covered, frame, settings) for covered in rows.covered)
+    found = tuple(_slab.worst_slab(points, covered, frame, settings)[0] for covered in rows.covered)
     return found if rows.several else found[0]
 
 
