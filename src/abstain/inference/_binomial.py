@@ -159,7 +159,7 @@ def coverage_verdict(
     elif low >= nominal - margin:
         verdict, reason = COVERED, f"the whole interval is at or above {bar}"
     else:
-        verdict, reason = UNDECIDED, f"the interval holds {bar}: it is plausible, and not shown"
+        verdict, reason = UNDECIDED, f"{bar} lies within the interval: plausible, not shown"
     return CoverageVerdict(verdict, nominal, margin, estimate, p_under, p_over, reason)
 
 

@@ -152,10 +152,9 @@ def ranked(key: Floats, covered: Mask, frame: Frame) -> tuple[Floats, Ladder]:
         else:
             weight = frame.weight[order]
             count, hit = np.cumsum(weight)[end], np.cumsum(weight * covered)[end]
+        tables = (np.r_[0.0, count][None, :], np.r_[0.0, hit][None, :])  # column 0 is the ground
         none = np.empty(0, np.intp)
-        return key[end], Ladder(
-            len(end), (count[None, :], hit[None, :]), none, np.empty(0), np.empty(0), none
-        )
+        return key[end], Ladder(len(end), tables, none, np.empty(0), np.empty(0), none)
     rung = np.repeat(np.arange(len(end)), np.diff(end, prepend=-1))
     weight = frame.masses()[order]
     return key[end], Ladder.build(
@@ -201,10 +200,10 @@ class StrataPlan:
     def ends(self) -> tuple[Floats, Floats, Floats]:
         """Return the lowest key, the highest key and the weight of each chunk when every row counts."""
         climb = self.ladder.climb(np.ones((1, self.clusters)))
-        border = self.borders(climb.last_count)[0]
+        border, count = self.borders(climb.last_count)[0], climb.count[0, 1:]
         tolerance = 0.0 if self.whole else 1e-12 * border[-1]
-        low = np.searchsorted(climb.count[0], border[:-1] + tolerance, side="right")
-        high = np.searchsorted(climb.count[0], border[1:] - tolerance, side="left")
+        low = np.searchsorted(count, border[:-1] + tolerance, side="right")
+        high = np.searchsorted(count, border[1:] - tolerance, side="left")
         size, last = np.diff(border), len(self.keys) - 1
         empty = size <= 0.0
         return (
@@ -219,7 +218,7 @@ class StrataPlan:
         borders = self.borders(climb.last_count)
         covered = np.empty_like(borders)
         for row, border in enumerate(borders):
-            covered[row] = np.interp(border, np.r_[0.0, climb.count[row]], np.r_[0.0, climb.risk_sum[row]])
+            covered[row] = np.interp(border, climb.count[row], climb.risk_sum[row])
         size = np.diff(borders, axis=1)
         chunks = np.divide(np.diff(covered, axis=1), size, out=np.full_like(size, np.nan), where=size > 0.0)
         return np.column_stack([chunks, _lowest(chunks)])
@@ -250,7 +249,7 @@ class QuantilePlan:
 
     def __call__(self, weights: Floats) -> Floats:
         """Map weights (resamples, clusters) to values (resamples, probabilities)."""
-        count = self.ladder.climb(weights).count
+        count = self.ladder.climb(weights).count[:, 1:]
         return np.stack([self._quantiles(row) for row in count])
 
     def _quantiles(self, count: Floats) -> Floats:

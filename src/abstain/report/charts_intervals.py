@@ -81,7 +81,7 @@ def width_chart(result: ConformalEvaluation) -> alt.TopLevelMixin:
         interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12
     )
     chart = chart.encode(
-        x=alt.X("width:Q", title=what),
+        x=alt.X("width:Q", title=what, axis=alt.Axis(tickMinStep=1) if result.kind == "sets" else alt.Axis()),
         y=alt.Y(
             "share:Q",
             title="share that is no wider",
