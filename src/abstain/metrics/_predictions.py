@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
+_CHUNK = 1 << 14
+
 
 @dataclass(frozen=True, eq=False)
 class IntervalRows:
@@ -69,7 +71,14 @@ class IntervalRows:
     @cached_property
     def covered(self) -> Mask:
         """Whether the closed interval holds the truth; one row a level."""
-        return (self.low <= self.known_truth) & (self.known_truth <= self.high)
+        covered = np.empty(self.low.shape, np.bool_)
+        # Bounds that were just compared with one side of the truths are still in the cache for the other.
+        for start in range(0, covered.shape[1], _CHUNK):
+            here = slice(start, start + _CHUNK)
+            truth = self.known_truth[here]
+            np.less_equal(self.low[:, here], truth, out=covered[:, here])
+            covered[:, here] &= truth <= self.high[:, here]
+        return covered
 
     @property
     def known_truth(self) -> Floats:
