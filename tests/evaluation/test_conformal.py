@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from abstain.errors import ArgumentError, DataError
-from abstain.evaluation.conformal import evaluate_intervals, evaluate_sets
+from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
 from abstain.inference import Trials, binomial_interval, coverage_verdict
 from abstain.metrics import intervals, sets
 
@@ -187,12 +187,34 @@ def test_the_worst_slab_has_an_interval() -> None:
     rng = np.random.default_rng(3)
     features = rng.normal(size=(400, 2))
     truth = np.where(features[:, 0] > 1, 5.0, 0.0)
-    result = evaluate_intervals(truth, [[-1, 1]] * 400, level=0.9, features=features, resamples=100)
+    result = evaluate_intervals(
+        truth, [[-1, 1]] * 400, level=0.9, features={"a": features[:, 0], "b": features[:, 1]}, resamples=100
+    )
     slab = result.levels[0].slab
     estimate = result.levels[0]["worst_slab_coverage"]
     assert slab is not None
     assert estimate.value == slab.coverage
     assert estimate.low <= estimate.value <= estimate.high < 0.9
+    by_feature = intervals.feature_stratified_coverage(truth, [[-1, 1]] * 400, features[:, 0])
+    assert [part.coverage.value for part in result.levels[0].groups["feature a"]] == pytest.approx(
+        by_feature.coverage
+    )
+    assert result.levels[0]["feature_stratified_coverage[a]"].value == by_feature.score
+
+
+def test_quantiles_are_judged_with_clusters() -> None:
+    rng = np.random.default_rng(6)
+    truth, table = rng.normal(size=90), np.sort(rng.normal(size=(90, 3)), axis=1)
+    cluster, shares = np.repeat(np.arange(30), 3), [0.1, 0.5, 0.9]
+    result = evaluate_quantiles(truth, table, probabilities=shares, clusters=cluster, resamples=50)
+    losses = np.asarray(intervals.pinball_loss(truth, table, probabilities=shares))
+    assert [loss.value for loss in result.pinball.values()] == pytest.approx(losses)
+    histogram = intervals.pit_histogram(truth, table, probabilities=shares)
+    assert [part.share.value for part in result.pit] == pytest.approx(histogram.share)
+    assert [(part.low, part.high) for part in result.pit] == [(0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1)]
+    for part in result.pit:
+        assert part.share.clusters == 30
+        assert part.share.low <= part.share.value <= part.share.high
 
 
 def test_class_names_reach_the_groups() -> None:
@@ -321,6 +343,11 @@ def test_the_exact_interval_holds_its_level_on_clustered_rows() -> None:
             lambda: evaluate_intervals([1], [[0, 1]], level=0.9, groups={"site": np.array([None])}),
             DataError,
             r"groups\['site'\] is missing at row 0",
+        ),
+        (
+            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, features={"age": [math.nan]}),
+            DataError,
+            r"features\['age'\] is nan at row 0",
         ),
         (
             lambda: evaluate_sets([0], [[1, 0]], level=0.9, labels=["a"]),

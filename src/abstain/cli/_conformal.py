@@ -42,7 +42,7 @@ Features = Annotated[
     typer.Option(
         "--feature",
         metavar="COLUMN",
-        help="Look for the worst slab in these; may be repeated.",
+        help="Coverage by a number, and the worst slab of all.",
         show_default=False,
     ),
 ]
@@ -97,12 +97,10 @@ def options_of(
     weight: str | None,
 ) -> dict[str, Any]:
     """Read the columns that intervals and sets have in common."""
-    import numpy as np  # noqa: PLC0415
-
     return {
         "clusters": None if cluster is None else table.labels(cluster),
         "groups": {name: table.labels(name) for name in by},
-        "features": np.column_stack([table.numbers(name) for name in features]) if features else None,
+        "features": {name: table.numbers(name) for name in features},
         "weights": None if weight is None else table.numbers(weight),
     }
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.evaluation._conformal_results import ConformalEvaluation, ConformalSettings, LevelResult, Stratum
 from abstain.evaluation._results import Caution
 from abstain.inference import Draws, Trials, coverage_verdict, estimates, points, replicates
 from abstain.metrics._coverage import Frame, QuantilePlan, StrataPlan, groups_plan
 from abstain.metrics._predictions import named_groups, nominal
-from abstain.metrics._slab import Search, checked_features, slab_plan, worst_slab
+from abstain.metrics._slab import Search, slab_plan, worst_slab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 FEW_CLUSTERS = 20
+# How many parts a feature is cut into where the strata of width do not say.
+FEATURE_BINS = 3
 # Beyond this, one resample of HSIC costs more than all other figures together; its value stays exact.
 MOST_HSIC_CLUSTERS = 20_000
 
@@ -69,7 +72,7 @@ class Part:
 class Entry:
     """A plan, the level that it belongs to (None: all levels), and the parts that its first columns stand for.
 
-    `heading` is empty for strata of width, and the name of the grouping for groups.
+    `heading` is empty for strata of width, and the name of the grouping for groups and features.
     """
 
     plan: Plan
@@ -88,6 +91,7 @@ class Job:
     cluster: Indices | None
     clusters: int
     groups: Mapping[str, tuple[list[Any], Indices]]
+    features: Mapping[str, Floats]
     settings: ConformalSettings
     entries: list[Entry] = field(default_factory=list)
     slabs: dict[int, WorstSlab] = field(default_factory=dict)
@@ -99,6 +103,7 @@ class Job:
         level: float | Sequence[float],
         clusters: ArrayLike | None,
         groups: Mapping[str, ArrayLike],
+        features: Mapping[str, ArrayLike],
         settings: ConformalSettings,
     ) -> Job:
         """Check levels, clusters and groups against the rows."""
@@ -112,7 +117,9 @@ class Job:
         weighed = np.arange(n) if cluster is None else cluster
         frame = Frame(n, rows.weight, weighed if settings.resamples else None)
         named = {name: named_groups(labels, f"groups[{name!r}]", n) for name, labels in groups.items()}
-        return cls(rows, levels, frame, cluster, count, named, settings)
+        finite = {name: _validate.finite(values, f"features[{name!r}]") for name, values in features.items()}
+        _validate.same_length(n, **{f"features[{name!r}]": values for name, values in finite.items()})
+        return cls(rows, levels, frame, cluster, count, named, finite, settings)
 
     def add(self, plan: Plan, place: int | None, parts: list[Part] | None = None, heading: str = "") -> None:
         """Collect a plan."""
@@ -128,16 +135,21 @@ class Job:
             parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
             self.add(plan, place, parts, name)
 
-    def add_slab(self, place: int, features: ArrayLike | None) -> None:
-        """Collect the worst slab, found once on some clusters and weighed on the others."""
-        if features is None:
-            return
+    def add_features(self, place: int) -> None:
+        """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
         covered = self.rows.covered[place]
-        table = checked_features(features, len(covered))
-        search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
-        frame = Frame(len(covered), self.rows.weight, self.cluster)
-        self.slabs[place], inside = worst_slab(table, covered, frame, search)
-        self.add(slab_plan(covered, inside, self.frame), place)
+        for name, key in self.features.items():
+            figure = f"feature_stratified_coverage[{name}]"
+            plan = StrataPlan.build(
+                key, covered, self.frame, bins=self.settings.bins or FEATURE_BINS, name=figure
+            )
+            self.add(plan, place, self.key_parts(plan, key), f"feature {name}")
+        if self.features:
+            search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
+            frame = Frame(len(covered), self.rows.weight, self.cluster)
+            table = np.column_stack(list(self.features.values()))
+            self.slabs[place], inside = worst_slab(table, covered, frame, search)
+            self.add(slab_plan(covered, inside, self.frame), place)
 
     def part(self, label: Any, low: float, high: float, rows: Mask) -> Part:
         """Return a part with whole rows."""
@@ -145,16 +157,15 @@ class Job:
         count = float(np.count_nonzero(rows) if weight is None else weight[rows].sum())
         return Part(label, low, high, count, rows)
 
-    def width_parts(self, plan: StrataPlan, place: int) -> list[Part]:
-        """Return the chunks of width; one that shares rows with its neighbour has no rows of its own."""
+    def key_parts(self, plan: StrataPlan, key: Floats) -> list[Part]:
+        """Return the chunks of a key; one that shares rows with its neighbour has no rows of its own."""
         low, high, size = plan.ends()
-        width = self.rows.width[place]
         parts = []
         for k, (first, last, count) in enumerate(
             zip(low.tolist(), high.tolist(), size.tolist(), strict=True)
         ):
             apart = not (k and high[k - 1] >= first) and not (k + 1 < len(low) and low[k + 1] <= last)
-            rows = (width >= first) & (width <= last) if apart and count else None
+            rows = (key >= first) & (key <= last) if apart and count else None
             parts.append(Part(in_words(first, last, ".4g"), first, last, count, rows))
         return parts
 

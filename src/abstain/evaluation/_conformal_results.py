@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["ConformalEvaluation", "ConformalSettings", "LevelResult", "Stratum"]
+__all__ = [
+    "ConformalEvaluation",
+    "ConformalSettings",
+    "LevelResult",
+    "PitBin",
+    "QuantileEvaluation",
+    "Stratum",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +125,31 @@ class ConformalEvaluation:
     settings: ConformalSettings
     cautions: tuple[Caution, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PitBin:
+    """How many truths lie between two neighbouring quantiles.
+
+    Attributes:
+        low: probability of the lower quantile; 0 below the first.
+        high: probability of the upper quantile; 1 above the last.
+        share: the share of truths between them; a calibrated forecast has ``high - low``.
+    """
+
+    low: float
+    high: float
+    share: Estimate
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class QuantileEvaluation:
+    """Predictive quantiles, judged.
+
+    Attributes:
+        pinball: the pinball loss of each probability.
+        pit: the histogram of the probability integral transform.
+    """
+
+    pinball: Mapping[float, Estimate]
+    pit: tuple[PitBin, ...]

@@ -73,7 +73,7 @@ class IntervalRows:
         """Whether the closed interval holds the truth; one row a level."""
         covered = np.empty(self.low.shape, np.bool_)
         # Bounds that were just compared with one side of the truths are still in the cache for the other.
-        for start in range(0, covered.shape[1], _CHUNK):
+        for start in range(0, self.low.shape[1], _CHUNK):
             here = slice(start, start + _CHUNK)
             truth = self.known_truth[here]
             np.less_equal(self.low[:, here], truth, out=covered[:, here])

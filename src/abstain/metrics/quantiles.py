@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain.metrics._sums import SumsPlan
+
     Floats = NDArray[np.float64]
 
 __all__ = ["PitHistogram", "pinball_loss", "pit_histogram"]
@@ -64,13 +66,8 @@ def pinball_loss(
     >>> pinball_loss([3, 0], [[1, 2], [1, 1]], probabilities=[0.25, 0.75])
     array([0.625, 0.5 ])
     """
-    rows = _QuantileRows.checked(y_true, quantiles, probabilities, weights)
-    columns = []
-    for quantile, probability in zip(rows.quantiles.T, rows.probabilities.tolist(), strict=True):
-        above = rows.truth - quantile
-        columns.append(np.maximum(probability * above, (probability - 1.0) * above))
-    names = tuple(f"pinball[{probability:g}]" for probability in rows.probabilities)
-    plan = means_plan(names, columns, Frame(len(rows.truth), rows.weight))
+    rows = QuantileRows.checked(y_true, quantiles, probabilities, weights)
+    plan = pinball_plan(rows, Frame(len(rows.truth), rows.weight))
     values = plan(np.ones((1, 1)))[0]
     return float(values[0]) if np.ndim(probabilities) == 0 else values
 
@@ -95,17 +92,29 @@ def pit_histogram(
     """
     if np.ndim(probabilities) == 0:
         raise ArgumentError("probabilities must be a sequence, one probability a column of quantiles")
-    rows = _QuantileRows.checked(y_true, quantiles, probabilities, weights)
-    edges = np.r_[0.0, rows.probabilities, 1.0]
-    table = pit_shares(rows.truth, rows.quantiles, edges)
-    names = tuple(f"pit[{place}]" for place in range(table.shape[1]))
+    rows = QuantileRows.checked(y_true, quantiles, probabilities, weights)
     frame = Frame(len(rows.truth), rows.weight)
-    share = means_plan(names, list(table.T), frame)(np.ones((1, 1)))[0]
+    share = pit_plan(rows, frame)(np.ones((1, 1)))[0]
     counts = share * float(frame.sums()[0])
     whole = np.rint(counts)
     if np.allclose(counts, whole, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
         counts = whole.astype(np.int64)
-    return PitHistogram(edges, share, np.diff(edges), counts)
+    return PitHistogram(rows.edges, share, np.diff(rows.edges), counts)
+
+
+def pinball_plan(rows: QuantileRows, frame: Frame) -> SumsPlan:
+    """Mean pinball losses, one a probability."""
+    columns = []
+    for quantile, probability in zip(rows.quantiles.T, rows.probabilities.tolist(), strict=True):
+        above = rows.truth - quantile
+        columns.append(np.maximum(probability * above, (probability - 1.0) * above))
+    return means_plan(tuple(f"pinball[{value:g}]" for value in rows.probabilities), columns, frame)
+
+
+def pit_plan(rows: QuantileRows, frame: Frame) -> SumsPlan:
+    """Shares of the truths between neighbouring quantiles, one a bin."""
+    table = pit_shares(rows.truth, rows.quantiles, rows.edges)
+    return means_plan(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), frame)
 
 
 def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
@@ -124,13 +133,18 @@ def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _QuantileRows:
+class QuantileRows:
     """The checked arrays of one call; quantiles (rows, probabilities)."""
 
     truth: Floats
     quantiles: Floats
     probabilities: Floats
     weight: Floats | None
+
+    @property
+    def edges(self) -> Floats:
+        """The borders of the bins: 0, the probabilities, 1."""
+        return np.r_[0.0, self.probabilities, 1.0]
 
     @classmethod
     def checked(
@@ -139,7 +153,8 @@ class _QuantileRows:
         quantiles: ArrayLike,
         probabilities: float | Sequence[float],
         weights: ArrayLike | None,
-    ) -> _QuantileRows:
+    ) -> QuantileRows:
+        """Check what a user handed over; errors name the first row that is wrong."""
         shares = [
             _validate.level(value, "probabilities")
             for value in np.ravel(np.asarray(probabilities, dtype=object))
