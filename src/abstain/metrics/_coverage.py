@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.metrics._ladder import Ladder
+from abstain.metrics._ranking import Ranking
 from abstain.metrics._sums import SumsPlan
 
 if TYPE_CHECKING:
@@ -140,54 +140,34 @@ class CriterionPlan:
         return np.where(np.isnan(scale), np.nan, values)[:, None]
 
 
-def ranked(key: Floats, covered: Mask, frame: Frame) -> tuple[Floats, Ladder]:
-    """Return the distinct keys, ascending, and the ladder of covered rows over them."""
-    order = np.argsort(key)
-    key = key[order]
-    end = np.flatnonzero(np.r_[key[1:] != key[:-1], True])
-    covered = covered[order]
-    if frame.cluster is None:
-        if frame.weight is None:
-            count, hit = (end + 1).astype(np.float64), np.cumsum(covered, dtype=np.float64)[end]
-        else:
-            weight = frame.weight[order]
-            count, hit = np.cumsum(weight)[end], np.cumsum(weight * covered)[end]
-        tables = (np.r_[0.0, count][None, :], np.r_[0.0, hit][None, :])  # column 0 is the ground
-        none = np.empty(0, np.intp)
-        return key[end], Ladder(len(end), tables, none, np.empty(0), np.empty(0), none)
-    rung = np.repeat(np.arange(len(end)), np.diff(end, prepend=-1))
-    weight = frame.masses()[order]
-    return key[end], Ladder.build(
-        rung, frame.cluster[order], frame.clusters, weight, covered.astype(np.float64)
-    )
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class StrataPlan:
     """Coverage in equal chunks of the rows ranked by a key, then the worst of them.
 
-    Rows that share a key and stand across the border of two chunks are spread evenly over both: what a
-    random order of them would give on average, so that the order of rows plays no part.
+    Rows that share a key and stand across the border of two chunks are spread evenly over both: what a random order
+    of them would give on average, so that the order of rows plays no part.
     """
 
     names: tuple[str, ...]
-    keys: Floats
-    ladder: Ladder
+    ranking: Ranking
     bins: int
     whole: bool
-    clusters: int
 
     @classmethod
     def build(cls, key: Floats, covered: Mask, frame: Frame, *, bins: int, name: str) -> StrataPlan:
         """Rank the rows once."""
-        keys, ladder = ranked(key, covered, frame)
         names = (*(f"{name}[{place}]" for place in range(bins)), name)
-        return cls(names, keys, ladder, bins, frame.whole, frame.clusters)
+        return cls(names, Ranking.build(key, covered, frame.weight, frame.cluster), bins, frame.whole)
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters a weight vector has."""
+        return self.ranking.clusters
 
     @property
     def width(self) -> int:
         """How many numbers one resample occupies while it is worked on."""
-        return max(2 * self.ladder.width, self.clusters)
+        return self.ranking.width
 
     def borders(self, total: Floats) -> Floats:
         """Return the weight before each border, (resamples, bins + 1); the first chunks take the rest."""
@@ -199,26 +179,24 @@ class StrataPlan:
 
     def ends(self) -> tuple[Floats, Floats, Floats]:
         """Return the lowest key, the highest key and the weight of each chunk when every row counts."""
-        climb = self.ladder.climb(np.ones((1, self.clusters)))
-        border, count = self.borders(climb.last_count)[0], climb.count[0, 1:]
+        running = self.ranking.running(np.ones((1, self.clusters)))
+        border, count = self.borders(running.total)[0], running.count[0, 1:]
         tolerance = 0.0 if self.whole else 1e-12 * border[-1]
         low = np.searchsorted(count, border[:-1] + tolerance, side="right")
         high = np.searchsorted(count, border[1:] - tolerance, side="left")
-        size, last = np.diff(border), len(self.keys) - 1
-        empty = size <= 0.0
+        keys, size = self.ranking.keys, np.diff(border)
+        empty, last = size <= 0.0, len(keys) - 1
         return (
-            np.where(empty, np.nan, self.keys[np.minimum(low, last)]),
-            np.where(empty, np.nan, self.keys[np.minimum(high, last)]),
+            np.where(empty, np.nan, keys[np.minimum(low, last)]),
+            np.where(empty, np.nan, keys[np.minimum(high, last)]),
             size,
         )
 
     def __call__(self, weights: Floats) -> Floats:
         """Map weights (resamples, clusters) to values (resamples, bins + 1), the worst last."""
-        climb = self.ladder.climb(weights)
-        borders = self.borders(climb.last_count)
-        covered = np.empty_like(borders)
-        for row, border in enumerate(borders):
-            covered[row] = np.interp(border, climb.count[row], climb.risk_sum[row])
+        running = self.ranking.running(weights)
+        borders = self.borders(running.total)
+        covered = np.stack([np.interp(*row) for row in zip(borders, running.count, running.hit, strict=True)])
         size = np.diff(borders, axis=1)
         chunks = np.divide(np.diff(covered, axis=1), size, out=np.full_like(size, np.nan), where=size > 0.0)
         return np.column_stack([chunks, _lowest(chunks)])
@@ -229,38 +207,42 @@ class QuantilePlan:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
 
     names: tuple[str, ...]
-    keys: Floats
-    ladder: Ladder
+    ranking: Ranking
     probabilities: Floats
     whole: bool
-    clusters: int
 
     @classmethod
     def build(cls, key: Floats, frame: Frame, *, probabilities: Floats, name: str) -> QuantilePlan:
         """Rank the rows once."""
-        keys, ladder = ranked(key, np.zeros(len(key), np.bool_), frame)
         names = tuple(f"{name}[{probability:g}]" for probability in probabilities)
-        return cls(names, keys, ladder, probabilities, frame.whole, frame.clusters)
+        ranking = Ranking.build(key, np.zeros(len(key), np.bool_), frame.weight, frame.cluster)
+        return cls(names, ranking, probabilities, frame.whole)
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters a weight vector has."""
+        return self.ranking.clusters
 
     @property
     def width(self) -> int:
         """How many numbers one resample occupies while it is worked on."""
-        return max(2 * self.ladder.width, self.clusters)
+        return self.ranking.width
 
     def __call__(self, weights: Floats) -> Floats:
         """Map weights (resamples, clusters) to values (resamples, probabilities)."""
-        count = self.ladder.climb(weights).count[:, 1:]
+        count = self.ranking.running(weights).count[:, 1:]
         return np.stack([self._quantiles(row) for row in count])
 
     def _quantiles(self, count: Floats) -> Floats:
-        last = len(self.keys) - 1
+        keys = self.ranking.keys
+        last = len(keys) - 1
         if not self.whole:
             target = self.probabilities * count[-1] * (1.0 - 1e-12)
-            return np.asarray(self.keys[np.minimum(np.searchsorted(count, target), last)])
+            return np.asarray(keys[np.minimum(np.searchsorted(count, target), last)])
         rank = self.probabilities * (count[-1] - 1.0)
         below = np.floor(rank)
-        low = self.keys[np.minimum(np.searchsorted(count, below, side="right"), last)]
-        high = self.keys[np.minimum(np.searchsorted(count, below + 1.0, side="right"), last)]
+        low = keys[np.minimum(np.searchsorted(count, below, side="right"), last)]
+        high = keys[np.minimum(np.searchsorted(count, below + 1.0, side="right"), last)]
         part = rank - below
         inside = (part > 0.0) & (low < high)
         value = low.copy()

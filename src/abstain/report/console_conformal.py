@@ -52,16 +52,15 @@ def conformal_summary(result: ConformalEvaluation) -> Group:
     parts: list[RenderableType] = [
         Text(f"{path}", style="bold"),
         Text(f"population: {result.rows:,} {result.kind} in {result.clusters:,} clusters"),
-        Text(),
         _verdicts(result),
         _figures(result),
     ]
     for level in result.levels:
         at = f" at level {level.level:g}" if len(result.levels) > 1 else ""
         what = "width" if result.kind == "intervals" else "set size"
-        parts += [Text(), _strata(f"coverage by {what}{at}", level.strata)]
+        parts += [_strata(f"coverage by {what}{at}", level.strata)]
         for name, groups in level.groups.items():
-            parts += [Text(), *_groups(f"coverage by {name}{at}", groups)]
+            parts += _groups(f"coverage by {name}{at}", groups)
         parts += _slab(level, at)
     parts += [*_method(result), *_cautions(result), *_meanings(result.kind)]
     return Group(*parts)
@@ -108,7 +107,7 @@ def _slab(level: LevelResult, at: str) -> list[RenderableType]:
         return []
     direction = ", ".join(f"{part:.3g}" for part in level.slab.direction)
     text = f"worst slab{at}: {_number(level['worst_slab_coverage'])} over {level.slab.count:,} held-out rows"
-    return [Text(), Text(f"{text}, along ({direction}) from {level.slab.low:.4g} to {level.slab.high:.4g}")]
+    return [Text(f"{text}, along ({direction}) from {level.slab.low:.4g} to {level.slab.high:.4g}")]
 
 
 def _method(result: ConformalEvaluation) -> list[Text]:
