@@ -277,7 +277,7 @@ def test_clusters_widen_the_exact_interval() -> None:
     cluster = np.repeat(np.arange(30), 20)
     hit = np.repeat(rng.random(30) < 0.8, 20)  # a patient is covered throughout, or never
     apart, together = Trials.of_rows(hit), Trials.of_rows(hit, None, cluster)
-    assert apart.effective == 600
+    assert apart.effective == Trials.of_rows(hit, None, np.arange(600)).effective == 600
     assert together.effective < 30
     single = binomial_interval(Trials.of_rows(hit[::20]))
     joint = binomial_interval(together)

@@ -102,5 +102,8 @@ def test_widths_beyond_counting_are_told_apart() -> None:
     form = (c[0] + c[1]) ** 2 + c[2] ** 2 + (c[3] + c[4]) ** 2 + c[5] ** 2
     plan = HsicPlan.build(width, covered, kernel_sizes=(1e-8, 1.0), raw=True)
     assert plan(np.ones((1, 1)))[0, 0] == pytest.approx(2 * (1 - math.exp(-1)) * form, rel=1e-12)
+    for size in (1e-320, 1e308):
+        plan = HsicPlan.build(np.array([1.0, 1.0, 2.0]), covered[:3], kernel_sizes=(size, size))
+        assert math.isfinite(plan(np.ones((1, 1)))[0, 0])
     only_infinite = HsicPlan.build(np.full(4, np.inf), covered[:4], kernel_sizes=(1.0, 1.0))
     assert only_infinite(np.ones((1, 1)))[0, 0] == 0.0

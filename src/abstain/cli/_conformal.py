@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import ConformalEvaluation
     from abstain.sources._prediction_tables import PredictionTable
 
+_OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
+
 Source = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A CSV, TSV, Parquet or JSONL file.", show_default=False)
 ]
@@ -59,7 +61,7 @@ ConfidenceLevel = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Where the artifact goes.", show_default=False),
+    typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False),
 ]
 Charts = Annotated[
     Path | None, typer.Option("--charts", metavar="DIR", help="Write charts there.", show_default=False)
@@ -137,11 +139,11 @@ def publish(
     from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
 
     content = encode(conformal_artifact(result, datetime.now(UTC)))
-    written = []
+    if output is None and not as_json:
+        output = _new_name(f"{Path(result.provenance['path']).stem}-{result.kind}")
     if output is not None:
-        written.append(_files.write_whole(output, content))
-    if charts is not None:
-        written += _draw(result, charts, chart_format)
+        _files.write_whole(output, content)
+    drawn = [] if charts is None else _draw(result, charts, chart_format)
     if as_json:
         typer.echo(content.decode(), nl=False)
         return
@@ -151,8 +153,9 @@ def publish(
 
         console_for().print(conformal_summary(result))
         typer.echo()
-    for place in written:
-        typer.echo(str(place))
+    typer.echo(f"{output}" if quiet else f"artifact: {output}")
+    for place in drawn:
+        typer.echo(f"{place}" if quiet else f"chart:    {place}")
 
 
 def _draw(result: ConformalEvaluation, directory: Path, chart_format: str) -> list[Path]:
@@ -167,6 +170,15 @@ def _draw(result: ConformalEvaluation, directory: Path, chart_format: str) -> li
         save_chart(chart, directory / f"{_safe(name)}.{chart_format}")
         for name, chart in charts(result).items()
     ]
+
+
+def _new_name(stem: str) -> Path:
+    """A name that is not taken: an artifact of yesterday is not overwritten by one that nobody named."""
+    place, number = Path(f"{_safe(stem)}.json"), 1
+    while place.exists():
+        number += 1
+        place = Path(f"{_safe(stem)}-{number}.json")
+    return place
 
 
 def _safe(name: str) -> str:

@@ -50,7 +50,7 @@ class Trials:
     ) -> Trials:
         """Count the trials of rows that are hit or not; `cluster` numbers from 0, and may skip numbers."""
         rows = len(hit)
-        if weight is None and cluster is None:
+        if weight is None and (cluster is None or len(np.unique(cluster)) == rows):
             return cls(int(np.count_nonzero(hit)) / rows if rows else math.nan, float(rows), rows, rows)
         mass = np.ones(rows) if weight is None else weight
         total = float(mass.sum())

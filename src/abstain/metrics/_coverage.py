@@ -60,7 +60,10 @@ class Frame:
             )
         if self.weight is not None:
             return np.array([float(values @ self.weight)])
-        return np.array([float(np.count_nonzero(values) if values.dtype == np.bool_ else values.sum())])
+        if values.dtype == np.bool_:
+            return np.array([float(np.count_nonzero(values))])
+        with np.errstate(over="ignore"):
+            return np.array([float(values.sum())])
 
 
 def means_plan(names: tuple[str, ...], columns: Sequence[Floats | Mask], frame: Frame) -> SumsPlan:

@@ -57,14 +57,14 @@ class Grid:
         first: the first node that each width reaches.
         step: the distance of two nodes.
         reach: how many nodes a width reaches to either side of the nearest.
-        scale: the kernel size.
+        root: the root of the kernel size, the unit of distance.
     """
 
     offset: Floats
     first: Indices
     step: float
     reach: int
-    scale: float
+    root: float
 
     @classmethod
     def over(cls, width: Floats, kernel_size: float) -> Grid:
@@ -83,7 +83,7 @@ class Grid:
         # Nodes are numbered without the stretches that no row reaches: memory follows the rows, not their
         # range.
         jump = np.minimum(apart, 2 * reach + 1)
-        return cls(offset, np.cumsum(jump).astype(np.intp), step, reach, kernel_size)
+        return cls(offset, np.cumsum(jump).astype(np.intp), step, reach, root)
 
     @property
     def touched(self) -> int:
@@ -99,12 +99,13 @@ class Grid:
         """Yield rows, the nodes they touch and what they are worth there, (rows, touched) each."""
         near = np.arange(self.touched)
         away = (near - self.reach) * self.step
-        height = (4.0 / (math.pi * self.scale)) ** 0.25 * math.sqrt(self.step)
+        height = (4.0 / math.pi) ** 0.25 * math.sqrt(self.step / self.root)
         for start in range(0, len(self.first), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(self.first)))
             distance = self.offset[rows, None] - away
+            np.divide(distance, self.root, out=distance)
             np.multiply(distance, distance, out=distance)
-            np.multiply(distance, -2.0 / self.scale, out=distance)
+            np.multiply(distance, -2.0, out=distance)
             np.exp(distance, out=distance)
             np.multiply(distance, height, out=distance)
             yield rows, self.first[rows, None] + near, distance

@@ -51,7 +51,7 @@ def conformal_summary(result: ConformalEvaluation) -> Group:
     path = result.provenance.get("path") or result.kind
     parts: list[RenderableType] = [
         Text(f"{path}", style="bold"),
-        Text(f"population: {result.rows:,} {result.kind} in {result.clusters:,} clusters"),
+        Text(f"population: {_many(result.rows, result.kind[:-1])} in {_many(result.clusters, 'cluster')}"),
         _verdicts(result),
         _figures(result),
     ]
@@ -116,7 +116,7 @@ def _method(result: ConformalEvaluation) -> list[Text]:
     exact = "of the verdict: exact binomial, scaled to clusters"
     if not settings.resamples:
         return [Text(f"[{percent}: none by bootstrap (0 resamples); {exact}]", style="dim")]
-    drawn = f"{settings.resamples:,} resamples of {result.clusters:,} clusters, seed {settings.seed}"
+    drawn = f"{_many(settings.resamples, 'resample')} of {_many(result.clusters, 'cluster')}, seed {settings.seed}"
     return [Text(f"[{percent}: {drawn}; {exact}]", style="dim")]
 
 
@@ -146,6 +146,10 @@ def _number(estimate: Estimate) -> str:
     if not estimate.defined:
         return f"undefined: {estimate.reason}" if estimate.reason else "undefined"
     return format(estimate, ".3f" if abs(estimate.value) < 1000 or math.isinf(estimate.value) else ".4g")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _count(part: Stratum) -> str:
