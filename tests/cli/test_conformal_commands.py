@@ -123,6 +123,15 @@ def test_quiet_prints_paths_alone(run: Callable[..., Outcome]) -> None:
     ]
 
 
+def test_an_artifact_that_nobody_named_overwrites_nothing(
+    run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    names = [run(*BASIC, *QUICK, "--quiet").out.strip() for _ in range(2)]
+    assert names == ["preds-intervals.json", "preds-intervals-2.json"]
+    assert "artifact: preds-intervals-3.json" in run(*BASIC, *QUICK).out
+    assert not list(tmp_path.glob("*.part"))
+
+
 def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
     listed = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", *QUICK, "--json")
     assert listed.code == 0, listed.err
