@@ -78,7 +78,7 @@ def check_outputs(
 ) -> None:
     """Find out before the work whether its results can be put where they should go."""
     from abstain import _files, _validate  # noqa: PLC0415
-    from abstain.report._vega import FORMATS  # noqa: PLC0415
+    from abstain.report.charts import FORMATS  # noqa: PLC0415
 
     if as_json and quiet:
         raise ArgumentError(
@@ -86,7 +86,7 @@ def check_outputs(
         )
     if output is not None:
         _files.check_output(output)
-    _validate.choice(chart_format, "chart format", FORMATS)
+    _validate.choice(chart_format, "chart format", [form.lstrip(".") for form in FORMATS])
     if charts is not None and charts.exists() and not charts.is_dir():
         raise ArgumentError(f"{charts}: is a file; --charts names a directory")
 
@@ -159,7 +159,7 @@ def publish(
 
 
 def _draw(result: ConformalEvaluation, directory: Path, chart_format: str) -> list[Path]:
-    from abstain.report._vega import save_chart  # noqa: PLC0415
+    from abstain.report.charts import save_chart  # noqa: PLC0415
     from abstain.report.charts_intervals import charts  # noqa: PLC0415
 
     try:

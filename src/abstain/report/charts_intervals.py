@@ -1,6 +1,6 @@
 """Charts of intervals and sets: coverage against level, by width, by group, and how wide the predictions are.
 
-Each function takes a judgement and returns an Altair chart, which a notebook shows and `_vega.save_chart` writes.
+Each function takes a judgement and returns an Altair chart, which a notebook shows and `charts.save_chart` writes.
 A chart shows what was estimated, with its interval; it computes nothing. Undefined numbers are left out.
 """
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import altair as alt
 
     from abstain.evaluation.conformal import ConformalEvaluation, Stratum
+    from abstain.report.charts import Chart
 
 __all__ = ["CHARTS", "charts", "coverage_chart", "groups_chart", "strata_chart", "width_chart"]
 
@@ -27,7 +28,7 @@ _ROW_HEIGHT = 22
 _MOST_GROUPS = 40
 
 
-def coverage_chart(result: ConformalEvaluation) -> alt.TopLevelMixin:
+def coverage_chart(result: ConformalEvaluation) -> Chart:
     """Coverage against the level that was claimed, with exact intervals; on the diagonal it keeps its word."""
     import altair as alt  # noqa: PLC0415
 
@@ -54,18 +55,18 @@ def coverage_chart(result: ConformalEvaluation) -> alt.TopLevelMixin:
     return _finished(alt.layer(*layers).properties(width=320, height=320), "Coverage against level")
 
 
-def strata_chart(result: ConformalEvaluation) -> alt.TopLevelMixin:
+def strata_chart(result: ConformalEvaluation) -> Chart:
     """Coverage by stratum of width or by set size; the line is the level."""
     what = "width" if result.kind == "intervals" else "set size"
     return _by_part(result, lambda level: level.strata, what, f"Coverage by {what}")
 
 
-def groups_chart(result: ConformalEvaluation, grouping: str) -> alt.TopLevelMixin:
+def groups_chart(result: ConformalEvaluation, grouping: str) -> Chart:
     """Coverage by group; the line is the level. Of many groups the lowest are shown."""
     return _by_part(result, lambda level: level.groups[grouping], grouping, f"Coverage by {grouping}")
 
 
-def width_chart(result: ConformalEvaluation) -> alt.TopLevelMixin:
+def width_chart(result: ConformalEvaluation) -> Chart:
     """How wide the predictions are: the share of them that is no wider than each width."""
     import altair as alt  # noqa: PLC0415
 
@@ -90,16 +91,16 @@ def width_chart(result: ConformalEvaluation) -> alt.TopLevelMixin:
         ),
         color=alt.Color("level:N", title="level", scale=alt.Scale(scheme="viridis")),
     )
-    return _finished(chart.properties(width=420, height=260), "How wide the predictions are")
+    return _finished(alt.layer(chart).properties(width=420, height=260), "How wide the predictions are")
 
 
-def charts(result: ConformalEvaluation) -> dict[str, alt.TopLevelMixin]:
+def charts(result: ConformalEvaluation) -> dict[str, Chart]:
     """Return every chart of a judgement by name, one a grouping among them."""
     found = {name: draw(result) for name, draw in CHARTS.items()}
     return found | {f"coverage-by-{name}": groups_chart(result, name) for name in result.levels[0].groups}
 
 
-CHARTS: dict[str, Callable[[ConformalEvaluation], alt.TopLevelMixin]] = {
+CHARTS: dict[str, Callable[[ConformalEvaluation], Chart]] = {
     "coverage": coverage_chart,
     "coverage-by-size": strata_chart,
     "width": width_chart,
@@ -108,7 +109,7 @@ CHARTS: dict[str, Callable[[ConformalEvaluation], alt.TopLevelMixin]] = {
 
 def _by_part(
     result: ConformalEvaluation, parts_of: Callable[[Any], Sequence[Stratum]], axis: str, title: str
-) -> alt.TopLevelMixin:
+) -> Chart:
     import altair as alt  # noqa: PLC0415
 
     panels = []
@@ -174,9 +175,9 @@ def _colour() -> alt.Color:
     )
 
 
-def _finished(chart: Any, title: str) -> alt.TopLevelMixin:
+def _finished(chart: Any, title: str) -> Chart:
     """The chart with its title and the common look."""
-    finished: alt.TopLevelMixin = (
+    finished: Chart = (
         chart.properties(title=title)
         .configure(font=_FONT, background="white")
         .configure_view(stroke=None)
