@@ -241,7 +241,7 @@ class Job:
             weight = None if weight is None else weight[rows]
             cluster = None if cluster is None else cluster[rows]
         settings, target = self.settings, float(self.levels[place])
-        trials = Trials.of_rows(covered, weight, cluster)
+        trials = Trials.of_rows(covered, weight, cluster, level=settings.confidence_level)
         return coverage_verdict(trials, target, margin=settings.margin, level=settings.confidence_level)
 
     def _cautions(self, levels: tuple[LevelResult, ...]) -> tuple[Caution, ...]:

@@ -1,9 +1,8 @@
 """The exact binomial interval of a share, scaled to clusters where rows are not independent, and a verdict on it.
 
 Without clusters and weights it is the interval of Clopper and Pearson, which holds its level for every number of rows.
-With them, the rows count as fewer: the effective number is the one whose binomial variance is the variance that
-the clusters show (Korn and Graubard, "Confidence Intervals for Proportions with Small Expected Number of Positive
-Counts", 1998), never more than the rows. Where every row agrees, a cluster counts as one. It needs no resamples.
+With them, the rows count as fewer: as many as show the variance that the clusters show (Korn and Graubard), never
+more than there are. Where every row agrees, a cluster counts as one. It needs no resamples.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference._estimate import Estimate
+from abstain.metrics._binomial import clopper_pearson, effective_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,24 +46,38 @@ class Trials:
 
     @classmethod
     def of_rows(
-        cls, hit: NDArray[np.bool_], weight: Floats | None = None, cluster: NDArray[np.intp] | None = None
+        cls,
+        hit: NDArray[np.bool_],
+        weight: Floats | None = None,
+        cluster: NDArray[np.intp] | None = None,
+        *,
+        level: float = 0.95,
     ) -> Trials:
-        """Count the trials of rows that are hit or not; `cluster` numbers from 0, and may skip numbers."""
+        """Count the trials of rows that are hit or not; rows that are weighted are clusters of their own.
+
+        Args:
+            hit: which rows are hits.
+            weight: one number a row; rows that differ in weight are worth fewer.
+            cluster: numbers from 0, which may leave some out.
+            level: the confidence level for which the trials are counted.
+        """
         rows = len(hit)
         if weight is None and (cluster is None or len(np.unique(cluster)) == rows):
             return cls(int(np.count_nonzero(hit)) / rows if rows else math.nan, float(rows), rows, rows)
-        mass = np.ones(rows) if weight is None else weight
-        total = float(mass.sum())
-        if total <= 0.0:
+        counted = np.arange(rows) if weight is None else np.flatnonzero(weight)
+        if not len(counted):
             return cls(math.nan, 0.0, rows, 0)
-        index = np.arange(rows) if cluster is None else cluster
-        size = np.asarray(np.bincount(index, weights=mass), dtype=np.float64)
-        hits = np.asarray(np.bincount(index, weights=mass * hit), dtype=np.float64)
-        present = size > 0.0
-        share = float(hits.sum()) / total
-        most = total**2 / float((mass**2).sum())
-        effective = _effective(hits[present], size[present], share, most)
-        return cls(share, effective, rows, int(present.sum()))
+        mass = np.ones(rows) if weight is None else weight[counted] / weight.max()
+        index = (np.arange(rows) if cluster is None else cluster)[counted]
+        clusters = len(np.unique(index))
+        # Weights are scaled to sum to Kish's number of rows, which does not depend on their unit.
+        mass = mass * (mass.sum() / (mass**2).sum())
+        happened = hit[counted].astype(np.float64)
+        count = mass.sum(keepdims=True)
+        share = (mass @ happened) / count
+        one_bin = np.zeros(len(counted), np.intp)
+        worth = effective_counts(one_bin, index, mass, happened, count, share, level)
+        return cls(float(share[0]), float(worth[0]) if clusters > 1 else 0.0, rows, clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +119,6 @@ def binomial_interval(trials: Trials, *, level: float = 0.95) -> Estimate:
     >>> print(binomial_interval(Trials(share=0.9, effective=10, rows=10, clusters=10)))
     0.900 [0.555, 0.997]
     """
-    from scipy.special import betaincinv  # noqa: PLC0415
-
     level = _validate.level(level)
     method = "exact binomial"
     if trials.effective != trials.rows:
@@ -115,10 +127,8 @@ def binomial_interval(trials: Trials, *, level: float = 0.95) -> Estimate:
     if math.isnan(trials.share) or trials.effective <= 0.0:
         reason = "there is no row" if math.isnan(trials.share) else "one cluster alone shows no variance"
         return Estimate(trials.share, method="none", reason=reason, **about)  # type: ignore[arg-type]
-    hits, misses = trials.share * trials.effective, (1.0 - trials.share) * trials.effective
-    tail = (1.0 - level) / 2.0
-    low = float(betaincinv(hits, misses + 1.0, tail)) if trials.share > 0.0 else 0.0
-    high = float(betaincinv(hits + 1.0, misses, 1.0 - tail)) if trials.share < 1.0 else 1.0
+    hits, count = np.array([trials.share * trials.effective]), np.array([trials.effective])
+    low, high = (float(end[0]) for end in clopper_pearson(hits, count, level))
     error = math.sqrt(trials.share * (1.0 - trials.share) / trials.effective)
     return Estimate(trials.share, low, high, se=error, method=method, **about)  # type: ignore[arg-type]
 
@@ -161,21 +171,3 @@ def coverage_verdict(
     else:
         verdict, reason = UNDECIDED, f"{bar} lies within the interval: plausible, not shown"
     return CoverageVerdict(verdict, nominal, margin, estimate, p_under, p_over, reason)
-
-
-def _effective(hits: Floats, size: Floats, share: float, most: float) -> float:
-    """The number of independent trials with the variance that the clusters show, at most `most`."""
-    from scipy.special import stdtrit  # noqa: PLC0415
-
-    clusters = len(size)
-    if clusters < 2:
-        return 0.0
-    if share in (0.0, 1.0):
-        return min(float(clusters), most)
-    variance = clusters / (clusters - 1) * float(((hits - share * size) ** 2).sum()) / float(size.sum()) ** 2
-    if variance <= 0.0:
-        return most
-    effective = share * (1.0 - share) / variance
-    # Few clusters show their own variance badly; the quantile of Student's t says how badly.
-    ratio = float(stdtrit(max(most - 1.0, 1.0), 0.975)) / float(stdtrit(clusters - 1.0, 0.975))
-    return min(effective * min(ratio, 1.0) ** 2, most)
