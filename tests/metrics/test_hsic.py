@@ -89,8 +89,9 @@ def test_the_stated_bound_is_kept() -> None:
         assert grid.step <= step * math.sqrt(size)
         assert (grid.reach + 0.5) * grid.step >= reach * math.sqrt(size)
         node, worth = np.zeros(grid.nodes), np.zeros(grid.nodes)
-        (_, place, value), *_ = grid.chunks()
-        node[place[0]], worth[place[1]] = value[0], value[1]
+        (_, value), *_ = grid.chunks()
+        place = grid.nodes_of(slice(None))
+        node[place[0]], worth[place[1]] = grid.height * value
         assert node @ node == pytest.approx(1.0, abs=1e-14)
         assert node @ worth == pytest.approx(math.exp(-1.0), abs=1e-14)
 
@@ -102,6 +103,9 @@ def test_widths_beyond_counting_are_told_apart() -> None:
     form = (c[0] + c[1]) ** 2 + c[2] ** 2 + (c[3] + c[4]) ** 2 + c[5] ** 2
     plan = HsicPlan.build(width, covered, kernel_sizes=(1e-8, 1.0), raw=True)
     assert plan(np.ones((1, 1)))[0, 0] == pytest.approx(2 * (1 - math.exp(-1)) * form, rel=1e-12)
+    many = np.array([2.0**60, 2.0**60 + 2.0**9, 7.0])
+    assert _gauss.Grid.over(np.sort(many), 1.0).step == 0.125
+    assert _gauss.Grid.over(np.array([7.0]), 1.0).step == 0.1875
     for size in (1e-320, 1e308):
         plan = HsicPlan.build(np.array([1.0, 1.0, 2.0]), covered[:3], kernel_sizes=(size, size))
         assert math.isfinite(plan(np.ones((1, 1)))[0, 0])

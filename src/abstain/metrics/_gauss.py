@@ -17,8 +17,8 @@ How exact it is. With ``A = sum |c_i|`` the root of ``c'Kc`` is off by no more t
 the first term is what the grid folds back from beyond its Nyquist frequency (Poisson's sum, then Cauchy and
 Schwarz), the second what lies beyond the reach. ``h <= sqrt(s) / 5`` and ``T >= 3.9 sqrt(s)`` make it 4e-13
 * A, and ``A`` is at most half the number of rows. The bound is one for the root, and a sum of squares cannot
-be negative: independence comes out as 0, not as the root of a rounding error. The step is a power of two, so
-that nodes and distances to them are free of rounding.
+be negative: independence comes out as 0, not as the root of a rounding error. The step is 1 or 1.5
+times a power of two, so that nodes and distances to them are free of rounding.
 
 Two infinite widths are alike (distance 0), an infinite and a finite one are not (distance infinite).
 """
@@ -70,7 +70,7 @@ class Grid:
     def over(cls, width: Floats, kernel_size: float) -> Grid:
         """Lay the grid under widths that are sorted and finite."""
         root = math.sqrt(kernel_size)
-        step = 2.0 ** math.floor(math.log2(_STEP * root))
+        step = _step(_STEP * root, width[-1] if len(width) else 0.0)
         reach = math.ceil(_REACH * root / step)
         with np.errstate(over="ignore", invalid="ignore"):
             node = np.rint(width / step)
@@ -95,20 +95,33 @@ class Grid:
         """How many nodes are reached by any row."""
         return int(self.first[-1]) + self.touched if len(self.first) else 0
 
-    def chunks(self) -> Iterator[tuple[slice, Indices, Floats]]:
-        """Yield rows, the nodes they touch and what they are worth there, (rows, touched) each."""
-        near = np.arange(self.touched)
-        away = (near - self.reach) * self.step
-        height = (4.0 / math.pi) ** 0.25 * math.sqrt(self.step / self.root)
+    def chunks(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield rows, and what they are worth at each node that they reach, (rows, touched)."""
+        unit = math.sqrt(2.0) / self.root
+        away = (np.arange(self.touched) - self.reach) * (self.step * unit)
         for start in range(0, len(self.first), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(self.first)))
-            distance = self.offset[rows, None] - away
-            np.divide(distance, self.root, out=distance)
-            np.multiply(distance, distance, out=distance)
-            np.multiply(distance, -2.0, out=distance)
-            np.exp(distance, out=distance)
-            np.multiply(distance, height, out=distance)
-            yield rows, self.first[rows, None] + near, distance
+            worth = (self.offset[rows] * unit)[:, None] - away
+            np.square(worth, out=worth)
+            np.negative(worth, out=worth)
+            np.exp(worth, out=worth)
+            yield rows, worth
+
+    def nodes_of(self, rows: slice | Indices) -> Indices:
+        """Return the nodes that rows reach, (rows, touched)."""
+        return self.first[rows, None] + np.arange(self.touched)
+
+    @property
+    def height(self) -> float:
+        """What the worth of rows is to be multiplied by, for the squares to add up to an integral."""
+        return (4.0 / math.pi) ** 0.25 * math.sqrt(self.step / self.root)
+
+
+def _step(most: float, widest: float) -> float:
+    """The largest step up to `most` whose multiples are free of rounding: 1 or 1.5 times a power of two."""
+    power = 2.0 ** math.floor(math.log2(most))
+    # Beyond 2**50 steps only a power of two still divides the widths, which are then few and far between.
+    return 1.5 * power if 1.5 * power <= most and widest < power * 2.0**50 else power
 
 
 def quadratic_form(grid: Grid, charge: Floats) -> float:
@@ -116,16 +129,19 @@ def quadratic_form(grid: Grid, charge: Floats) -> float:
     total = 0.0
     carried = np.empty(0)
     starts = grid.first[::_CHUNK].tolist()
-    for chunk, (rows, node, worth) in enumerate(grid.chunks()):
-        start = starts[chunk]
+    for chunk, (rows, worth) in enumerate(grid.chunks()):
         np.multiply(worth, charge[rows, None], out=worth)
-        field = _added((node - start).ravel(), worth.ravel())
+        # Rows next to the same node reach the same nodes: they are added up before they are put there.
+        groups = np.flatnonzero(np.diff(grid.first[rows], prepend=-1))
+        summed = np.add.reduceat(worth, groups, axis=0) if len(groups) < len(worth) else worth
+        node = grid.nodes_of(groups + rows.start) - starts[chunk]
+        field = _added(node.ravel(), summed.ravel())
         field[: len(carried)] += carried
         # Nodes before the next chunk's first one receive nothing more.
-        done = starts[chunk + 1] - start if chunk + 1 < len(starts) else len(field)
+        done = starts[chunk + 1] - starts[chunk] if chunk + 1 < len(starts) else len(field)
         total += float(field[:done] @ field[:done])
         carried = field[done:]
-    return total
+    return grid.height**2 * total
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -223,9 +239,9 @@ def _field(grid: Grid, mass: Floats, cluster: Indices, clusters: int) -> Any:
     if shape[0] * shape[1] > min(_DENSE_FACTOR * entries, _DENSE_LIMIT):
         return _sparse_field(grid, mass, cluster, infinite)
     table = np.zeros(shape)
-    for rows, node, worth in grid.chunks():
-        np.multiply(worth, mass[rows, None], out=worth)
-        np.add.at(table, (cluster[rows, None], node), worth)
+    for rows, worth in grid.chunks():
+        np.multiply(worth, grid.height * mass[rows, None], out=worth)
+        np.add.at(table, (cluster[rows, None], grid.nodes_of(rows)), worth)
     table[:, -1] = infinite
     return table
 
@@ -240,11 +256,11 @@ def _sparse_field(grid: Grid, mass: Floats, cluster: Indices, infinite: Floats) 
     slot[kept[np.argsort(cluster[kept], kind="stable")]] = np.arange(len(kept))
     value = np.empty((len(kept), grid.touched))
     column = np.empty((len(kept), grid.touched), np.int32 if grid.nodes < 2**31 else np.int64)
-    for rows, node, worth in grid.chunks():
+    for rows, worth in grid.chunks():
         here = mass[rows] != 0.0
         place = slot[rows][here]
-        value[place] = worth[here] * mass[rows][here, None]
-        column[place] = node[here]
+        value[place] = worth[here] * (grid.height * mass[rows][here, None])
+        column[place] = grid.nodes_of(rows)[here]
     ends = np.cumsum(np.bincount(cluster[kept], minlength=clusters)) * grid.touched
     pointer = np.r_[0, ends].astype(column.dtype if ends[-1] < 2**31 else np.int64)
     table = sparse.csr_array((value.ravel(), column.ravel(), pointer), shape=(clusters, grid.nodes + 1))
