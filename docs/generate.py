@@ -12,6 +12,8 @@ HERE = Path(__file__).parent
 VERBS: tuple[tuple[str, ...], ...] = (
     (),
     ("evaluate",),
+    ("intervals",),
+    ("sets",),
     ("calibrate", "verbalized"),
     ("calibrate", "train"),
     ("demo",),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from abstain.cli import calibrate, demo, evaluate, schema
+from abstain.cli import calibrate, demo, evaluate, intervals, schema, sets
 from abstain.errors import AbstainError
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def _register(
 _register("evaluate", evaluate.evaluate_command, evaluate.EXAMPLES)
 _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMPLES, within=calibrate_app)
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
+_register("intervals", intervals.intervals_command, intervals.EXAMPLES)
+_register("sets", sets.sets_command, sets.EXAMPLES)
 _register("demo", demo.demo_command)
 _register("schema", schema.schema_command)
 

@@ -6,7 +6,7 @@ import json
 
 import typer
 
-KINDS = ("metrics", "calibration")
+KINDS = ("metrics", "calibration", "conformal")
 
 
 def schema_command(
@@ -20,7 +20,8 @@ def schema_command(
     from abstain import _validate  # noqa: PLC0415
     from abstain.calibrators import calibration_schema  # noqa: PLC0415
     from abstain.report.artifact import metrics_schema  # noqa: PLC0415
+    from abstain.report.artifact_conformal import conformal_schema  # noqa: PLC0415
 
     _validate.choice(kind, "schema", KINDS)
-    schemas = {"metrics": metrics_schema, "calibration": calibration_schema}
+    schemas = {"metrics": metrics_schema, "calibration": calibration_schema, "conformal": conformal_schema}
     typer.echo(json.dumps(schemas[kind](), indent=2))

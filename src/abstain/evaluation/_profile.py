@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["Basis", "Line", "Profile", "WorkingPoints", "profile_of", "thinned"]
 
 RELIABILITY_BINS = 10
+# Confidences that order items and claim no probability, even where their numbers happen to lie within [0, 1].
+_ORDERS_ONLY = ("llm", "total_evidence", "token_pe", "token_energy", "consistency_inverse_std")
+_ORDERS_ONLY_PREFIXES = ("retrieval_", "hybrid_", "secondary:")
 # As many columns as a chart of a report has pixels from left to right.
 _COLUMNS = 480
 _OPTIMAL_POINTS = 200
@@ -125,7 +128,8 @@ class Profile:
         random_augrc: the area under its generalized risk.
         leader: the confidence with the lowest AUGRC; empty when nothing was answered.
         contrasts: AUGRC of each other confidence less the leader's, with the same draws.
-        reliability: accuracy by confidence, for the confidences within [0, 1]; right means a loss of 0.
+        reliability: accuracy by confidence, for confidences that may be read as probabilities of being right
+            (a loss of 0): those within [0, 1] that are not known to mean something else.
     """
 
     points: Mapping[str, WorkingPoints]
@@ -261,6 +265,8 @@ def _reliability(basis: Basis) -> dict[str, ReliabilityCurve]:
     found = {}
     for name, values in basis.confidences.items():
         stated = values[answered]
+        if name in _ORDERS_ONLY or name.startswith(_ORDERS_ONLY_PREFIXES):
+            continue
         if len(stated) and stated.min() >= 0.0 and stated.max() <= 1.0:
             found[name] = reliability_curve(
                 basis.loss.values[answered] == 0.0,

@@ -217,8 +217,11 @@ def _percentiles(replicated: Floats, valid: NDArray[np.bool_], level: float) -> 
         if not valid[:, column].all():
             kept = kept[valid[:, column]]
         if len(kept) >= 2:
-            low[column], high[column] = np.quantile(kept, quantiles)
-            spread[column] = kept.std(ddof=1)
+            if np.isfinite(kept).all():
+                low[column], high[column] = np.quantile(kept, quantiles)
+                spread[column] = kept.std(ddof=1)
+            else:  # infinite replicates cannot be interpolated between, and have no spread
+                low[column], high[column] = np.quantile(kept, quantiles, method="inverted_cdf")
     return low, high, spread
 
 

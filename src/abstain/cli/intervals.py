@@ -1,0 +1,82 @@
+"""`abstain intervals`: from a table of truths and prediction intervals to a verdict."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from abstain.cli import _conformal
+from abstain.errors import ArgumentError
+
+EXAMPLES = """\b
+Examples:
+  abstain intervals preds.parquet --truth y --low lo --high hi --level 0.9
+  abstain intervals preds.csv --truth y --low lo --high hi --level 0.9 --cluster patient --by site --charts charts
+  abstain intervals preds.csv --truth y --low lo50 --high hi50 --level 0.5 --low lo90 --high hi90 --level 0.9
+"""
+
+
+def intervals_command(
+    table: _conformal.Source,
+    truth: _conformal.Truth,
+    low: Annotated[
+        list[str],
+        typer.Option(metavar="COLUMN", help="Lower bound; once for each level.", show_default=False),
+    ],
+    high: Annotated[
+        list[str],
+        typer.Option(metavar="COLUMN", help="Upper bound; once for each level.", show_default=False),
+    ],
+    levels: _conformal.Levels,
+    cluster: _conformal.Cluster = None,
+    by: _conformal.By = None,
+    features: _conformal.Features = None,
+    weight: _conformal.Weight = None,
+    bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
+    eta: Annotated[
+        float, typer.Option(metavar="X", help="How hard the width criterion punishes coverage off its level.")
+    ] = 30.0,
+    margin: _conformal.Margin = 0.0,
+    resamples: _conformal.Resamples = 2_000,
+    seed: _conformal.Seed = 42,
+    confidence_level: _conformal.ConfidenceLevel = 0.95,
+    output: _conformal.Output = None,
+    charts: _conformal.Charts = None,
+    chart_format: _conformal.ChartFormat = "svg",
+    as_json: _conformal.AsJson = False,
+    quiet: _conformal.Quiet = False,
+) -> None:
+    """Judge prediction intervals: does coverage hold, where does it fail, how certain is that?"""
+    if not len(low) == len(high) == len(levels):
+        raise ArgumentError(
+            f"give --low, --high and --level equally often, got {len(low)}, {len(high)} and {len(levels)}"
+        )
+    _conformal.check_outputs(output, charts, chart_format, as_json=as_json, quiet=quiet)
+    import numpy as np  # noqa: PLC0415
+
+    from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
+    from abstain.sources._prediction_tables import PredictionTable  # noqa: PLC0415
+
+    source = PredictionTable.open(table)
+    bounds = np.stack(
+        [np.column_stack([source.numbers(name) for name in names]) for names in (low, high)], axis=1
+    )
+    judge = partial(
+        evaluate_intervals,
+        source.numbers(truth),
+        bounds,
+        level=levels,
+        bins=bins,
+        eta=eta,
+        margin=margin,
+        resamples=resamples,
+        seed=seed,
+        confidence_level=confidence_level,
+        **_conformal.options_of(source, cluster, by or [], features or [], weight),
+    )
+    columns = {"truth": truth, "low": low, "high": high, "cluster": cluster, "by": by, "weight": weight}
+    columns["feature"] = features
+    result = _conformal.judged(source, columns, judge, resamples, show_progress=not (quiet or as_json))
+    _conformal.publish(result, output, charts, chart_format, as_json=as_json, quiet=quiet)

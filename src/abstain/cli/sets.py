@@ -1,0 +1,145 @@
+"""`abstain sets`: from a table of truths and prediction sets to a verdict."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from abstain.cli import _conformal
+from abstain.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from abstain.sources._prediction_tables import PredictionTable
+
+EXAMPLES = """\b
+Examples:
+  abstain sets preds.jsonl --truth label --set labels --level 0.9
+  abstain sets preds.csv --truth label --members cat,dog,bird --level 0.9 --cluster patient --by site
+"""
+_SET = "Lists of labels (a list, a JSON array, or text divided by |); once for each level."
+_MEMBERS = "Columns of 0 and 1, one a class, separated by commas; a truth is the column's name or number."
+
+
+def sets_command(
+    table: _conformal.Source,
+    truth: _conformal.Truth,
+    levels: _conformal.Levels,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="COLUMN", help=_SET, show_default=False)
+    ] = None,
+    members: Annotated[
+        str | None, typer.Option("--members", metavar="COLUMNS", help=_MEMBERS, show_default=False)
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABELS", help="All labels there are; else those that occur.", show_default=False
+        ),
+    ] = None,
+    cluster: _conformal.Cluster = None,
+    by: _conformal.By = None,
+    features: _conformal.Features = None,
+    weight: _conformal.Weight = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Groups of set sizes; else one a size.", show_default=False),
+    ] = None,
+    margin: _conformal.Margin = 0.0,
+    resamples: _conformal.Resamples = 2_000,
+    seed: _conformal.Seed = 42,
+    confidence_level: _conformal.ConfidenceLevel = 0.95,
+    output: _conformal.Output = None,
+    charts: _conformal.Charts = None,
+    chart_format: _conformal.ChartFormat = "svg",
+    as_json: _conformal.AsJson = False,
+    quiet: _conformal.Quiet = False,
+) -> None:
+    """Judge prediction sets: does coverage hold, where does it fail, how certain is that?"""
+    if bool(sets) == bool(members):
+        raise ArgumentError("say where the sets are: either --set COLUMN or --members COLUMN,COLUMN,...")
+    if members and classes:
+        raise ArgumentError("--classes goes with --set; with --members the columns are the classes")
+    if len(sets or [members]) != len(levels):
+        raise ArgumentError(f"give one --level for each set, got {len(levels)} for {len(sets or [members])}")
+    _conformal.check_outputs(output, charts, chart_format, as_json=as_json, quiet=quiet)
+    from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
+    from abstain.sources._prediction_tables import PredictionTable  # noqa: PLC0415
+
+    source = PredictionTable.open(table)
+    if members:
+        names = [name.strip() for name in members.split(",") if name.strip()]
+        labels, table_of_sets = _from_members(source, truth, names)
+    else:
+        names, labels, table_of_sets = _from_lists(source, truth, sets or [], classes)
+    judge = partial(
+        evaluate_sets,
+        labels,
+        table_of_sets,
+        level=levels,
+        labels=names,
+        bins=bins,
+        margin=margin,
+        resamples=resamples,
+        seed=seed,
+        confidence_level=confidence_level,
+        **_conformal.options_of(source, cluster, by or [], features or [], weight),
+    )
+    columns = {
+        "truth": truth,
+        "set": sets,
+        "members": names if members else None,
+        "cluster": cluster,
+        "by": by,
+    }
+    columns |= {"weight": weight, "feature": features}
+    result = _conformal.judged(source, columns, judge, resamples, show_progress=not (quiet or as_json))
+    _conformal.publish(result, output, charts, chart_format, as_json=as_json, quiet=quiet)
+
+
+def _from_members(
+    source: PredictionTable, truth: str, names: list[str]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    import numpy as np  # noqa: PLC0415
+
+    member = np.column_stack([source.flags(name) for name in names])[:, :, None]
+    given = source.labels(truth)
+    by_number = given.dtype.kind == "i" and not {str(label) for label in given} <= set(names)
+    return given if by_number else _indices(source, truth, given, names), member
+
+
+def _from_lists(
+    source: PredictionTable, truth: str, sets: list[str], classes: str | None
+) -> tuple[list[str], NDArray[np.intp], NDArray[np.bool_]]:
+    import numpy as np  # noqa: PLC0415
+
+    given = source.labels(truth)
+    lists = [source.lists(name) for name in sets]
+    occurring = {str(label) for label in given} | {label for rows in lists for row in rows for label in row}
+    names = sorted(occurring) if classes is None else [label.strip() for label in classes.split(",")]
+    place = {label: number for number, label in enumerate(names)}
+    member = np.zeros((source.rows, len(names), len(sets)), np.bool_)
+    for level, rows in enumerate(lists):
+        for row, labels in enumerate(rows):
+            for label in labels:
+                if label not in place:
+                    raise DataError(
+                        f"{source.path}: column {sets[level]!r} has a label beyond --classes at row {row}"
+                    )
+                member[row, place[label], level] = True
+    return names, _indices(source, truth, given, names), member
+
+
+def _indices(source: PredictionTable, truth: str, given: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
+    import numpy as np  # noqa: PLC0415
+
+    place = {label: number for number, label in enumerate(names)}
+    found = np.array([place.get(str(label), -1) for label in given])
+    if (found < 0).any():
+        row = int(np.argmax(found < 0))
+        raise DataError(f"{source.path}: column {truth!r} has a label that is no class at row {row}")
+    return found

@@ -1,0 +1,385 @@
+"""Prediction intervals: do they hold the truth as often as they claim, where not, and how wide are they?
+
+Intervals are closed, ``low <= y <= high``, and come as an array (rows, 2) or, for several confidence levels
+at once, as (rows, 2, levels). A metric of (rows, 2) is a float; of (rows, 2, levels) it is an array with one
+value a level. Infinite bounds are legal: they cover, their width is infinite, and means say so. Crossed
+bounds, NaN and shapes that do not agree are errors that name the first offending row. ``weights`` are
+multiplicities: a weight of 2 is the row twice.
+
+Each figure is its plan at weights all one (see `_coverage` and `_gauss`), the same plan that the bootstrap
+weighs. Sets of classes are in `abstain.metrics.sets`; intervals for these figures, and a verdict, in
+`abstain.evaluation.conformal`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.metrics import _strata
+from abstain.metrics._coverage import CriterionPlan, Frame, QuantilePlan, means_plan
+from abstain.metrics._gauss import HsicPlan
+from abstain.metrics._predictions import IntervalRows, nominal
+from abstain.metrics._slab import WorstSlab
+from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, at_ones, per_level
+from abstain.metrics.quantiles import PitHistogram, pinball_loss, pit_histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Values = float | Floats
+
+__all__ = [
+    "CoverageBin",
+    "GroupCoverage",
+    "PitHistogram",
+    "StratifiedCoverage",
+    "WorstSlab",
+    "coverage_by_group",
+    "coverage_gap",
+    "coverage_score",
+    "coverage_width_criterion",
+    "feature_stratified_coverage",
+    "hsic",
+    "mean_width_score",
+    "pinball_loss",
+    "pit_histogram",
+    "size_stratified_coverage",
+    "weighted_interval_score",
+    "width_quantiles",
+    "winkler_score",
+    "worst_slab_coverage",
+]
+
+
+def coverage_score(y_true: ArrayLike, intervals: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+    """Return the share of truths that their interval holds: the mean of ``1(low <= y <= high)``.
+
+    >>> coverage_score([1, 2, 3, 4], [[0, 1], [0, 1], [3, 5], [4, 4]])
+    0.75
+    >>> coverage_score([1], [[[0, 2], [1, 3]]])             # two levels: [0, 1] and [2, 3]
+    array([1., 0.])
+    """
+    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    return _means(rows, list(rows.covered))
+
+
+def mean_width_score(intervals: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+    """Return the mean width ``high - low``; infinite as soon as one interval is.
+
+    >>> mean_width_score([[0, 1], [2, 5]])
+    2.0
+    >>> mean_width_score([[0, 1], [-np.inf, 5]])
+    inf
+    """
+    rows = IntervalRows.checked(intervals, weights)
+    return _means(rows, list(rows.width))
+
+
+def size_stratified_coverage(
+    y_true: ArrayLike, intervals: ArrayLike, *, bins: int = 3, weights: ArrayLike | None = None
+) -> StratifiedCoverage:
+    """Return coverage by width: `bins` equal chunks of the rows ranked by width; ``score`` is the worst.
+
+    The first chunks take one row more where the rows do not divide evenly. Rows of one width that stand
+    across a border are spread evenly over both sides, so that the order of rows plays no part. Fractional
+    weights make chunks of equal weight.
+    Reference: Angelopoulos et al., "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR
+    2021.
+
+    >>> strata = size_stratified_coverage([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], bins=2)
+    >>> strata.coverage, strata.counts, strata.score
+    (array([1. , 0.5]), array([2, 2]), 0.5)
+    >>> strata.bins[1]
+    CoverageBin(low=3.0, high=4.0, count=2, coverage=0.5)
+    """
+    number = _validate.whole(bins, "bins", least=1)
+    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    return _strata.by_key(rows, rows.width, number)
+
+
+def hsic(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    *,
+    kernel_sizes: tuple[float, float] = (1.0, 1.0),
+    raw: bool = False,
+    weights: ArrayLike | None = None,
+) -> Values:
+    """Return how far coverage depends on width, the HSIC: ``sqrt(trace(HKHL) / (n - 1)**2)``.
+
+    The Hilbert-Schmidt independence criterion: ``K`` and ``L`` are Gaussian kernels ``exp(-d**2 / size)`` over
+    widths and over coverage, ``H`` centres them. 0 means that wide and narrow intervals cover alike. No matrix is
+    built: time and memory are linear in the rows (after a sort), and the result is within 1e-12 of the definition.
+    Two infinite widths count as equal, an infinite and a finite one as infinitely far apart. With a single row it
+    is NaN. Reference: Gretton et al., "A Kernel Statistical Test of Independence", 2007.
+
+    Args:
+        y_true: the truths.
+        intervals: (rows, 2) or (rows, 2, levels).
+        kernel_sizes: the sizes of the kernel over widths and of the one over coverage.
+        raw: return ``trace(HKHL)`` itself.
+        weights: multiplicities.
+
+    >>> round(hsic([0, 0, 5], [[0, 1], [0, 1], [0, 3]]), 6)
+    0.525164
+    >>> hsic([0, 5, 0, 5], [[0, 1]] * 4)                    # one width: nothing to depend on
+    0.0
+    """
+    sizes = _kernel_sizes(kernel_sizes)
+    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    values = [
+        at_ones(HsicPlan.build(width, covered, kernel_sizes=sizes, weight=rows.weight, raw=raw))[0]
+        for width, covered in zip(rows.width, rows.covered, strict=True)
+    ]
+    return per_level(values, several=rows.several)
+
+
+def coverage_width_criterion(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    *,
+    eta: float,
+    level: float | Sequence[float],
+    weights: ArrayLike | None = None,
+) -> Values:
+    """Return ``(1 - width / (max(y) - min(y))) * exp(-eta * (coverage - level)**2)``, higher is better.
+
+    Width and coverage are means; an infinite mean width gives -inf. Constant truths leave no range and are
+    an error.
+    Reference: Khosravi et al., "Comprehensive Review of Neural Network-Based Prediction Intervals", 2011.
+
+    Args:
+        y_true: the truths.
+        intervals: (rows, 2) or (rows, 2, levels).
+        eta: how hard a coverage away from the level is punished, at least 0.
+        level: the level that the intervals claim, or one for each level of them.
+        weights: multiplicities.
+
+    >>> coverage_width_criterion([0, 4], [[0, 1], [3, 4]], eta=30, level=0.999999)
+    0.749999...
+    """
+    strength = _validate.real(eta, "eta")
+    if strength < 0.0:
+        raise ArgumentError(
+            f"eta must be at least 0, got {strength:g}; it punishes a coverage away from the level"
+        )
+    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    counted = rows.known_truth if rows.weight is None else rows.known_truth[rows.weight > 0.0]
+    if counted.min() == counted.max():
+        raise DataError(
+            f"y_true is constant ({counted[0]:g} from row 0 on); "
+            "the width criterion divides by max(y) - min(y)"
+        )
+    frame = Frame(len(rows.known_truth), rows.weight)
+    values = [
+        at_ones(
+            CriterionPlan.build("cwc", rows.known_truth, covered, width, frame, eta=strength, level=target)
+        )[0]
+        for covered, width, target in zip(
+            rows.covered, rows.width, nominal(level, len(rows.low)).tolist(), strict=True
+        )
+    ]
+    return per_level(values, several=rows.several)
+
+
+def winkler_score(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    *,
+    level: float | Sequence[float],
+    weights: ArrayLike | None = None,
+) -> Values:
+    """Return the mean of ``(high - low) + 2/alpha * ((low - y)+ + (y - high)+)``, alpha = 1 - level.
+
+    Lower is better; it is the smallest in expectation for the true quantiles.
+    Reference: Winkler, "A Decision-Theoretic Approach to Interval Estimation", 1972.
+
+    >>> winkler_score([1, 7], [[0, 2], [0, 4]], level=0.5)        # (2 + 4 + 4*3) / 2
+    9.0
+    """
+    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    return _means(rows, winkler_losses(rows, nominal(level, len(rows.low))))
+
+
+def weighted_interval_score(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    *,
+    level: float | Sequence[float],
+    median: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> float:
+    """Return the weighted interval score over all levels, one number: lower is better.
+
+    With ``K`` levels and ``IS`` the interval score of `winkler_score`, a row has
+    ``(|y - median| / 2 + sum of alpha_k / 2 * IS_k) / (K + 1/2)``; without a median its term and the 1/2 are
+    left out.
+    Reference: Bracher et al., "Evaluating epidemic forecasts in an interval format", 2021.
+
+    >>> weighted_interval_score([3], [[1, 2]], level=0.5, median=[1.5])     # (1.5/2 + 0.25 * (1 + 4)) / 1.5
+    1.3333333333333333
+    """
+    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    center = None if median is None else _validate.finite(median, "median")
+    if center is not None:
+        _validate.same_length(len(rows.known_truth), median=center)
+    column = weighted_interval_losses(rows, nominal(level, len(rows.low)), center)
+    return float(at_ones(means_plan(("wis",), (column,), Frame(len(column), rows.weight)))[0])
+
+
+def coverage_by_group(
+    y_true: ArrayLike, intervals: ArrayLike, groups: ArrayLike, *, weights: ArrayLike | None = None
+) -> GroupCoverage:
+    """Return coverage within each group, such as a site or a sex, and the worst of them as ``score``.
+
+    >>> by_site = coverage_by_group([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"])
+    >>> by_site.groups, by_site.coverage, by_site.score
+    (('a', 'b'), array([1. , 0.5]), 0.5)
+    """
+    return _strata.by_group(IntervalRows.with_truth(y_true, intervals, weights), groups)
+
+
+def coverage_gap(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    level: float | Sequence[float],
+    weights: ArrayLike | None = None,
+) -> Values:
+    """Return the mean over groups of ``|coverage - level|``; without groups, that distance over all rows.
+
+    Reference: Ding et al., "Class-Conditional Conformal Prediction with Many Classes", 2023.
+
+    >>> coverage_gap([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"], level=0.75)    # both 0.25
+    0.25
+    """
+    return _strata.gap(IntervalRows.with_truth(y_true, intervals, weights), groups, level)
+
+
+def feature_stratified_coverage(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    feature: ArrayLike,
+    *,
+    bins: int = 3,
+    weights: ArrayLike | None = None,
+) -> StratifiedCoverage:
+    """Return coverage by a feature: `bins` equal chunks of the rows ranked by it; ``score`` is the worst.
+
+    >>> feature_stratified_coverage([1, 9], [[0, 1], [0, 1]], [70, 20], bins=2).coverage
+    array([0., 1.])
+    """
+    return _strata.by_feature(IntervalRows.with_truth(y_true, intervals, weights), feature, bins)
+
+
+def worst_slab_coverage(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    features: ArrayLike,
+    *,
+    share: float = 0.1,
+    directions: int = 1000,
+    held_out: float = 0.75,
+    clusters: ArrayLike | None = None,
+    seed: int = 42,
+    weights: ArrayLike | None = None,
+) -> WorstSlab | tuple[WorstSlab, ...]:
+    """Return the slab ``low <= v.x <= high`` of features with the lowest coverage, judged on held-out rows.
+
+    Reference: Cauchois, Gupta and Duchi, "Knowing what You Know", JMLR 22, 2021.
+
+    Args:
+        y_true: the truths.
+        intervals: (rows, 2) or (rows, 2, levels); several levels give one slab each.
+        features: (rows, features), finite; scale them alike, because a slab is cut along any direction.
+        share: the least share of the searched rows that a slab must hold.
+        directions: how many random directions are tried; one feature needs none.
+        held_out: the share of rows (or clusters) that judge the slab and play no part in finding it.
+        clusters: ids of what belongs together; a cluster is never split between the two parts.
+        seed: the seed of the split and of the directions.
+        weights: multiplicities.
+
+    >>> x = np.arange(100.0)
+    >>> truth = np.where(x < 20, 5.0, 0.0)                  # every truth of x < 20 is missed
+    >>> slab = worst_slab_coverage(truth, [[-1, 1]] * 100, x, share=0.15)
+    >>> slab.coverage, slab.low < 20
+    (0.0, True)
+    """
+    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    return _strata.worst_slab(
+        rows, features, share=share, directions=directions, held_out=held_out, clusters=clusters, seed=seed
+    )
+
+
+def width_quantiles(
+    intervals: ArrayLike,
+    *,
+    probabilities: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
+    weights: ArrayLike | None = None,
+) -> Floats:
+    """Return quantiles of the width, linear between neighbouring ranks; several levels give one row each.
+
+    Fractional weights have no ranks: then a quantile is the smallest width that the given share does not
+    exceed.
+
+    >>> width_quantiles([[0, 1], [0, 2], [0, 4]], probabilities=(0, 0.5, 0.75))
+    array([1., 2., 3.])
+    """
+    shares = _validate.unit_interval(probabilities, "probabilities")
+    rows = IntervalRows.checked(intervals, weights)
+    frame = Frame(rows.low.shape[1], rows.weight)
+    values = np.stack(
+        [
+            at_ones(QuantilePlan.build(width, frame, probabilities=shares, name="width"))
+            for width in rows.width
+        ]
+    )
+    return values if rows.several else np.asarray(values[0])
+
+
+def winkler_losses(rows: IntervalRows, levels: Floats) -> list[Floats]:
+    """Return the interval score of every row, one array a level."""
+    losses = []
+    for width, low, high, level in zip(rows.width, rows.low, rows.high, levels.tolist(), strict=True):
+        # A truth is missed on one side at most, so that the larger distance is the one that counts.
+        loss = low - rows.known_truth
+        np.maximum(loss, rows.known_truth - high, out=loss)
+        np.maximum(loss, 0.0, out=loss)
+        loss *= 2.0 / (1.0 - level)
+        loss += width
+        losses.append(loss)
+    return losses
+
+
+def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats | None) -> Floats:
+    """Return the weighted interval score of every row."""
+    alpha = 1.0 - levels
+    total = sum(
+        share / 2.0 * loss for share, loss in zip(alpha.tolist(), winkler_losses(rows, levels), strict=True)
+    )
+    if median is None:
+        return np.asarray(total / len(levels))
+    return np.asarray((total + np.abs(rows.known_truth - median) / 2.0) / (len(levels) + 0.5))
+
+
+def _means(rows: IntervalRows, columns: list[Floats]) -> Values:
+    names = tuple(str(place) for place in range(len(columns)))
+    frame = Frame(rows.low.shape[1], rows.weight)
+    return per_level(at_ones(means_plan(names, columns, frame)), several=rows.several)
+
+
+def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
+    if np.ndim(sizes) != 1 or len(sizes) != 2:
+        raise ArgumentError(f"kernel_sizes must be two numbers, for widths and for coverage, got {sizes!r}")
+    first, second = (_validate.real(size, "kernel_sizes") for size in sizes)
+    if min(first, second) <= 0.0:
+        raise ArgumentError(f"kernel_sizes must be greater than 0, got {first:g} and {second:g}")
+    return first, second

@@ -1,0 +1,191 @@
+"""Predictive distributions given as quantiles: pinball loss, and where truths fall between them.
+
+Quantiles come as an array (rows, probabilities) with the probabilities named once for all rows, ascending. A
+quantile may be infinite; it must not be NaN, and the quantiles of a row must not descend. Intervals are in
+`abstain.metrics.intervals`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.metrics._coverage import Frame, means_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abstain.metrics._sums import SumsPlan
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["PitHistogram", "pinball_loss", "pit_histogram"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PitHistogram:
+    """Where truths fall within their predictive distributions; a calibrated one has density 1 everywhere.
+
+    Attributes:
+        edges: 0, the probabilities, 1.
+        share: the share of truths between neighbouring quantiles, one number a bin.
+        expected: the share that there should be: the difference of the edges.
+        counts: how many rows (or how much weight) each bin holds; tied quantiles make fractions.
+    """
+
+    edges: Floats
+    share: Floats
+    expected: Floats
+    counts: NDArray[Any]
+
+    @property
+    def density(self) -> Floats:
+        """``share / expected``, the height of each bar."""
+        return self.share / self.expected
+
+
+def pinball_loss(
+    y_true: ArrayLike,
+    quantiles: ArrayLike,
+    *,
+    probabilities: float | Sequence[float],
+    weights: ArrayLike | None = None,
+) -> float | Floats:
+    """Return the mean of ``p * (y - q)+ + (1 - p) * (q - y)+``, one number a probability.
+
+    Reference: Koenker and Bassett, "Regression Quantiles", 1978.
+
+    >>> pinball_loss([3, 0], [1, 1], probabilities=0.75)            # (0.75 * 2 + 0.25 * 1) / 2
+    0.875
+    >>> pinball_loss([3, 0], [[1, 2], [1, 1]], probabilities=[0.25, 0.75])
+    array([0.625, 0.5 ])
+    """
+    rows = QuantileRows.checked(y_true, quantiles, probabilities, weights)
+    plan = pinball_plan(rows, Frame(len(rows.truth), rows.weight))
+    values = plan(np.ones((1, 1)))[0]
+    return float(values[0]) if np.ndim(probabilities) == 0 else values
+
+
+def pit_histogram(
+    y_true: ArrayLike,
+    quantiles: ArrayLike,
+    *,
+    probabilities: Sequence[float],
+    weights: ArrayLike | None = None,
+) -> PitHistogram:
+    """Return how truths spread over the gaps between their predicted quantiles: the histogram of ``F(y)``.
+
+    A truth lies in the bin that ends at the first quantile not below it. Where several quantiles equal it,
+    it is spread over the bins between them in proportion to their probability, the mean of the randomised
+    transform.
+    Reference: Gneiting, Balabdaoui and Raftery, "Probabilistic forecasts, calibration and sharpness", 2007.
+
+    >>> histogram = pit_histogram([1, 5, 6, 9], [[2, 6]] * 4, probabilities=[0.25, 0.75])
+    >>> histogram.share, histogram.density
+    (array([0.25, 0.5 , 0.25]), array([1., 1., 1.]))
+    """
+    if np.ndim(probabilities) == 0:
+        raise ArgumentError("probabilities must be a sequence, one probability a column of quantiles")
+    rows = QuantileRows.checked(y_true, quantiles, probabilities, weights)
+    frame = Frame(len(rows.truth), rows.weight)
+    share = pit_plan(rows, frame)(np.ones((1, 1)))[0]
+    counts = share * float(frame.sums()[0])
+    whole = np.rint(counts)
+    if np.allclose(counts, whole, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
+        counts = whole.astype(np.int64)
+    return PitHistogram(rows.edges, share, np.diff(rows.edges), counts)
+
+
+def pinball_plan(rows: QuantileRows, frame: Frame) -> SumsPlan:
+    """Mean pinball losses, one a probability."""
+    columns = []
+    for quantile, probability in zip(rows.quantiles.T, rows.probabilities.tolist(), strict=True):
+        above = rows.truth - quantile
+        columns.append(np.maximum(probability * above, (probability - 1.0) * above))
+    return means_plan(tuple(f"pinball[{value:g}]" for value in rows.probabilities), columns, frame)
+
+
+def pit_plan(rows: QuantileRows, frame: Frame) -> SumsPlan:
+    """Shares of the truths between neighbouring quantiles, one a bin."""
+    table = pit_shares(rows.truth, rows.quantiles, rows.edges)
+    return means_plan(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), frame)
+
+
+def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
+    """Return which part of each row lies in each bin, (rows, bins)."""
+    rows, bins = len(truth), len(edges) - 1
+    below = (quantiles < truth[:, None]).sum(axis=1)
+    not_above = (quantiles <= truth[:, None]).sum(axis=1)
+    table = np.zeros((rows, bins))
+    tied = not_above > below + 1
+    table[np.flatnonzero(~tied), below[~tied]] = 1.0
+    for row in np.flatnonzero(tied):
+        between = slice(below[row] + 1, not_above[row])
+        gap = np.diff(edges)[between]
+        table[row, between] = gap / gap.sum()
+    return table
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class QuantileRows:
+    """The checked arrays of one call; quantiles (rows, probabilities)."""
+
+    truth: Floats
+    quantiles: Floats
+    probabilities: Floats
+    weight: Floats | None
+
+    @property
+    def edges(self) -> Floats:
+        """The borders of the bins: 0, the probabilities, 1."""
+        return np.r_[0.0, self.probabilities, 1.0]
+
+    @classmethod
+    def checked(
+        cls,
+        y_true: ArrayLike,
+        quantiles: ArrayLike,
+        probabilities: float | Sequence[float],
+        weights: ArrayLike | None,
+    ) -> QuantileRows:
+        """Check what a user handed over; errors name the first row that is wrong."""
+        shares = [
+            _validate.level(value, "probabilities")
+            for value in np.ravel(np.asarray(probabilities, dtype=object))
+        ]
+        if sorted(set(shares)) != shares:
+            raise ArgumentError("probabilities must ascend, none twice")
+        truth = _validate.finite(y_true, "y_true")
+        table = np.asarray(quantiles)
+        if table.ndim == 1:
+            table = table[:, None]
+        if table.ndim != 2 or table.shape[1] != len(shares):
+            raise DataError(
+                f"quantiles must have shape (rows, {len(shares)}), one column a probability, "
+                f"got {table.shape}"
+            )
+        columns = np.column_stack([_validate.floats(column, "quantiles") for column in table.T])
+        _validate.same_length(len(columns), y_true=truth)
+        if not len(truth):
+            raise DataError("y_true is empty; there must be at least one row")
+        _check_ascending(columns)
+        weight = None if weights is None else _validate.weights(weights, len(truth))
+        return cls(truth, columns, np.array(shares), weight)
+
+
+def _check_ascending(quantiles: Floats) -> None:
+    missing = np.isnan(quantiles).any(axis=1)
+    if missing.any():
+        raise DataError(f"quantiles is nan at row {int(np.argmax(missing))}; every quantile must be a number")
+    crossed = (quantiles[:, 1:] < quantiles[:, :-1]).any(axis=1)
+    if crossed.any():
+        raise DataError(
+            f"quantiles descend at row {int(np.argmax(crossed))} ({int(crossed.sum())} such rows); "
+            "a higher probability cannot have a lower quantile"
+        )

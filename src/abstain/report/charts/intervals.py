@@ -1,0 +1,181 @@
+"""Charts of intervals and sets: coverage against level, by width, by group, and how wide the predictions are.
+
+Each function takes a judgement and returns an Altair chart, which a notebook shows and `save_chart` writes.
+A chart shows what was estimated, with its interval; it computes nothing. Undefined numbers are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from abstain.report.charts._look import BLUE, GREY, ORANGE, finished, heading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import altair as alt
+
+    from abstain.evaluation.conformal import ConformalEvaluation, Stratum
+    from abstain.report.charts._look import Chart
+
+__all__ = ["CHARTS", "charts", "coverage_chart", "groups_chart", "strata_chart", "width_chart"]
+
+# Colours that stay apart for every kind of colour vision; the shapes say the same once more.
+_VERDICTS = ("covered", "under-covered", "undecided")
+_COLOURS = (BLUE, ORANGE, GREY)
+_SHAPES = ("circle", "triangle-down", "square")
+_ROW_HEIGHT = 22
+_MOST_GROUPS = 40
+
+
+def coverage_chart(result: ConformalEvaluation) -> Chart:
+    """Coverage against the level that was claimed, with exact intervals; on the diagonal it keeps its word."""
+    import altair as alt  # noqa: PLC0415
+
+    rows = [
+        _row(level.level, level.verdict.estimate.value, level.verdict.estimate, level.verdict.verdict)
+        for level in result.levels
+    ]
+    ends = [row[key] for row in rows for key in ("low", "high", "x") if row[key] is not None]
+    low = max(0.0, min(ends) - 0.03)
+    axis = alt.Scale(domain=[low, 1.0], nice=False)
+    diagonal = _data([{"x": low, "y": low}, {"x": 1.0, "y": 1.0}]).mark_line(
+        strokeDash=[4, 4], color="#888888"
+    )
+    base = _data(rows).encode(x=alt.X("x:Q", title="level that was claimed", scale=axis))
+    layers = [diagonal.encode(x=alt.X("x:Q", scale=axis), y=alt.Y("y:Q", scale=axis))]
+    if len(rows) > 1:
+        band = base.mark_area(opacity=0.15, color=_COLOURS[0])
+        layers.append(band.encode(y=alt.Y("low:Q", title="coverage"), y2="high:Q"))
+        layers.append(base.mark_line(color=_COLOURS[0]).encode(y="y:Q"))
+    layers.append(
+        base.mark_rule().encode(y=alt.Y("low:Q", title="coverage", scale=axis), y2="high:Q", color=_colour())
+    )
+    layers.append(_points(base).encode(y=alt.Y("y:Q", title="coverage", scale=axis)))
+    return _finished(alt.layer(*layers).properties(width=320, height=320), "Coverage against level")
+
+
+def strata_chart(result: ConformalEvaluation) -> Chart:
+    """Coverage by stratum of width or by set size; the line is the level."""
+    what = "width" if result.kind == "intervals" else "set size"
+    return _by_part(result, lambda level: level.strata, what, f"Coverage by {what}")
+
+
+def groups_chart(result: ConformalEvaluation, grouping: str) -> Chart:
+    """Coverage by group; the line is the level. Of many groups the lowest are shown."""
+    return _by_part(result, lambda level: level.groups[grouping], grouping, f"Coverage by {grouping}")
+
+
+def width_chart(result: ConformalEvaluation) -> Chart:
+    """How wide the predictions are: the share of them that is no wider than each width."""
+    import altair as alt  # noqa: PLC0415
+
+    what = "width of the interval" if result.kind == "intervals" else "classes in the set"
+    rows = []
+    for level in result.levels:
+        values = level.width_quantiles.tolist()
+        for place, width in enumerate(values):
+            last = place + 1 == len(values) or values[place + 1] != width
+            if math.isfinite(width) and last:
+                rows.append({"width": width, "share": place / (len(values) - 1), "level": f"{level.level:g}"})
+    chart = _data(rows).mark_line(
+        interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12
+    )
+    chart = chart.encode(
+        x=alt.X("width:Q", title=what, axis=alt.Axis(tickMinStep=1) if result.kind == "sets" else alt.Axis()),
+        y=alt.Y(
+            "share:Q",
+            title="share that is no wider",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(format="%"),
+        ),
+        color=alt.Color("level:N", title="level", scale=alt.Scale(scheme="viridis")),
+    )
+    return _finished(alt.layer(chart).properties(width=420, height=260), "How wide the predictions are")
+
+
+def charts(result: ConformalEvaluation) -> dict[str, Chart]:
+    """Return every chart of a judgement by name, one a grouping among them."""
+    found = {name: draw(result) for name, draw in CHARTS.items()}
+    return found | {f"coverage-by-{name}": groups_chart(result, name) for name in result.levels[0].groups}
+
+
+CHARTS: dict[str, Callable[[ConformalEvaluation], Chart]] = {
+    "coverage": coverage_chart,
+    "coverage-by-size": strata_chart,
+    "width": width_chart,
+}
+
+
+def _by_part(
+    result: ConformalEvaluation, parts_of: Callable[[Any], Sequence[Stratum]], axis: str, title: str
+) -> Chart:
+    import altair as alt  # noqa: PLC0415
+
+    panels = []
+    for level in result.levels:
+        parts = [part for part in parts_of(level) if part.coverage.defined]
+        if len(parts) > _MOST_GROUPS:
+            parts = sorted(parts, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
+        rows = [
+            _row(str(part.label), part.coverage.value, _interval(part), _word(part), rows=part.count)
+            for part in parts
+        ]
+        order = [row["x"] for row in rows]
+        base = _data(rows).encode(
+            y=alt.Y("x:N", title=axis, sort=order), tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"]
+        )
+        scale = alt.Scale(domain=[0, 1])
+        claimed = (
+            _data([{"level": level.level}]).mark_rule(strokeDash=[4, 4], color="#888888").encode(x="level:Q")
+        )
+        spans = base.mark_rule(strokeWidth=2).encode(
+            x=alt.X("low:Q", title="coverage", scale=scale), x2="high:Q", color=_colour()
+        )
+        panel = alt.layer(claimed, spans, _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale)))
+        panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
+        panels.append(panel.properties(title=f"level {level.level:g}") if len(result.levels) > 1 else panel)
+    return _finished(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
+
+
+def _interval(part: Stratum) -> Any:
+    """The exact interval where there is one, else that of the bootstrap."""
+    return part.coverage if part.verdict is None else part.verdict.estimate
+
+
+def _word(part: Stratum) -> str:
+    return "undecided" if part.verdict is None else part.verdict.verdict
+
+
+def _row(x: object, y: float, estimate: Any, verdict: str, **further: float) -> dict[str, Any]:
+    low, high = estimate.interval or (None, None)
+    return {"x": x, "y": y, "low": low, "high": high, "verdict": verdict, **further}
+
+
+def _data(rows: list[dict[str, Any]]) -> alt.Chart:
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Chart(alt.InlineData(values=rows))
+
+
+def _points(base: alt.Chart) -> alt.Chart:
+    import altair as alt  # noqa: PLC0415
+
+    shape = alt.Shape(
+        "verdict:N", title="verdict", scale=alt.Scale(domain=list(_VERDICTS), range=list(_SHAPES))
+    )
+    return base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape, color=_colour())
+
+
+def _colour() -> alt.Color:
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Color(
+        "verdict:N", title="verdict", scale=alt.Scale(domain=list(_VERDICTS), range=list(_COLOURS))
+    )
+
+
+def _finished(chart: Any, title: str) -> Chart:
+    finished_chart: Chart = finished(chart.properties(title=heading(title)))
+    return finished_chart

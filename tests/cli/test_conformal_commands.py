@@ -1,0 +1,207 @@
+"""`abstain intervals` and `abstain sets` as a person meets them: real files, exit codes, what is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from abstain import cli
+from abstain.metrics import intervals, sets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Outcome:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Outcome]:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=90)
+    rows = [
+        {
+            "y": value,
+            "lo": -1.0,
+            "hi": 1.0,
+            "lo90": -1.7,
+            "hi90": "inf" if place == 0 else 1.7,
+            "patient": place // 3,
+            "site": "ab"[place % 2],
+            "age": 20 + place,
+            "crossed": 5 if place == 7 else -1,
+            "word": "secret" if place == 4 else place,
+        }
+        for place, value in enumerate(truth.tolist())
+    ]
+    with (tmp_path / "preds.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    lines = [
+        json.dumps(
+            {"label": "xyz"[place % 3], "set": ["x", "y"][: place % 3], "x": 1, "y": place % 2, "z": 0}
+        )
+        for place in range(60)
+    ]
+    (tmp_path / "sets.jsonl").write_text("\n".join(lines) + "\n")
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["abstain", *(str(argument) for argument in arguments)])
+        code: object = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        text = capsys.readouterr()
+        assert isinstance(code, int)
+        return Outcome(code, text.out, text.err)
+
+    return call
+
+
+BASIC = ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--level", "0.7")
+QUICK = ("--bootstrap-resamples", "20")
+
+
+def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    outcome = run(
+        *BASIC, *QUICK, "--cluster", "patient", "--by", "site", "-o", "out.json", "--charts", "pictures"
+    )
+    assert outcome.code == 0, outcome.err
+    artifact = json.loads((tmp_path / "out.json").read_text())
+    table = list(csv.DictReader((tmp_path / "preds.csv").read_text().splitlines()))
+    truth = [float(row["y"]) for row in table]
+    level = artifact["levels"][0]
+    assert level["figures"]["coverage"]["value"] == intervals.coverage_score(truth, [[-1, 1]] * 90)
+    assert level["figures"]["coverage"]["clusters"] == artifact["clusters"] == 30
+    assert [group["label"] for group in level["groups"]["site"]] == ["a", "b"]
+    assert artifact["input"]["columns"] == {
+        "truth": "y",
+        "low": ["lo"],
+        "high": ["hi"],
+        "cluster": "patient",
+        "by": ["site"],
+    }
+    assert level["verdict"]["verdict"] in outcome.out
+    names = {place.name for place in (tmp_path / "pictures").iterdir()}
+    assert names == {"coverage.svg", "coverage-by-size.svg", "width.svg", "coverage-by-site.svg"}
+    assert outcome.out.count("pictures/") == 4
+
+
+def test_several_levels_and_infinite_bounds(run: Callable[..., Outcome]) -> None:
+    outcome = run(
+        *BASIC, "--low", "lo90", "--high", "hi90", "--level", "0.9", *QUICK, "--feature", "age", "--json"
+    )
+    assert outcome.code == 0, outcome.err
+    artifact = json.loads(outcome.out)
+    assert [level["level"] for level in artifact["levels"]] == [0.7, 0.9]
+    assert artifact["levels"][1]["figures"]["mean_width"]["value"] is None
+    assert artifact["levels"][0]["worst_slab"]["direction"] == [1.0]
+    assert artifact["figures"]["weighted_interval_score"]["reason"] == "at least one interval is infinite"
+    assert artifact["warnings"][0]["code"] == "infinite_intervals"
+
+
+def test_quiet_prints_paths_alone(run: Callable[..., Outcome]) -> None:
+    outcome = run(*BASIC, *QUICK, "--quiet", "-o", "out.json", "--charts", "p", "--chart-format", "json")
+    assert outcome.out.splitlines() == [
+        "out.json",
+        "p/coverage.json",
+        "p/coverage-by-size.json",
+        "p/width.json",
+    ]
+
+
+def test_an_artifact_that_nobody_named_overwrites_nothing(
+    run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    names = [run(*BASIC, *QUICK, "--quiet").out.strip() for _ in range(2)]
+    assert names == ["preds-intervals.json", "preds-intervals-2.json"]
+    assert "artifact: preds-intervals-3.json" in run(*BASIC, *QUICK).out
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
+    listed = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", *QUICK, "--json")
+    assert listed.code == 0, listed.err
+    truth = np.arange(60) % 3
+    members = np.stack([truth > 0, truth > 1, np.zeros(60, bool)], axis=1)
+    level = json.loads(listed.out)["levels"][0]
+    assert level["figures"]["coverage"]["value"] == sets.coverage_score(truth, members)
+    assert [group["label"] for group in level["groups"]["true class"]] == ["x", "y", "z"]
+    by_member = run(
+        "sets", "sets.jsonl", "--truth", "label", "--members", "x,y,z", "--level", "0.9", *QUICK, "--json"
+    )
+    assert by_member.code == 0, by_member.err
+    members = np.stack([np.ones(60), np.arange(60) % 2, np.zeros(60)], axis=1)
+    figures = json.loads(by_member.out)["levels"][0]["figures"]
+    assert figures["coverage"]["value"] == sets.coverage_score(truth, members)
+    shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", *QUICK)
+    assert "coverage by set size" in shown.out
+    by_number = run(
+        "sets", "sets.jsonl", "--truth", "y", "--members", "x,z", "--level", "0.9", *QUICK, "--json"
+    )
+    assert json.loads(by_number.out)["levels"][0]["figures"]["coverage"]["value"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((*BASIC[:-1], "95"), 2, "did you mean 0.95"),
+        ((*BASIC, "--low", "lo"), 2, "give --low, --high and --level equally often, got 2, 1 and 1"),
+        (("intervals", "absent.csv", *BASIC[2:]), 2, "absent.csv: no such file"),
+        ((*BASIC, "--by", "sites"), 2, "has no column 'sites' (did you mean 'site'?)"),
+        ((*BASIC[:4], "--low", "crossed", *BASIC[6:]), 3, "crossed at row 7: low 5 > high 1"),
+        ((*BASIC[:4], "--low", "word", *BASIC[6:]), 3, "column 'word' must hold numbers, got text at row 4"),
+        ((*BASIC, "--json", "--quiet"), 2, "exclude each other"),
+        ((*BASIC, "-o", "nowhere/out.json"), 2, "nowhere does not exist"),
+        ((*BASIC, "--charts", "preds.csv"), 2, "is a file; --charts names a directory"),
+        ((*BASIC, "--chart-format", "gif"), 2, "unknown chart format 'gif'"),
+        ((*BASIC, "--margin", "2"), 2, "margin must be at least 0 and below the nominal level"),
+        (("sets", "sets.jsonl", "--truth", "label", "--level", "0.9"), 2, "either --set COLUMN or --members"),
+        (
+            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", "--classes", "x,z"),
+            3,
+            "has a label beyond --classes at row 2",
+        ),
+        (
+            ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--level", "0.9"),
+            3,
+            "column 'label' has a label that is no class at row 2",
+        ),
+        (
+            ("sets", "sets.jsonl", "--truth", "y", "--members", "x", "--level", "0.9"),
+            3,
+            "class index from 0 to 0, got 1 at row 1",
+        ),
+        (
+            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--set", "set", "--level", "0.9"),
+            2,
+            "one --level for each set",
+        ),
+    ],
+)
+def test_mistakes_end_in_a_sentence(
+    run: Callable[..., Outcome], arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.err
+    assert "secret" not in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
+    outcome = run("schema", "conformal")
+    assert json.loads(outcome.out)["title"] == "abstain conformal artifact"

@@ -1,0 +1,362 @@
+"""Judging intervals and sets: the bootstrap against copied rows, exact intervals, verdicts, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from abstain.errors import ArgumentError, DataError
+from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
+from abstain.inference import Trials, binomial_interval, coverage_verdict
+from abstain.metrics import intervals, sets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _case(rows: int = 60, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 9, rows).astype(float)
+    low = truth[:, None] + rng.integers(-3, 1, (rows, 2))
+    bounds = np.stack([low, low + rng.integers(0, 5, (rows, 2))], axis=1)
+    return {
+        "truth": truth,
+        "bounds": bounds,
+        "labels": rng.integers(0, 3, rows),
+        "members": rng.random((rows, 3)) < 0.6,
+        "cluster": rng.integers(0, 12, rows),
+        "site": np.array(["a", "b", "c"])[rng.integers(0, 3, rows)],
+        "weight": rng.integers(1, 3, rows).astype(float),
+    }
+
+
+INTERVAL_FIGURES: dict[str, Callable[..., Any]] = {
+    "coverage": intervals.coverage_score,
+    "mean_width": lambda _, bounds, **options: intervals.mean_width_score(bounds, **options),
+    "winkler_score": lambda *rows, **options: intervals.winkler_score(*rows, level=0.8, **options),
+    "coverage_width_criterion": lambda *rows, **options: intervals.coverage_width_criterion(
+        *rows, eta=30.0, level=0.8, **options
+    ),
+    "size_stratified_coverage": lambda *rows, **options: (
+        intervals.size_stratified_coverage(*rows, **options).score
+    ),
+    "hsic": intervals.hsic,
+    "width_quantile[0.5]": lambda _, bounds, **options: intervals.width_quantiles(
+        bounds, probabilities=[0.5], **options
+    )[0],
+}
+
+SET_FIGURES: dict[str, Callable[..., Any]] = {
+    "coverage": sets.coverage_score,
+    "mean_width": lambda _, members, **options: sets.mean_width_score(members, **options),
+    "singleton_rate": lambda _, members, **options: sets.singleton_rate(members, **options),
+    "empty_rate": lambda _, members, **options: sets.empty_rate(members, **options),
+    "size_stratified_coverage": lambda *rows, **options: (
+        sets.size_stratified_coverage(*rows, **options).score
+    ),
+    "coverage_gap[true class]": lambda *rows, **options: sets.coverage_gap(*rows, level=0.8, **options),
+}
+
+
+def _copied_rows(
+    case: dict[str, np.ndarray], figure: Callable[..., Any], names: tuple[str, str]
+) -> np.ndarray:
+    """The replicates of a figure on rows that were really copied."""
+    cluster_ids = np.unique(case["cluster"])
+    stream = np.random.RandomState(7)
+    replicates = []
+    for _ in range(25):
+        drawn = cluster_ids[stream.randint(0, len(cluster_ids), size=len(cluster_ids))]
+        rows = np.concatenate([np.flatnonzero(case["cluster"] == cluster) for cluster in drawn])
+        options = {"weights": case["weight"][rows]}
+        replicates.append(figure(*(case[name][rows] for name in names), **options))
+    return np.array(replicates)
+
+
+@pytest.mark.parametrize("name", INTERVAL_FIGURES)
+def test_every_interval_figure_is_resampled_as_if_rows_were_copied(name: str) -> None:
+    case = _case()
+    case["bounds"] = case["bounds"][:, :, 0]
+    result = evaluate_intervals(
+        case["truth"],
+        case["bounds"],
+        level=0.8,
+        clusters=case["cluster"],
+        weights=case["weight"],
+        resamples=25,
+        seed=7,
+    )
+    estimate = result.levels[0][name]
+    expected = _copied_rows(case, INTERVAL_FIGURES[name], ("truth", "bounds"))
+    assert (estimate.low, estimate.high) == pytest.approx(
+        tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
+    )
+    assert estimate.value == pytest.approx(
+        INTERVAL_FIGURES[name](case["truth"], case["bounds"], weights=case["weight"]), abs=1e-12
+    )
+    assert estimate.clusters == len(np.unique(case["cluster"]))
+
+
+@pytest.mark.parametrize("name", SET_FIGURES)
+def test_every_set_figure_is_resampled_as_if_rows_were_copied(name: str) -> None:
+    case = _case(seed=1)
+    result = evaluate_sets(
+        case["labels"],
+        case["members"],
+        level=0.8,
+        clusters=case["cluster"],
+        weights=case["weight"],
+        resamples=25,
+        seed=7,
+    )
+    estimate = result.levels[0][name]
+    expected = _copied_rows(case, SET_FIGURES[name], ("labels", "members"))
+    assert (estimate.low, estimate.high) == pytest.approx(
+        tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
+    )
+    assert estimate.value == pytest.approx(
+        SET_FIGURES[name](case["labels"], case["members"], weights=case["weight"]), abs=1e-12
+    )
+
+
+def test_several_levels_groups_and_the_score_over_all_levels() -> None:
+    case = _case()
+    result = evaluate_intervals(
+        case["truth"], case["bounds"], level=[0.5, 0.8], groups={"site": case["site"]}, resamples=20
+    )
+    assert [level.level for level in result.levels] == [0.5, 0.8]
+    expected = intervals.weighted_interval_score(case["truth"], case["bounds"], level=[0.5, 0.8])
+    assert result.figures["weighted_interval_score"].value == pytest.approx(expected)
+    for place, level in enumerate(result.levels):
+        by_site = intervals.coverage_by_group(case["truth"], case["bounds"][:, :, place], case["site"])
+        assert [part.label for part in level.groups["site"]] == list(by_site.groups)
+        assert [part.coverage.value for part in level.groups["site"]] == pytest.approx(by_site.coverage)
+        assert [part.count for part in level.groups["site"]] == by_site.counts.tolist()
+        assert level["worst_coverage[site]"].value == by_site.score
+        gap = intervals.coverage_gap(
+            case["truth"], case["bounds"][:, :, place], case["site"], level=level.level
+        )
+        assert level["coverage_gap[site]"].value == pytest.approx(gap)
+        assert [part.count for part in level.strata] == [20, 20, 20]
+        assert level.width_quantiles[50] == np.median(
+            case["bounds"][:, 1, place] - case["bounds"][:, 0, place]
+        )
+
+
+def test_without_resamples_the_values_stay_and_the_exact_interval_too() -> None:
+    case = _case()
+    with_draws = evaluate_intervals(case["truth"], case["bounds"], level=[0.5, 0.8], resamples=5)
+    without = evaluate_intervals(case["truth"], case["bounds"], level=[0.5, 0.8], resamples=0)
+    for left, right in zip(with_draws.levels, without.levels, strict=True):
+        assert {name: estimate.value for name, estimate in left.items()} == pytest.approx(
+            {name: estimate.value for name, estimate in right.items()}, abs=1e-12
+        )
+        assert right["coverage"].interval is None
+        assert right.verdict.estimate.interval == left.verdict.estimate.interval
+
+
+def test_infinite_intervals_have_infinite_means_with_intervals_and_a_caution() -> None:
+    bounds = np.array([[0.0, 1.0]] * 40)
+    bounds[:2, 1] = math.inf
+    result = evaluate_intervals(np.linspace(0, 1, 40), bounds, level=0.8, resamples=200)
+    width = result.levels[0]["mean_width"]
+    assert width.value == math.inf
+    assert width.reason == "at least one interval is infinite"
+    assert (width.low, width.high) == (1.0, math.inf)  # one resample in eight holds neither of the two
+    assert math.isnan(width.se)
+    assert any("5% of the intervals at level 0.8 are infinite" in str(caution) for caution in result.cautions)
+
+
+def test_what_is_undefined_says_why() -> None:
+    result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], level=0.9, bins=3, resamples=0)
+    level = result.levels[0]
+    assert level["coverage_width_criterion"].reason == "all truths are alike, and it divides by their range"
+    assert level.strata[2].coverage.reason == "no row falls here"
+    assert level.strata[2].verdict is None
+    alone = evaluate_intervals([1], [[0, 2]], level=0.9, resamples=10)
+    assert alone.levels[0]["hsic"].reason == "it needs at least two rows"
+    assert alone.levels[0].verdict.verdict == "undecided"
+    assert alone.cautions[0].code == "few_clusters"
+
+
+def test_the_worst_slab_has_an_interval() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(400, 2))
+    truth = np.where(features[:, 0] > 1, 5.0, 0.0)
+    result = evaluate_intervals(
+        truth, [[-1, 1]] * 400, level=0.9, features={"a": features[:, 0], "b": features[:, 1]}, resamples=100
+    )
+    slab = result.levels[0].slab
+    estimate = result.levels[0]["worst_slab_coverage"]
+    assert slab is not None
+    assert estimate.value == slab.coverage
+    assert estimate.low <= estimate.value <= estimate.high < 0.9
+    by_feature = intervals.feature_stratified_coverage(truth, [[-1, 1]] * 400, features[:, 0])
+    assert [part.coverage.value for part in result.levels[0].groups["feature a"]] == pytest.approx(
+        by_feature.coverage
+    )
+    assert result.levels[0]["feature_stratified_coverage[a]"].value == by_feature.score
+
+
+def test_quantiles_are_judged_with_clusters() -> None:
+    rng = np.random.default_rng(6)
+    truth, table = rng.normal(size=90), np.sort(rng.normal(size=(90, 3)), axis=1)
+    cluster, shares = np.repeat(np.arange(30), 3), [0.1, 0.5, 0.9]
+    result = evaluate_quantiles(truth, table, probabilities=shares, clusters=cluster, resamples=50)
+    losses = np.asarray(intervals.pinball_loss(truth, table, probabilities=shares))
+    assert [loss.value for loss in result.pinball.values()] == pytest.approx(losses)
+    histogram = intervals.pit_histogram(truth, table, probabilities=shares)
+    assert [part.share.value for part in result.pit] == pytest.approx(histogram.share)
+    assert [(part.low, part.high) for part in result.pit] == [(0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1)]
+    for part in result.pit:
+        assert part.share.clusters == 30
+        assert part.share.low <= part.share.value <= part.share.high
+
+
+def test_class_names_reach_the_groups() -> None:
+    result = evaluate_sets([0, 1, 1], [[1, 0], [1, 0], [1, 1]], level=0.8, labels=["no", "yes"], resamples=0)
+    parts = result.levels[0].groups["true class"]
+    assert [(part.label, part.coverage.value) for part in parts] == [("no", 1.0), ("yes", 0.5)]
+    assert [part.label for part in result.levels[0].strata] == ["0", "1", "2"]
+
+
+def test_clopper_and_pearson_by_the_book() -> None:
+    # 9 of 10 and 10 of 10 at 95%: the values of every table of exact limits.
+    nine = binomial_interval(Trials(0.9, 10, 10, 10))
+    assert (nine.low, nine.high) == pytest.approx((0.554984, 0.997471), abs=1e-6)
+    ten = binomial_interval(Trials(1.0, 10, 10, 10))
+    assert (ten.low, ten.high) == pytest.approx((0.025 ** (1 / 10), 1.0))
+    none = binomial_interval(Trials(0.0, 10, 10, 10))
+    assert (none.low, none.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 10)))
+    assert binomial_interval(Trials(math.nan, 0, 0, 0)).reason == "there is no row"
+
+
+def test_the_exact_interval_agrees_with_scipy() -> None:
+    for hits, rows in ((3, 7), (90, 100), (1, 400), (250, 250)):
+        test = binomtest(hits, rows, 0.9)
+        interval = test.proportion_ci(0.9, method="exact")
+        estimate = binomial_interval(Trials(hits / rows, rows, rows, rows), level=0.9)
+        assert (estimate.low, estimate.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
+        verdict = coverage_verdict(Trials(hits / rows, rows, rows, rows), 0.9)
+        assert verdict.p_under == pytest.approx(
+            binomtest(hits, rows, 0.9, "less").pvalue, rel=1e-8, abs=1e-300
+        )
+        assert verdict.p_over == pytest.approx(
+            binomtest(hits, rows, 0.9, "greater").pvalue, rel=1e-8, abs=1e-300
+        )
+
+
+@pytest.mark.parametrize(
+    ("hits", "rows", "expected"),
+    [(8, 10, "undecided"), (800, 1000, "under-covered"), (950, 1000, "covered"), (900, 1000, "undecided")],
+)
+def test_the_three_verdicts(hits: int, rows: int, expected: str) -> None:
+    truth = np.zeros(rows)
+    bounds = np.where(np.arange(rows)[:, None] < hits, [[-1.0, 1.0]], [[1.0, 2.0]])
+    verdict = evaluate_intervals(truth, bounds, level=0.9, resamples=0).levels[0].verdict
+    assert verdict.verdict == str(verdict) == expected
+    assert verdict.plausible == (expected == "undecided")
+    assert verdict.estimate.n == rows
+
+
+def test_a_margin_lets_a_plausible_level_pass() -> None:
+    trials = Trials(0.9, 1000, 1000, 1000)
+    assert coverage_verdict(trials, 0.9).verdict == "undecided"
+    assert coverage_verdict(trials, 0.9, margin=0.03).verdict == "covered"
+    assert coverage_verdict(Trials(0.8, 1000, 1000, 1000), 0.9, margin=0.03).verdict == "under-covered"
+    with pytest.raises(ArgumentError, match="margin must be at least 0 and below the nominal level 0.9"):
+        coverage_verdict(trials, 0.9, margin=-0.1)
+
+
+def test_clusters_widen_the_exact_interval() -> None:
+    rng = np.random.default_rng(4)
+    cluster = np.repeat(np.arange(30), 20)
+    hit = np.repeat(rng.random(30) < 0.8, 20)  # a patient is covered throughout, or never
+    apart, together = Trials.of_rows(hit), Trials.of_rows(hit, None, cluster)
+    assert apart.effective == Trials.of_rows(hit, None, np.arange(600)).effective == 600
+    assert together.effective < 30
+    single = binomial_interval(Trials.of_rows(hit[::20]))
+    joint = binomial_interval(together)
+    assert joint.low <= single.low + 0.01
+    assert "independent rows" in joint.method
+    # Where all rows agree, each cluster counts once.
+    assert Trials.of_rows(np.ones(600, bool), None, cluster).effective == 30
+    # Independent rows lose next to nothing by being grouped at random.
+    loose = Trials.of_rows(rng.random(3000) < 0.8, None, rng.integers(0, 300, 3000))
+    assert loose.effective > 2000
+    # One cluster shows no variance, so nothing can be decided.
+    alone = Trials.of_rows(hit, None, np.zeros(600, np.intp))
+    assert binomial_interval(alone).reason == "one cluster alone shows no variance"
+    assert coverage_verdict(alone, 0.5).verdict == "undecided"
+
+
+def test_weights_count_as_fewer_rows_where_they_differ() -> None:
+    hit = np.array([True, False] * 50)
+    same = Trials.of_rows(hit, np.full(100, 3.0))
+    assert same.effective == pytest.approx(99.0, abs=1.5)
+    uneven = Trials.of_rows(hit, np.r_[np.full(98, 0.01), 50.0, 50.0])
+    assert uneven.effective < 5
+
+
+@pytest.mark.slow
+def test_the_exact_interval_holds_its_level_on_clustered_rows() -> None:
+    rng = np.random.default_rng(5)
+    inside = 0
+    for _ in range(400):
+        share = rng.beta(9, 1, 25)  # 25 patients whose own coverage differs around 0.9
+        hit = (rng.random((25, 8)) < share[:, None]).ravel()
+        estimate = binomial_interval(Trials.of_rows(hit, None, np.repeat(np.arange(25), 8)))
+        inside += estimate.low <= 0.9 <= estimate.high
+    assert inside / 400 > 0.93
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: evaluate_intervals([1], [[0, 1]], level=95), ArgumentError, "did you mean 0.95"),
+        (
+            lambda: evaluate_intervals([1], [[[0, 0], [1, 1]]], level=[0.5, 0.5]),
+            ArgumentError,
+            "names a level twice",
+        ),
+        (
+            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, eta=-1),
+            ArgumentError,
+            "eta must be at least 0",
+        ),
+        (lambda: evaluate_intervals([1], [[0, 1]], level=0.9, resamples=-1), ArgumentError, "resamples"),
+        (
+            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, confidence_level=95),
+            ArgumentError,
+            "confidence_level",
+        ),
+        (
+            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, clusters=[1, 2]),
+            DataError,
+            "clusters has 2 rows",
+        ),
+        (
+            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, groups={"site": np.array([None])}),
+            DataError,
+            r"groups\['site'\] is missing at row 0",
+        ),
+        (
+            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, features={"age": [math.nan]}),
+            DataError,
+            r"features\['age'\] is nan at row 0",
+        ),
+        (
+            lambda: evaluate_sets([0], [[1, 0]], level=0.9, labels=["a"]),
+            ArgumentError,
+            "each of the 2 classes once",
+        ),
+        (lambda: evaluate_sets([2], [[1, 0]], level=0.9), DataError, "class index from 0 to 1, got 2"),
+    ],
+)
+def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,113 @@
+"""HSIC without the matrix: equal to the definition in every scale, with ties, infinite widths, weights, clusters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from abstain.metrics import _gauss
+from abstain.metrics._gauss import HsicPlan
+
+Floats = NDArray[np.float64]
+
+
+def _definition(width: Floats, covered: Floats, sizes: tuple[float, float]) -> float:
+    """``trace(HKHL)`` with the matrices, in extended precision where the platform has it."""
+    width, covered = width.astype(np.longdouble), covered.astype(np.longdouble)
+    with np.errstate(invalid="ignore"):
+        distance = np.where(width[:, None] == width, 0.0, np.abs(width[:, None] - width))
+    inner = np.exp(-(distance**2) / sizes[0])
+    outer = np.exp(-((covered[:, None] - covered) ** 2) / sizes[1])
+
+    def centred(matrix: Floats) -> Floats:
+        return np.asarray(matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean())
+
+    return float((centred(inner) * centred(outer)).sum())
+
+
+def _case(seed: int) -> tuple[Floats, NDArray[np.bool_], tuple[float, float], np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(2, 90))
+    width = rng.exponential(size=rows) * 10.0 ** rng.uniform(-3, 6)
+    if seed % 3 == 0:
+        width = np.round(width)
+    if seed % 4 == 0:
+        width[rng.random(rows) < 0.3] = np.inf
+    sizes = (float(10.0 ** rng.uniform(-2, 3)), float(10.0 ** rng.uniform(-1, 1)))
+    return width, rng.random(rows) < 0.7, sizes, rng
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_it_equals_the_definition(seed: int) -> None:
+    width, covered, sizes, _ = _case(seed)
+    trace = _definition(width, covered.astype(float), sizes)
+    plan = HsicPlan.build(width, covered, kernel_sizes=sizes)
+    expected = math.sqrt(max(trace, 0.0)) / (len(width) - 1)
+    assert plan(np.ones((1, 1)))[0, 0] == pytest.approx(expected, abs=1e-9)
+    raw = HsicPlan.build(width, covered, kernel_sizes=sizes, raw=True)
+    assert raw(np.ones((1, 1)))[0, 0] == pytest.approx(trace, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_cluster_weights_are_repetitions(seed: int, dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not dense:
+        monkeypatch.setattr(_gauss, "_DENSE_LIMIT", 0)
+    width, covered, sizes, rng = _case(seed)
+    cluster = np.unique(rng.integers(0, 8, len(width)), return_inverse=True)[1]
+    row_weight = rng.integers(1, 3, len(width)).astype(float)
+    plan = HsicPlan.build(width, covered, kernel_sizes=sizes, weight=row_weight, cluster=cluster)
+    assert plan.width >= plan.clusters
+    weights = rng.integers(0, 3, (6, plan.clusters)).astype(float)
+    weights[0], weights[1] = 1.0, 0.0
+    for weight, value in zip(weights, plan(weights)[:, 0], strict=True):
+        times = (row_weight * weight[cluster]).astype(int)
+        if times.sum() < 2:
+            assert math.isnan(value)
+            continue
+        trace = _definition(np.repeat(width, times), np.repeat(covered, times).astype(float), sizes)
+        assert value == pytest.approx(math.sqrt(max(trace, 0.0)) / (times.sum() - 1), abs=1e-9)
+
+
+def test_chunks_of_the_grid_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    width, covered, sizes, _ = _case(5)
+    whole = HsicPlan.build(width, covered, kernel_sizes=sizes)(np.ones((1, 1)))[0, 0]
+    for rows in (1, 2, 7):
+        monkeypatch.setattr(_gauss, "_CHUNK", rows)
+        pieces = HsicPlan.build(width, covered, kernel_sizes=sizes)(np.ones((1, 1)))[0, 0]
+        assert pieces == pytest.approx(whole, rel=1e-13)
+
+
+def test_the_stated_bound_is_kept() -> None:
+    step, reach = 0.2, 3.9
+    assert 4 * math.sqrt(math.erfc(math.pi / (2 * step))) + math.sqrt(math.erfc(2 * (reach - step))) < 4e-13
+    for size in (1e-6, 0.3, 1.0, 1.7, 1e5):
+        grid = _gauss.Grid.over(np.array([0.0, math.sqrt(size)]), size)
+        assert grid.step <= step * math.sqrt(size)
+        assert (grid.reach + 0.5) * grid.step >= reach * math.sqrt(size)
+        node, worth = np.zeros(grid.nodes), np.zeros(grid.nodes)
+        (_, value), *_ = grid.chunks()
+        place = grid.nodes_of(slice(None))
+        node[place[0]], worth[place[1]] = grid.height * value
+        assert node @ node == pytest.approx(1.0, abs=1e-14)
+        assert node @ worth == pytest.approx(math.exp(-1.0), abs=1e-14)
+
+
+def test_widths_beyond_counting_are_told_apart() -> None:
+    width = np.array([1e308, 1e308, 1.7e308, 3.0, 3.0, np.inf])
+    covered = np.array([True, False, True, True, False, True])
+    c = covered - covered.mean()
+    form = (c[0] + c[1]) ** 2 + c[2] ** 2 + (c[3] + c[4]) ** 2 + c[5] ** 2
+    plan = HsicPlan.build(width, covered, kernel_sizes=(1e-8, 1.0), raw=True)
+    assert plan(np.ones((1, 1)))[0, 0] == pytest.approx(2 * (1 - math.exp(-1)) * form, rel=1e-12)
+    many = np.array([2.0**60, 2.0**60 + 2.0**9, 7.0])
+    assert _gauss.Grid.over(np.sort(many), 1.0).step == 0.125
+    assert _gauss.Grid.over(np.array([7.0]), 1.0).step == 0.1875
+    for size in (1e-320, 1e308):
+        plan = HsicPlan.build(np.array([1.0, 1.0, 2.0]), covered[:3], kernel_sizes=(size, size))
+        assert math.isfinite(plan(np.ones((1, 1)))[0, 0])
+    only_infinite = HsicPlan.build(np.full(4, np.inf), covered[:4], kernel_sizes=(1.0, 1.0))
+    assert only_infinite(np.ones((1, 1)))[0, 0] == 0.0

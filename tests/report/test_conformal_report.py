@@ -1,0 +1,141 @@
+"""The artifact, the summary and the charts of intervals and sets: strict JSON, plain text, files that open."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from abstain.evaluation.conformal import ConformalEvaluation, evaluate_intervals, evaluate_sets
+from abstain.report.artifact import encode
+from abstain.report.artifact_conformal import conformal_artifact, conformal_schema
+from abstain.report.charts import FORMATS, save_chart
+from abstain.report.charts.intervals import charts, coverage_chart
+from abstain.report.console import console_for
+from abstain.report.console_conformal import conformal_summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def _judged(*, infinite: bool = False) -> ConformalEvaluation:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=120)
+    half = np.stack([np.full(120, 0.7), rng.gamma(9, 0.2, 120)], axis=1)
+    bounds = np.stack([-half, half], axis=1)
+    if infinite:
+        bounds[:3, 1, 1] = math.inf
+    site = np.array(["[red]north[/red]", "south"])[np.arange(120) % 2]
+    return evaluate_intervals(
+        truth,
+        bounds,
+        level=[0.5, 0.9],
+        clusters=np.repeat(np.arange(40), 3),
+        groups={"site": site},
+        features={"x": rng.normal(size=120)},
+        resamples=50,
+    )
+
+
+def _judged_sets() -> ConformalEvaluation:
+    rng = np.random.default_rng(1)
+    return evaluate_sets(
+        rng.integers(0, 3, 60), rng.random((60, 3)) < 0.7, level=0.9, labels=["a", "b", "c"], resamples=20
+    )
+
+
+def _loaded(result: ConformalEvaluation) -> dict[str, Any]:
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    loaded: dict[str, Any] = json.loads(encode(conformal_artifact(result, NOW)), parse_constant=refuse)
+    return loaded
+
+
+@pytest.mark.parametrize("make", [_judged, _judged_sets, lambda: _judged(infinite=True)])
+def test_the_artifact_is_strict_json_of_its_schema(make: Any) -> None:
+    result = make()
+    loaded = _loaded(result)
+    jsonschema.validate(loaded, conformal_schema())
+    assert loaded["schema_version"] == "1"
+    assert loaded["created_at"] == "2026-01-02T03:04:05Z"
+    assert loaded["kind"] == result.kind
+    assert len(loaded["levels"]) == len(result.levels)
+    coverage = loaded["levels"][0]["figures"]["coverage"]
+    assert coverage["value"] == result.levels[0]["coverage"].value
+    assert coverage["interval"] == [result.levels[0]["coverage"].low, result.levels[0]["coverage"].high]
+    assert loaded["levels"][0]["verdict"]["verdict"] in {"covered", "under-covered", "undecided"}
+
+
+def test_infinity_is_null_with_a_reason() -> None:
+    width = _loaded(_judged(infinite=True))["levels"][1]["figures"]["mean_width"]
+    assert width["value"] is None
+    assert width["reason"] == "at least one interval is infinite"
+    assert width["interval"][1] is None
+
+
+def test_an_empty_stratum_is_kept_with_count_zero() -> None:
+    result = evaluate_sets([0, 1], [[1, 0], [1, 0]], level=0.9, resamples=0)
+    stratum = _loaded(result)["levels"][0]["strata"][2]
+    assert (stratum["count"], stratum["coverage"]["value"], stratum["verdict"]) == (0, None, None)
+
+
+def _printed(result: ConformalEvaluation) -> str:
+    console = console_for()
+    with console.capture() as capture:
+        console.print(conformal_summary(result))
+    return capture.get()
+
+
+def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
+    result = _judged()
+    text = _printed(result)
+    assert result.levels[0].verdict.verdict in text
+    assert "[red]north[/red]" in text
+    assert "coverage by site at level 0.9" in text
+    assert "worst slab" in text
+    assert "weighted_interval_score (all levels)" in text
+    assert "inf" in _printed(_judged(infinite=True))
+    assert "coverage by set size" in _printed(_judged_sets())
+
+
+def test_many_groups_show_the_worst() -> None:
+    truth = np.zeros(60)
+    bounds = np.array([[-1.0, 1.0]] * 59 + [[1.0, 2.0]])
+    result = evaluate_intervals(truth, bounds, level=0.9, groups={"id": np.arange(60)}, resamples=0)
+    text = _printed(result)
+    assert "coverage by id, lowest first" in text
+    assert "40 groups with higher coverage are in the artifact" in text
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_charts_are_written_in_every_form(form: str, tmp_path: Path) -> None:
+    place = save_chart(coverage_chart(_judged()), tmp_path / f"chart{form}")
+    assert place.stat().st_size > 1000
+
+
+def test_every_chart_of_every_kind_is_drawn(tmp_path: Path) -> None:
+    for result in (_judged(), _judged(infinite=True), _judged_sets()):
+        drawn = charts(result)
+        assert {"coverage", "coverage-by-size", "width"} < set(drawn)
+        for name, chart in drawn.items():
+            assert b"<svg" in save_chart(chart, tmp_path / "chart.svg").read_bytes(), name
+    assert "coverage-by-site" in charts(_judged())
+    assert "coverage-by-true class" in charts(_judged_sets())
+
+
+def test_a_chart_shows_the_numbers_of_the_result() -> None:
+    result = _judged()
+    specification = coverage_chart(result).to_dict()
+    rows = [row for values in specification["datasets"].values() for row in values]
+    found = {row["x"]: (row["y"], row["low"], row["high"]) for row in rows if "verdict" in row}
+    for level in result.levels:
+        estimate = level.verdict.estimate
+        assert found[level.level] == (estimate.value, estimate.low, estimate.high)
