@@ -88,8 +88,8 @@ def report_html(
         "definitions": _words.definitions(first),
         "facts": _panels.facts(sides, made, python=platform.python_version()),
         "command": command,
-        "style": Markup(style),  # noqa: S704
-        "script": Markup(script),  # noqa: S704
+        "style": Markup(style),
+        "script": Markup(script),
         "style_hash": _hash(style),
         "script_hash": _hash(script),
     }
@@ -106,6 +106,10 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+def _fixed(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}"
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415
@@ -118,7 +122,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "fixed": lambda value, digits=3: f"{value:.{digits}f}",
+        "fixed": _fixed,
         "grouped": lambda value: f"{value:,}",
         "plain": lambda value: f"{value:g}",
     }

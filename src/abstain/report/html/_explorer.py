@@ -25,7 +25,7 @@ _DIGITS = 6
 
 def explorer_data(sides: Mapping[str, tuple[Evaluation, Profile]]) -> dict[str, Any]:
     """Return the explorer's data; with more than one side, the side's label stands before each confidence."""
-    found: dict[str, Any] = {"sides": [], "curves": []}
+    found: dict[str, Any] = {"sides": [], "curves": [], "start": 0}
     for number, (label, (evaluation, profile)) in enumerate(sides.items()):
         mean = float(profile.random.selective_risk[0])
         found["sides"].append({"mean": mean, "optimal": _line(profile.optimal)})
@@ -36,7 +36,7 @@ def explorer_data(sides: Mapping[str, tuple[Evaluation, Profile]]) -> dict[str, 
                 found["curves"].append(
                     {
                         "key": key,
-                        "label": key,
+                        "name": name,
                         "side": number,
                         "n": evaluation.population.items,
                         **_points(points),
@@ -44,13 +44,17 @@ def explorer_data(sides: Mapping[str, tuple[Evaluation, Profile]]) -> dict[str, 
                         "line": None if points.in_curve == len(points) else _line(line),
                     }
                 )
+    # The page opens with what its verdict speaks of.
+    leaders = [curve["name"] for curve in found["curves"]]
+    leader = next(iter(sides.values()))[1].leader
+    found["start"] = leaders.index(leader) if leader in leaders else 0
     return found
 
 
 def embedded_json(value: object) -> Markup:
     """Return JSON that can stand in a script element: no text in it can end the element or begin a comment."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def _points(points: WorkingPoints) -> dict[str, Any]:

@@ -72,10 +72,11 @@ _TEXTS = ("prompt", "raw_response")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart and what it shows, in words."""
+    """A chart and what it shows, in words; a wide one scrolls where there is no room for it."""
 
     svg: str
     words: str
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,9 @@ def _side_view(label: str, evaluation: Evaluation, profile: Profile) -> dict[str
     for kind, name, count in counts:
         if count or kind in ("answered", "abstained"):
             share = 100.0 * count / total
-            strip.append({"kind": kind, "name": name, "count": count, "start": f"{start:.3f}", "share": f"{share:.3f}"})
+            strip.append(
+                {"kind": kind, "name": name, "count": count, "start": f"{start:.3f}", "share": f"{share:.3f}"}
+            )
             start += share
     at = f"{settings.area_coverage:g}"
     figures = {
@@ -172,7 +175,7 @@ def _side_view(label: str, evaluation: Evaluation, profile: Profile) -> dict[str
             for name, variant in evaluation.items()
         ],
         "leader": profile.leader if several else "",
-        "areas_chart": _figure(figures_chart(evaluation), "AUGRC of every confidence with its interval")
+        "areas_chart": _figure(figures_chart(evaluation), "AUGRC of every confidence with its interval", wide=True)
         if several and population.answered
         else None,
         "grid": settings.coverage_grid,
@@ -200,7 +203,7 @@ def comparison_view(result: Evaluation | Comparison) -> dict[str, Any] | None:
         f"Paired over the {overlap.included:,} of {overlap.total:,} shared {noun}s that are judged on both sides, "
         "with the same draws on both."
     )
-    chart = _figure(difference_chart(result), "Difference in AUGRC with its interval, by confidence")
+    chart = _figure(difference_chart(result), "Difference in AUGRC with its interval, by confidence", wide=True)
     return {"rows": rows, "words": words, "chart": chart}
 
 
@@ -239,7 +242,8 @@ def curve_figures(evaluation: Evaluation, profile: Profile) -> dict[str, Any] | 
     name = profile.leader
     return {
         f"{risk}_chart": _figure(
-            risk_coverage_chart(evaluation, name, risk=risk, profile=profile), f"{risk} risk over coverage, {name}"
+            risk_coverage_chart(evaluation, name, risk=risk, profile=profile),
+            f"{risk} risk over coverage, {name}",
         )
         for risk in ("selective", "generalized")
     }
@@ -309,8 +313,10 @@ def facts(sides: Sides, made: datetime, *, python: str) -> list[tuple[str, str]]
                 found.append((f"{before}{name}", str(value)))
     evaluation = next(iter(sides.values()))[0]
     settings = evaluation.settings
-    for used in evaluation.calibrations:
-        found.append(("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}"))
+    found += [
+        ("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}")
+        for used in evaluation.calibrations
+    ]
     resampling = f"{settings.resamples:,}, seed {settings.seed}, level {settings.level:g}"
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
     return [
@@ -335,7 +341,7 @@ def figure_markup(figure: Figure | None) -> Markup:
         return Markup("")
     # The renderer escapes the texts of a chart; the words are escaped here.
     frame = Markup('<figure class="chart" role="group" aria-label="{}">{}</figure>')
-    return frame.format(figure.words, Markup(figure.svg))  # noqa: S704
+    return frame.format(figure.words, Markup(figure.svg))
 
 
 def _figure(chart: Any, words: str) -> Figure:

@@ -5,6 +5,7 @@ Every number in a sentence is read off a result; none is computed here.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def band_words(evaluation: Evaluation) -> str:
         return "There is no band, because no resamples were drawn."
     return (
         f"The band holds the {100 * evaluation.settings.level:g}% interval of the risk at each threshold by itself, "
-        f"from the same {evaluation.settings.resamples:,} resamples of {evaluation.cluster_noun}s as all other intervals."
+        f"from the same resamples of {evaluation.cluster_noun}s as all other intervals."
     )
 
 
@@ -166,14 +167,18 @@ def definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
             f"AURC@{settings.area_coverage:g}, AUGRC@{settings.area_coverage:g}",
             f"The areas up to a coverage of {settings.area_coverage:g}, or Cmax if that is less.",
         ),
-        ("Risk at a coverage", "Selective risk of the first working point that reaches the coverage; none beyond Cmax."),
+        (
+            "Risk at a coverage",
+            "Selective risk of the first working point that reaches the coverage; none beyond Cmax.",
+        ),
     ]
     if settings.resamples:
         found.append(
             (
                 "Intervals",
                 f"{100 * settings.level:g}% percentile intervals of {settings.resamples:,} resamples of whole "
-                f"{evaluation.cluster_noun}s (seed {settings.seed}). A resample in which a figure is undefined is dropped.",
+                f"{evaluation.cluster_noun}s (seed {settings.seed}). Resamples in which a figure is undefined are "
+                "dropped.",
             )
         )
     return found
@@ -198,7 +203,7 @@ class Tell:
     """
 
     def __init__(self, value: float, low: float, high: float) -> None:
-        self._text = f"{value:.3f}" if low != low else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+        self._text = f"{value:.3f}" if math.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
     def __str__(self) -> str:
         return self._text

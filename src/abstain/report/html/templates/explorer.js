@@ -2,6 +2,13 @@
 // The threshold explorer: draws both curves of one confidence, and says what each threshold would do.
 // All text reaches the page as text, never as markup; nothing is fetched.
 (() => {
+  // Paper cannot be unfolded.
+  const folded = () => document.querySelectorAll("details:not([open])");
+  let unfolded = [];
+  window.addEventListener("beforeprint", () => { unfolded = [...folded()]; for (const one of unfolded) one.open = true; });
+  window.addEventListener("afterprint", () => { for (const one of unfolded) one.open = false; });
+})();
+(() => {
   const data = JSON.parse(document.getElementById("explorer-data").textContent);
   const form = document.getElementById("explorer");
   if (!form || !data || !data.curves.length) return;
@@ -17,7 +24,7 @@
     { box: byId("plot-selective"), risk: "r", low: "rl", high: "rh", name: "Selective risk" },
     { box: byId("plot-generalized"), risk: "g", low: "gl", high: "gh", name: "Generalized risk" },
   ];
-  let curve = data.curves[0], here = 0, cheapest = -1;
+  let curve = data.curves[data.start], here = 0, cheapest = -1;
 
   // ---- words ----
   const short = (x) => (x === null ? "undefined" : Number(x.toPrecision(4)).toString());
@@ -79,7 +86,7 @@
     const y = (v) => MARGIN.top + (1 - Math.min(v, top) / top) * inner.height;
     plot.x = x; plot.y = y; plot.inner = inner;
     plot.box.replaceChildren();
-    const svg = element(plot.box, "svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${plot.name} over coverage for ${curve.label}; the slider below moves along it` });
+    const svg = element(plot.box, "svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${plot.name} over coverage for ${curve.key}; the slider below moves along it` });
     const path = (xs, ys) => xs.map((c, i) => `${i ? "L" : "M"}${x(c).toFixed(1)},${y(ys[i]).toFixed(1)}`).join("");
     for (let value = 0; value <= top; value += step) {
       element(svg, "line", { class: "grid", x1: x(0), x2: x(1), y1: y(value), y2: y(value) });
@@ -218,7 +225,7 @@
   for (const one of data.curves) {
     const option = document.createElement("option");
     option.value = one.key;
-    option.textContent = one.label;
+    option.textContent = one.key;
     picker.appendChild(option);
   }
   for (const still of document.querySelectorAll("#curves .static")) still.hidden = true;
