@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from abstain.evaluation._shown import Shown
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -103,7 +105,7 @@ class LevelResult(Mapping[str, "Estimate"]):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ConformalEvaluation:
+class ConformalEvaluation(Shown):
     """Intervals or sets, judged at each of their levels.
 
     Attributes:

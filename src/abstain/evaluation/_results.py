@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from abstain import _validate
+from abstain.evaluation._shown import Shown
 from abstain.metrics._areas import CONVENTIONS
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class VariantDelta:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Evaluation(Mapping[str, VariantResult]):
+class Evaluation(Shown, Mapping[str, VariantResult]):
     """The result of `evaluate`: one `VariantResult` a confidence, by name.
 
     Attributes:
@@ -244,7 +245,7 @@ class Overlap:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Comparison:
+class Comparison(Shown):
     """The result of `compare`: both sides over the clusters that they share, and the differences right - left."""
 
     left: Evaluation

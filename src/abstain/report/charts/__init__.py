@@ -4,6 +4,7 @@ A chart draws a result and computes no statistics; every band and every bar says
 writes it in the form that the file's ending names.
 """
 
+from abstain.report.charts._choice import COMPARISON_CHARTS, EVALUATION_CHARTS, draw
 from abstain.report.charts._look import COLOURS
 from abstain.report.charts._saving import FORMATS, chart_svg, check_chart_output, save_chart
 from abstain.report.charts.calibration import (
@@ -20,6 +21,8 @@ from abstain.report.charts.curves import (
 
 __all__ = [
     "COLOURS",
+    "COMPARISON_CHARTS",
+    "EVALUATION_CHARTS",
     "FORMATS",
     "before_and_after_diagram",
     "chart_svg",
@@ -27,6 +30,7 @@ __all__ = [
     "cumulative_difference_plot",
     "curves_chart",
     "difference_chart",
+    "draw",
     "figures_chart",
     "reliability_diagram",
     "risk_coverage_chart",

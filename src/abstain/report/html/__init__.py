@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import platform
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from abstain import _files
+from abstain import _files, _validate
+from abstain.evaluation import Comparison, Evaluation
 from abstain.report.html import _panels, _words
 from abstain.report.html._explorer import embedded_json, explorer_data
+from abstain.report.html._further import conformal_panel, mistakes_panel
+from abstain.report.html._parts import figure_markup
 
 if TYPE_CHECKING:
     import os
@@ -26,52 +28,87 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from abstain.evaluation import Comparison, Evaluation
+    from abstain.evaluation.conformal import ConformalEvaluation
 
 __all__ = ["report_html", "write_report"]
 
 
-def write_report(path: str | os.PathLike[str], result: Evaluation | Comparison, **options: Any) -> Path:
+def write_report(
+    path: str | os.PathLike[str], result: Evaluation | Comparison | ConformalEvaluation, **options: Any
+) -> Path:
     """Write the report of a result to a file; the options are those of `report_html`."""
     place = _files.check_output(path)
     return _files.write_whole(place, report_html(result, **options).encode())
 
 
 def report_html(
-    result: Evaluation | Comparison,
+    result: Evaluation | Comparison | ConformalEvaluation,
     *,
     title: str = "",
     command: str = "",
     created_at: datetime | None = None,
+    conformal: ConformalEvaluation | None = None,
     mistakes: int = 0,
     responses: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> str:
-    """Return the report of an evaluation or a comparison as one HTML page.
+    """Return the report of a result as one HTML page.
 
     Args:
-        result: what `evaluate` or `compare` returns.
+        result: what `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets` returns.
         title: the heading; the source when left out.
         command: what makes these numbers again.
         created_at: when; now when left out.
+        conformal: intervals or sets of the same model, for a panel of their own.
         mistakes: how many of the most confident wrong answers to list, with the ids of their clusters.
-        responses: show what the model wrote beside these mistakes, where the source has it.
+        responses: show what the model was asked and wrote beside these mistakes, where the source has it.
         progress: called with the number of resamples done since the last call.
     """
     from markupsafe import Markup  # noqa: PLC0415
 
     import abstain  # noqa: PLC0415
 
+    _validate.whole(mistakes, "mistakes")
+    made = created_at or datetime.now(UTC)
+    style, script = _text("report.css"), _text("explorer.js")
+    context: dict[str, Any] = {
+        "created": made.strftime("%Y-%m-%d %H:%M %Z").strip(),
+        "version": abstain.__version__,
+        "command": command,
+        "style": Markup(style),
+        "script": Markup(script),
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+    }
+    if isinstance(result, (Evaluation, Comparison)):
+        context |= _judged(result, made, conformal, mistakes, responses=responses, progress=progress)
+    else:
+        context |= _panels.conformal_page(result, made)
+        context["panels"] = [conformal_panel(result)]
+    if title:
+        context["title"] = title
+    context["sections"] = _panels.sections(context)
+    return str(_environment().get_template("report.html").render(context))
+
+
+def _judged(
+    result: Evaluation | Comparison,
+    made: datetime,
+    conformal: ConformalEvaluation | None,
+    mistakes: int,
+    *,
+    responses: bool,
+    progress: Callable[[int], None] | None,
+) -> dict[str, Any]:
+    """What a page about answers and abstentions shows."""
     sides = _panels.sides_of(result, progress)
     first, profile = next(iter(sides.values()))
-    style, script = _text("report.css"), _text("explorer.js")
-    made = created_at or datetime.now(UTC)
     reliability, left_out = _panels.reliability_figures(sides)
-    context = {
-        "title": title or _panels.title_of(sides),
+    panels = [] if conformal is None else [conformal_panel(conformal)]
+    panels += [mistakes_panel(first, mistakes, responses=responses)] if mistakes else []
+    return {
+        "title": _panels.title_of(sides),
         "subtitle": _panels.subtitle_of(first),
-        "created": made.strftime("%Y-%m-%d %H:%M %Z"),
-        "version": abstain.__version__,
         "verdict": _panels.verdict(result, profile),
         "cautions": _panels.cautions(sides, result),
         "sides": _panels.side_views(sides),
@@ -80,21 +117,14 @@ def report_html(
         "explorer_json": embedded_json(explorer_data(sides)),
         "reliability": reliability,
         "reliability_left_out": left_out,
-        "mistakes": _panels.mistakes_view(first, mistakes, responses=responses),
+        "panels": panels,
         "noun": first.cluster_noun,
         "interval_words": _words.interval_words(first),
         "level_words": f"{100 * first.settings.level:g}%",
         "band_words": _words.band_words(first),
         "definitions": _words.definitions(first),
-        "facts": _panels.facts(sides, made, python=platform.python_version()),
-        "command": command,
-        "style": Markup(style),
-        "script": Markup(script),
-        "style_hash": _hash(style),
-        "script_hash": _hash(script),
+        "facts": _panels.facts(sides, made),
     }
-    context["sections"] = _panels.sections(context)
-    return str(_environment().get_template("report.html").render(context))
 
 
 @cache
@@ -126,5 +156,5 @@ def _environment() -> Environment:
         "grouped": lambda value: f"{value:,}",
         "plain": lambda value: f"{value:g}",
     }
-    environment.globals["figure"] = _panels.figure_markup
+    environment.globals["figure"] = figure_markup
     return environment

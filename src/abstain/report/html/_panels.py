@@ -9,25 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from abstain.evaluation import Comparison, Evaluation
 from abstain.report.charts import (
-    chart_svg,
     difference_chart,
     figures_chart,
     reliability_diagram,
     risk_coverage_chart,
 )
 from abstain.report.html import _words
+from abstain.report.html._explorer import embedded_json
+from abstain.report.html._further import conformal_verdict
+from abstain.report.html._parts import Figure, figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from markupsafe import Markup
-
     from abstain.evaluation._profile import Profile
+    from abstain.evaluation.conformal import ConformalEvaluation
     from abstain.inference import Estimate
 
     Sides = Mapping[str, tuple[Evaluation, Profile]]
@@ -35,10 +34,9 @@ if TYPE_CHECKING:
 __all__ = [
     "cautions",
     "comparison_view",
+    "conformal_page",
     "curve_figures",
     "facts",
-    "figure_markup",
-    "mistakes_view",
     "reliability_figures",
     "sections",
     "side_views",
@@ -62,21 +60,9 @@ _SECTIONS = (
     ("estimates", "Estimates", "sides"),
     ("curves", "Curves and threshold", "explorer"),
     ("reliability", "Reliability", "reliability"),
-    ("mistakes", "Mistakes", "mistakes"),
     ("definitions", "Definitions", "definitions"),
     ("provenance", "Provenance", "facts"),
 )
-# Texts that a source may carry beside an item: shown only when asked for.
-_TEXTS = ("prompt", "raw_response")
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A chart and what it shows, in words; a wide one scrolls where there is no room for it."""
-
-    svg: str
-    words: str
-    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +161,9 @@ def _side_view(label: str, evaluation: Evaluation, profile: Profile) -> dict[str
             for name, variant in evaluation.items()
         ],
         "leader": profile.leader if several else "",
-        "areas_chart": _figure(figures_chart(evaluation), "AUGRC of every confidence with its interval", wide=True)
+        "areas_chart": figure(
+            figures_chart(evaluation), "AUGRC of every confidence with its interval", wide=True
+        )
         if several and population.answered
         else None,
         "grid": settings.coverage_grid,
@@ -203,7 +191,9 @@ def comparison_view(result: Evaluation | Comparison) -> dict[str, Any] | None:
         f"Paired over the {overlap.included:,} of {overlap.total:,} shared {noun}s that are judged on both sides, "
         "with the same draws on both."
     )
-    chart = _figure(difference_chart(result), "Difference in AUGRC with its interval, by confidence", wide=True)
+    chart = figure(
+        difference_chart(result), "Difference in AUGRC with its interval, by confidence", wide=True
+    )
     return {"rows": rows, "words": words, "chart": chart}
 
 
@@ -241,7 +231,7 @@ def curve_figures(evaluation: Evaluation, profile: Profile) -> dict[str, Any] | 
         return None
     name = profile.leader
     return {
-        f"{risk}_chart": _figure(
+        f"{risk}_chart": figure(
             risk_coverage_chart(evaluation, name, risk=risk, profile=profile),
             f"{risk} risk over coverage, {name}",
         )
@@ -261,56 +251,82 @@ def reliability_figures(sides: Sides) -> tuple[list[Figure], list[str]]:
             elif (same := (label, curve.confidence.tobytes(), curve.count.tobytes())) not in seen:
                 seen.add(same)
                 told = f"Reliability of {title}: accuracy against stated confidence"
-                figures.append(_figure(reliability_diagram(curve, title=title), told))
+                figures.append(figure(reliability_diagram(curve, title=title), told))
     return figures, left_out
 
 
-def mistakes_view(evaluation: Evaluation, most: int, *, responses: bool) -> dict[str, Any] | None:
-    """Return the most confident wrong answers of the first confidence, or None when nobody asked."""
-    if not most:
-        return None
-    judged, loss = evaluation.basis.judged, evaluation.basis.loss.values
-    name, confidence = next(iter(evaluation.basis.confidences.items()))
-    wrong = np.flatnonzero(judged.answered & (loss > 0))
-    wrong = wrong[np.lexsort((-loss[wrong], -confidence[wrong]))][:most]
-    texts = [key for key in judged.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
-    headings = [evaluation.cluster_noun, "item", "truth", "prediction", name, "loss", *texts]
-    rows = [
-        [
-            judged.cluster[row],
-            judged.item[row],
-            _plain(judged.truth[row]),
-            _plain(judged.prediction[row]),
-            f"{confidence[row]:.4g}",
-            f"{loss[row]:.4g}",
-            *(judged.metadata[key][row] for key in texts),
-        ]
-        for row in wrong
+def conformal_page(result: ConformalEvaluation, made: datetime) -> dict[str, Any]:
+    """Return what a page about intervals or sets shows around its panel."""
+    settings = result.settings
+    path = result.provenance.get("path")
+    named = str(path).replace("\\", "/").rsplit("/", 1)[-1] if path else result.kind.capitalize()
+    percent = f"{100 * settings.confidence_level:g}%"
+    return {
+        "title": named,
+        "subtitle": f"{result.rows:,} {result.kind} in {result.clusters:,} clusters.",
+        "verdict": conformal_verdict(result),
+        "cautions": [NamedCaution(str(caution), ()) for caution in result.cautions],
+        "sides": [],
+        "comparison": None,
+        "explorer": None,
+        "explorer_json": embedded_json(None),
+        "reliability": [],
+        "definitions": [
+            ("Coverage", "The share of truths that lie within their closed interval, or in their set."),
+            (
+                "Verdict",
+                f"Covered where the exact binomial {percent} interval of the coverage, scaled to clusters, lies at or "
+                f"above the level less a margin of {settings.margin:g}; under-covered where it lies below; else "
+                "undecided.",
+            ),
+            (
+                "Intervals",
+                f"{percent} percentile intervals of {settings.resamples:,} resamples of whole clusters "
+                f"(seed {settings.seed}).",
+            ),
+        ],
+        "facts": [
+            *_inputs("", result.provenance),
+            (
+                "resamples",
+                f"{settings.resamples:,}, seed {settings.seed}, level {settings.confidence_level:g}",
+            ),
+            *_made(made),
+        ],
+    }
+
+
+def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    names = {
+        "path": "input",
+        "mode": "mode",
+        "sha256": "input SHA-256",
+        "run_id": "run",
+        "git_commit": "commit of the run",
+    }
+    return [
+        (f"{label} {name}".strip(), str(provenance[key]))
+        for key, name in names.items()
+        if provenance.get(key) is not None
     ]
-    return {"headings": headings, "rows": rows, "texts": texts}
 
 
-def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def facts(sides: Sides, made: datetime, *, python: str) -> list[tuple[str, str]]:
-    """Return where the numbers come from and what made them."""
+def _made(made: datetime) -> list[tuple[str, str]]:
+    import platform  # noqa: PLC0415
     from importlib.metadata import version  # noqa: PLC0415
 
-    found: list[tuple[str, str]] = []
-    for label, (evaluation, _) in sides.items():
-        before = f"{label} " if label else ""
-        for key, name in (
-            ("path", "input"),
-            ("mode", "mode"),
-            ("sha256", "input SHA-256"),
-            ("run_id", "run"),
-            ("git_commit", "commit of the run"),
-        ):
-            value = evaluation.provenance.get(key)
-            if value is not None:
-                found.append((f"{before}{name}", str(value)))
+    versions = [f"{name} {version(name)}" for name in ("abstain", "numpy", "scipy")]
+    return [
+        ("made at", made.isoformat(timespec="seconds")),
+        ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),
+    ]
+
+
+def facts(sides: Sides, made: datetime) -> list[tuple[str, str]]:
+    """Return where the numbers come from and what made them."""
+    found = [
+        fact for label, (evaluation, _) in sides.items() for fact in _inputs(label, evaluation.provenance)
+    ]
     evaluation = next(iter(sides.values()))[0]
     settings = evaluation.settings
     found += [
@@ -318,31 +334,12 @@ def facts(sides: Sides, made: datetime, *, python: str) -> list[tuple[str, str]]
         for used in evaluation.calibrations
     ]
     resampling = f"{settings.resamples:,}, seed {settings.seed}, level {settings.level:g}"
-    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
-    return [
-        *found,
-        ("resamples", resampling),
-        ("convention", settings.convention),
-        ("made at", made.isoformat(timespec="seconds")),
-        ("versions", f"abstain {version('abstain')}, Python {python}, {versions}"),
-    ]
+    return [*found, ("resamples", resampling), ("convention", settings.convention), *_made(made)]
 
 
 def sections(context: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return anchors and names of the sections that the page has."""
-    return [(anchor, name) for anchor, name, needs in _SECTIONS if context[needs]]
-
-
-def figure_markup(figure: Figure | None) -> Markup:
-    """Return a chart as a figure that a screen reader announces by its words."""
-    from markupsafe import Markup  # noqa: PLC0415
-
-    if figure is None:
-        return Markup("")
-    # The renderer escapes the texts of a chart; the words are escaped here.
-    frame = Markup('<figure class="chart" role="group" aria-label="{}">{}</figure>')
-    return frame.format(figure.words, Markup(figure.svg))
-
-
-def _figure(chart: Any, words: str) -> Figure:
-    return Figure(chart_svg(chart), words)
+    """Return anchors and names of the sections that the page has, in their order."""
+    found = [(anchor, name) for anchor, name, needs in _SECTIONS if context[needs]]
+    place = next(index for index, (anchor, _) in enumerate(found) if anchor == "definitions")
+    found[place:place] = [(panel.anchor, panel.short) for panel in context["panels"]]
+    return found
