@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from abstain.cli._compose import Later, with_options_of
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -38,7 +39,14 @@ Examples:
 """
 
 
-def evaluate_command(
+class Judged(NamedTuple):
+    """The inputs, read, and the judgement on them."""
+
+    items: Sequence[Items]
+    result: Evaluation | Comparison
+
+
+def judged_inputs(
     inputs: Annotated[
         list[Path] | None, typer.Argument(metavar="INPUT", help=_INPUT, show_default=False)
     ] = None,
@@ -73,18 +81,12 @@ def evaluate_command(
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 42,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
     intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the artifact's path alone.")] = False,
-) -> None:
-    """Judge one run, or compare two, with intervals."""
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")
+    ] = False,
+) -> Judged:
+    """Read one or two inputs and judge them: the options that every verb which judges has."""
     pairs = _pair([*(inputs or []), *(further_inputs or [])], modes or [])
-    if as_json and quiet:
-        raise ArgumentError(
-            "--json and --quiet exclude each other: one prints the artifact, the other its path"
-        )
     settings = {
         "confidence": confidence or ["default"],
         "calibration": calibration,
@@ -97,15 +99,37 @@ def evaluate_command(
         "level": level,
     }
     bounds = None if scale is None else _numbers(scale, "--scale")
-    from abstain import _files, read  # noqa: PLC0415
+    from abstain import read  # noqa: PLC0415
 
-    if output is not None:
-        _files.check_output(output)
     items = [read(path, mode=mode, scale=bounds) for path, mode in pairs]
     result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
+    return Judged(items, result)
+
+
+def _evaluate(
+    judged: Later,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")] = False,
+) -> None:
+    """Judge one run, or compare two, with intervals."""
+    from abstain import _files  # noqa: PLC0415
+
+    quiet = judged.options["quiet"]
+    if as_json and quiet:
+        raise ArgumentError(
+            "--json and --quiet exclude each other: one prints the artifact, the other its path"
+        )
+    if output is not None:
+        _files.check_output(output)
+    done: Judged = judged()
     if output is None and not as_json:
-        output = _new_name(result_name(items))
-    _publish(result, output, as_json=as_json, quiet=quiet)
+        output = new_name(result_name(done.items), "-metrics.json")
+    _publish(done.result, output, as_json=as_json, quiet=quiet)
+
+
+evaluate_command = with_options_of(judged_inputs, _evaluate)
 
 
 def judge(
@@ -192,12 +216,13 @@ def _numbers(text: str, name: str) -> tuple[float, ...]:
         raise ArgumentError(f"{name} must be numbers separated by commas, got {text!r}") from None
 
 
-def _new_name(stem: str) -> Path:
-    """A name that is not taken: an artifact of yesterday is not overwritten by one that nobody named."""
+def new_name(stem: str, ending: str) -> Path:
+    """A name that is not taken: what was written yesterday is not overwritten by what nobody named."""
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in stem)
-    place = Path(f"{safe}-metrics.json")
+    before, after = ending.rsplit(".", 1)
+    place = Path(f"{safe}{ending}")
     number = 1
     while place.exists():
         number += 1
-        place = Path(f"{safe}-metrics-{number}.json")
+        place = Path(f"{safe}{before}-{number}.{after}")
     return place

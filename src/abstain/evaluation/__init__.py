@@ -15,6 +15,7 @@ import numpy as np
 
 from abstain.errors import DataError
 from abstain.evaluation._confidences import load_calibrations, variant_confidences
+from abstain.evaluation._profile import Basis, Line, Profile, WorkingPoints
 from abstain.evaluation._results import (
     Caution,
     Comparison,
@@ -45,14 +46,18 @@ if TYPE_CHECKING:
     Progress = Callable[[int], None]
 
 __all__ = [
+    "Basis",
     "Caution",
     "Comparison",
     "Evaluation",
+    "Line",
     "Overlap",
     "Population",
+    "Profile",
     "Settings",
     "VariantDelta",
     "VariantResult",
+    "WorkingPoints",
     "compare",
     "evaluate",
 ]
@@ -253,7 +258,15 @@ class _Side:
             cautions=cautions,
             cluster_noun=self.source.cluster_noun,
             calibrations=tuple(self.calibrations),
-            basis=self,
+            basis=Basis(
+                judged=self.judged,
+                loss=self.loss,
+                confidences=self.confidences,
+                plans=self.plans,
+                settings=self.settings,
+                # A copy, so that the replicates of all other figures need not be kept.
+                augrc={name: replicated[name][:, FIGURES.index("augrc")].copy() for name in self.plans},
+            ),
         )
 
     def _result(self, name: str, replicated: Floats, draws: Draws) -> VariantResult:

@@ -9,11 +9,11 @@ as those of the figures. Nothing here knows what a picture looks like.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.inference import Band, Draws, Estimate, band, estimates, points, replicates
+from abstain.inference import Band, Draws, Estimate, band, estimates, points
 from abstain.metrics._ladder import Ladder, rungs_ascending
 from abstain.metrics._working_points import WorkingPointsPlan
 from abstain.metrics.reliability import reliability_curve
@@ -46,28 +46,25 @@ _COLUMNS = 480
 _OPTIMAL_POINTS = 200
 
 
-class Basis(Protocol):
-    """What an evaluation rests on."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Basis:
+    """What an evaluation rests on.
 
-    @property
-    def judged(self) -> Items:
-        """The items of N."""
+    Attributes:
+        judged: the items of N.
+        loss: the loss of each.
+        confidences: each confidence, by name.
+        plans: the plan of each confidence; those that are the same numbers share theirs.
+        settings: what was asked for.
+        augrc: the AUGRC of each confidence in every resample.
+    """
 
-    @property
-    def loss(self) -> ItemLoss:
-        """The loss of each."""
-
-    @property
-    def confidences(self) -> Mapping[str, Floats]:
-        """Each confidence, by name."""
-
-    @property
-    def plans(self) -> Mapping[str, RanksPlan]:
-        """The plan of each confidence; those that are the same numbers share theirs."""
-
-    @property
-    def settings(self) -> Settings:
-        """What was asked for."""
+    judged: Items
+    loss: ItemLoss
+    confidences: Mapping[str, Floats]
+    plans: Mapping[str, RanksPlan]
+    settings: Settings
+    augrc: Mapping[str, Floats]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -157,18 +154,17 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
         chosen[key] = _choice(curves[key], settings.coverage_grid, most)
         thresholds = curves[key].threshold[chosen[key]]
         plans[key] = WorkingPointsPlan.build(loss, values, answered, cluster, thresholds)
-    areas = {
-        key: replace(basis.plans[name], figures=("augrc",), coverage_grid=()) for key, name in first.items()
-    }
-    area_replicates = dict(zip(areas, replicates(list(areas.values()), draws, progress), strict=True))
     found = {}
     for key, plan in plans.items():
-        ends = band(plan, draws, level=settings.level)
+        ends = band(plan, draws, level=settings.level, progress=progress)
         confidence = basis.confidences[first[key]]
         found[key] = _working_points(curves[key], chosen[key], ends, confidence[answered], loss[answered])
     lines = {key: _line(curve) for key, curve in curves.items()}
-    area = {name: float(points(areas[key])[0]) for name, key in shared.items()}
-    leader = min(area, key=area.__getitem__) if answered.any() else ""
+    area = {
+        name: float(points(replace(plan, figures=("augrc",), coverage_grid=()))[0])
+        for name, plan in basis.plans.items()
+    }
+    leader = min(area, key=area.__getitem__) if area and answered.any() else ""
     cmax, mean = judged.counts.coverage, float(loss[answered].mean()) if answered.any() else 0.0
     return Profile(
         points={name: found[key] for name, key in shared.items()},
@@ -180,7 +176,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
         contrasts={
             name: estimates(
                 np.array([area[name] - area[leader]]),
-                area_replicates[key] - area_replicates[shared[leader]],
+                (basis.augrc[name] - basis.augrc[leader])[:, None],
                 draws,
                 n=len(judged),
                 level=settings.level,

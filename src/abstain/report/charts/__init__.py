@@ -5,7 +5,7 @@ writes it in the form that the file's ending names.
 """
 
 from abstain.report.charts._choice import COMPARISON_CHARTS, EVALUATION_CHARTS, draw
-from abstain.report.charts._look import COLOURS
+from abstain.report.charts._look import COLOURS, unchecked
 from abstain.report.charts._saving import FORMATS, chart_svg, check_chart_output, save_chart
 from abstain.report.charts.calibration import (
     before_and_after_diagram,
@@ -35,4 +35,5 @@ __all__ = [
     "reliability_diagram",
     "risk_coverage_chart",
     "save_chart",
+    "unchecked",
 ]

@@ -9,17 +9,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import altair as alt
 
     Chart = alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.Chart
 
-__all__ = ["BLUE", "COLOURS", "GREY", "GRID", "INK", "ORANGE", "PALE", "data", "finished", "heading"]
+__all__ = [
+    "BLUE",
+    "COLOURS",
+    "GREY",
+    "GRID",
+    "INK",
+    "ORANGE",
+    "PALE",
+    "data",
+    "finished",
+    "heading",
+    "unchecked",
+]
 
 BLUE, ORANGE, GREY, PALE = "#0072B2", "#D55E00", "#555555", "#D9D9D9"
 INK, GRID = "#222222", "#EEEEEE"
 # Okabe and Ito's colours, in an order that keeps neighbours apart.
 COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", GREY)
 _FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
+
+
+def unchecked() -> AbstractContextManager[None]:
+    """Return a context in which charts are built without being checked against the schema at every step.
+
+    The tests build every chart with the checks on; a report need not pay for them again.
+    """
+    from altair.utils import schemapi  # noqa: PLC0415
+
+    return schemapi.debug_mode(False)
 
 
 def data(rows: list[dict[str, Any]]) -> Any:

@@ -52,7 +52,7 @@ def chart_svg(chart: Chart) -> str:
     """Return a chart as an SVG element."""
     import vl_convert  # noqa: PLC0415
 
-    return str(vl_convert.vegalite_to_svg(chart.to_json()))
+    return str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
 
 
 _PAGE = """<!DOCTYPE html>

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
 from abstain.evaluation import Comparison, Evaluation
+from abstain.report.charts import unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._explorer import embedded_json, explorer_data
 from abstain.report.html._further import conformal_panel, mistakes_panel
@@ -80,11 +81,12 @@ def report_html(
         "style_hash": _hash(style),
         "script_hash": _hash(script),
     }
-    if isinstance(result, (Evaluation, Comparison)):
-        context |= _judged(result, made, conformal, mistakes, responses=responses, progress=progress)
-    else:
-        context |= _panels.conformal_page(result, made)
-        context["panels"] = [conformal_panel(result)]
+    with unchecked():
+        if isinstance(result, (Evaluation, Comparison)):
+            context |= _judged(result, made, conformal, mistakes, responses=responses, progress=progress)
+        else:
+            context |= _panels.conformal_page(result, made)
+            context["panels"] = [conformal_panel(result)]
     if title:
         context["title"] = title
     context["sections"] = _panels.sections(context)

@@ -1,0 +1,70 @@
+"""`abstain report`: from one or two inputs to one HTML page for whoever decides and whoever checks."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from abstain.cli._compose import Later, with_options_of
+from abstain.cli.evaluate import judged_inputs, new_name, result_name
+
+if TYPE_CHECKING:
+    from abstain.cli.evaluate import Judged
+
+_OUTPUT = "Where the report goes; else into a new file here, whose name is printed."
+_MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
+_RESPONSES = "With --mistakes: what the model was asked and wrote, too, where the input has it."
+
+EXAMPLES = """\b
+Examples:
+  abstain report run.json --mode few_shot -o report.html
+  abstain report run.json --mode few_shot --confidence all --loss abs -o report.html --open
+  abstain report --input run.json --mode zero_shot --input run.json --mode few_shot -o comparison.html
+"""
+
+
+def _report(
+    judged: Later,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
+    ] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Heading.", show_default=False)] = "",
+    mistakes: Annotated[int, typer.Option(metavar="N", help=_MISTAKES)] = 0,
+    responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+) -> None:
+    """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
+    from abstain import _files, _validate  # noqa: PLC0415
+    from abstain.cli._progress import progress_bar  # noqa: PLC0415
+    from abstain.errors import ArgumentError  # noqa: PLC0415
+
+    _validate.whole(mistakes, "mistakes")
+    if responses and not mistakes:
+        raise ArgumentError("--responses goes with --mistakes: say how many to show")
+    if output is not None:
+        _files.check_output(output)
+    done: Judged = judged()
+    place = output or new_name(result_name(done.items), "-report.html")
+    from abstain.report.html import write_report  # noqa: PLC0415
+
+    quiet = judged.options["quiet"]
+    with progress_bar("drawing", 0, wanted=not quiet) as progress:
+        write_report(
+            place,
+            done.result,
+            title=title,
+            command=shlex.join(["abstain", *sys.argv[1:]]),
+            mistakes=mistakes,
+            responses=responses,
+            progress=progress,
+        )
+    typer.echo(str(place) if quiet else f"report: {place}")
+    if open_it:
+        typer.launch(str(place))
+
+
+report_command = with_options_of(judged_inputs, _report)
