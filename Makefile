@@ -3,9 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BROWSER_READY := $(VENV)/.ready-browser
+DOCS_READY := $(VENV)/.ready-docs
+
+install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python $(BIN)/python --group $(1); \
+	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs format clean
+.PHONY: help demo test test-browser check bench docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -21,11 +26,22 @@ $(READY): pyproject.toml
 	fi
 	@touch $@
 
+$(BROWSER_READY): $(READY)
+	@$(call install_group,browser)
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	@$(call install_group,docs)
+	@touch $@
+
 demo: $(READY)  ## Judge two real classifiers that may abstain
 	@$(BIN)/abstain demo
 
 test: $(READY)  ## Run every test, doctest and README example
 	$(BIN)/python -m pytest
+
+test-browser: $(BROWSER_READY)  ## Use the report in a real browser (needs chromium: apt-get install chromium)
+	$(BIN)/python -m pytest tests_browser
 
 check: $(READY)  ## Lint, types and layers
 	$(BIN)/ruff check .

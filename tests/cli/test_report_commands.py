@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = ["run.json", "--mode", "few_shot", "--bootstrap-resamples", "50"]
+
+
+def abstain(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    (cwd / "run.json").write_bytes((EXAMPLES / "run_a.json").read_bytes())
+    command = [sys.executable, "-m", "abstain", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_report_writes_one_page_that_knows_its_command(tmp_path: Path) -> None:
+    done = abstain("report", *RUN, "--confidence", "llm", "-o", "my report.html", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "report: my report.html\n"
+    page = (tmp_path / "my report.html").read_text()
+    assert "run.json (few_shot)" in page
+    assert "abstain report run.json --mode few_shot --bootstrap-resamples 50" in page
+    assert "my report.html" in page
+
+
+def test_report_finds_a_name_that_is_free(tmp_path: Path) -> None:
+    first = abstain("report", *RUN, "-q", cwd=tmp_path)
+    second = abstain("report", *RUN, "-q", cwd=tmp_path)
+    assert first.stdout == "run-few_shot-report.html\n"
+    assert second.stdout == "run-few_shot-report-2.html\n"
+
+
+def test_report_compares_two(tmp_path: Path) -> None:
+    inputs = ["--input", "run.json", "--mode", "zero_shot", "--input", "run.json", "--mode", "few_shot"]
+    done = abstain("report", *inputs, "--bootstrap-resamples", "50", "-o", "two.html", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '<section id="comparison"' in (tmp_path / "two.html").read_text()
+
+
+def test_plot_writes_the_figure_that_was_asked_for(tmp_path: Path) -> None:
+    done = abstain("plot", *RUN, "--confidence", "llm", "-o", "figure.svg", cwd=tmp_path)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "figure: figure.svg\n")
+    assert "Selective risk, llm" in (tmp_path / "figure.svg").read_text()
+    done = abstain(
+        "plot", *RUN, "--confidence", "llm,token_msp", "--chart", "reliability", "--of", "token_msp", "-o", "r.png",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["report", *RUN, "-o", "nowhere/report.html"], 2, "the directory nowhere does not exist"),
+        (["report", *RUN, "--responses"], 2, "--responses goes with --mistakes"),
+        (["report", *RUN, "--mistakes", "-1"], 2, "mistakes must be at least 0"),
+        (["report", *RUN, "--confidence", "lmm"], 2, "did you mean 'llm'"),
+        (
+            ["plot", *RUN, "-o", "figure.gif"],
+            2,
+            "a chart ends in .png, .svg, .html, .pdf, .json, not in '.gif'",
+        ),
+        (["plot", *RUN, "--chart", "pie", "-o", "figure.svg"], 2, "unknown chart 'pie'"),
+        (["plot", *RUN, "--chart", "reliability", "-o", "figure.svg"], 3, "no probability"),
+        (["plot", *RUN], 2, "Missing option"),
+    ],
+)
+def test_mistakes_are_said_and_nothing_is_written(
+    arguments: list[str], code: int, message: str, tmp_path: Path
+) -> None:
+    done = abstain(*arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"run.json"}

@@ -1,0 +1,298 @@
+"""The report in a real browser: silent, self-contained, usable by mouse and by keyboard, deaf to hostile text."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from abstain import Items, compare, evaluate
+from abstain.report.html import write_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Watched
+
+    Visit = Callable[..., Watched]
+
+# Ten items: by confidence 9, 8, ... 1 with losses 0 0 1 0 0 1 1 0 and two declined.
+LOSSES = [0, 0, 1, 0, 0, 1, 1, 0]
+EVIL = (
+    '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">"\'>'
+    "<svg onload=window.hacked=1>{{7*7}}"
+)
+
+
+def ten_items(name: str = "sure") -> Items:
+    truth = [0] * 10
+    prediction = [*LOSSES, None, None]
+    return Items.from_arrays(
+        truth,
+        prediction,
+        abstained=[False] * 8 + [True] * 2,
+        signals={name: [9, 8, 7, 6, 5, 4, 3, 2, 0, 0]},
+    )
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    result = evaluate(ten_items(), confidence="sure", loss="zero_one", resamples=200)
+    return write_report(tmp_path / "report.html", result)
+
+
+def text(watched: Watched, selector: str) -> str:
+    return watched.page.inner_text(selector)
+
+
+def test_the_page_opens_with_a_working_point_and_no_request(visit: Visit, report: Path) -> None:
+    watched = visit(report)
+    assert text(watched, "#sentence") == (
+        "At a confidence of at least 5, of 10 items: 5 answered, 1 wrong, 5 deferred."
+    )
+    assert watched.page.is_hidden("#curves .static")
+    assert watched.page.locator("#plot-selective svg .curve").count() == 1
+
+
+def test_the_slider_moves_by_keys(visit: Visit, report: Path) -> None:
+    watched = visit(report)
+    watched.page.focus("#pick-point")
+    watched.page.keyboard.press("End")
+    assert "8 answered, 3 wrong, 2 deferred" in text(watched, "#sentence")
+    watched.page.keyboard.press("ArrowLeft")
+    assert "7 answered, 3 wrong, 3 deferred" in text(watched, "#sentence")
+    watched.page.keyboard.press("Home")
+    assert "1 answered, 0 wrong, 9 deferred" in text(watched, "#sentence")
+    assert watched.page.get_attribute("#pick-point", "aria-valuetext") == "coverage 10.0%, risk 0.000"
+
+
+def test_every_control_is_reached_by_tab_and_has_a_name(visit: Visit, report: Path) -> None:
+    watched = visit(report)
+    watched.page.focus("#pick-confidence")
+    reached = []
+    for _ in range(7):
+        reached.append(watched.page.evaluate("document.activeElement.id"))
+        watched.page.keyboard.press("Tab")
+    assert reached == [
+        "pick-confidence",
+        "pick-point",
+        "pick-coverage",
+        "pick-risk",
+        "pick-threshold",
+        "cost-wrong",
+        "cost-deferral",
+    ]
+    controls = "[...document.querySelectorAll('input, select, button')]"
+    assert watched.page.evaluate(f"{controls}.every(one => one.labels.length || one.textContent)")
+
+
+def test_the_pointer_picks_the_nearest_point(visit: Visit, report: Path) -> None:
+    watched = visit(report)
+    watched.page.locator("#plot-generalized").scroll_into_view_if_needed()
+    box = watched.page.locator("#plot-generalized").bounding_box()
+    assert box is not None
+    left, inner = box["x"] + 46, box["width"] - 56
+    watched.page.mouse.click(left + 0.71 * inner, box["y"] + 100)
+    assert "7 answered" in text(watched, "#sentence")
+    watched.page.mouse.move(left + 0.7 * inner, box["y"] + 100)
+    watched.page.mouse.down()
+    watched.page.mouse.move(left + 0.2 * inner, box["y"] + 120)
+    watched.page.mouse.up()
+    assert "2 answered, 0 wrong, 8 deferred" in text(watched, "#sentence")
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "answered", "remark"),
+    [
+        ("#pick-coverage", "31", "4 answered", ""),
+        ("#pick-coverage", "95", "8 answered", "No threshold reaches 95.0%"),
+        ("#pick-risk", "0.2", "5 answered", ""),
+        ("#pick-risk", "0", "2 answered", ""),
+        ("#pick-threshold", "3.5", "6 answered", ""),
+        ("#pick-threshold", "99", "1 answered", "Nothing reaches a confidence of 99"),
+        ("#pick-threshold", "", "5 answered", "That is not a number"),
+    ],
+)
+def test_numbers_snap_to_a_working_point(
+    visit: Visit, report: Path, control: str, value: str, answered: str, remark: str
+) -> None:
+    watched = visit(report)
+    watched.page.fill(control, value)
+    watched.page.keyboard.press("Enter")
+    watched.page.keyboard.press("Tab")
+    assert answered in text(watched, "#sentence")
+    assert text(watched, "#remark").startswith(remark)
+    assert bool(text(watched, "#remark")) == bool(remark)
+
+
+def test_costs_show_the_cheapest_point(visit: Visit, report: Path) -> None:
+    # Wrong 5, deferral 1: 5 answered cost 5 + 5, 8 answered 15 + 2, 2 answered 8: the cheapest.
+    watched = visit(report)
+    assert "2 answered, 0 wrong, 8 deferred, for 8 in all" in text(watched, "#cheapest")
+    watched.page.click("#go-cheapest")
+    assert "2 answered" in text(watched, "#sentence")
+    watched.page.fill("#cost-wrong", "1")
+    assert "8 answered, 3 wrong, 2 deferred, for 5 in all" in text(watched, "#cheapest")
+    watched.page.fill("#cost-wrong", "1000")
+    watched.page.fill("#cost-deferral", "0")
+    assert "for 0 in all" in text(watched, "#cheapest")
+    watched.page.fill("#cost-deferral", "-1")
+    assert "Give two costs" in text(watched, "#cheapest")
+    assert watched.page.is_disabled("#go-cheapest")
+
+
+def test_the_state_is_in_the_address(visit: Visit, report: Path) -> None:
+    watched = visit(report)
+    watched.page.fill("#pick-threshold", "7")
+    watched.page.keyboard.press("Tab")
+    watched.page.fill("#cost-wrong", "3")
+    fragment = watched.page.evaluate("location.hash")
+    assert fragment == "#confidence=sure&threshold=7&wrong=3&deferral=1"
+    again = visit(report, fragment=fragment)
+    assert text(again, "#sentence") == text(watched, "#sentence")
+    assert again.page.input_value("#cost-wrong") == "3"
+    assert "3 answered" in text(visit(report, fragment="#coverage=0.3"), "#sentence")
+    assert "5 answered" in text(visit(report, fragment="#confidence=nobody&threshold=what"), "#sentence")
+
+
+def test_it_warns_of_a_threshold_chosen_here(visit: Visit, report: Path) -> None:
+    assert "flatters itself" in text(visit(report), "#explorer")
+
+
+def test_two_sides_are_explored_apart(visit: Visit, tmp_path: Path) -> None:
+    left, right = ten_items(), ten_items()
+    result = compare(left, right, confidence="sure", loss="zero_one", resamples=100)
+    watched = visit(write_report(tmp_path / "two.html", result))
+    options = watched.page.locator("#pick-confidence option").all_inner_texts()
+    assert options == ["left: sure", "right: sure"]
+    watched.page.select_option("#pick-confidence", "right: sure")
+    assert "confidence=right" in watched.page.evaluate("location.hash")
+
+
+def test_light_dark_narrow_and_print(visit: Visit, report: Path) -> None:
+    def ground(watched: Watched) -> Any:
+        return watched.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light, dark = visit(report, color_scheme="light"), visit(report, color_scheme="dark")
+    assert ground(light) != ground(dark)
+    paper = visit(report, color_scheme="dark", media="print")
+    assert ground(paper) == "rgb(255, 255, 255)"
+    assert paper.page.is_hidden("#go-cheapest")
+    narrow = visit(report, width=360)
+    assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 360
+    tops = [narrow.page.locator(f"#plot-{name}").bounding_box() for name in ("selective", "generalized")]
+    assert tops[0] is not None
+    assert tops[1] is not None
+    assert tops[0]["y"] < tops[1]["y"]
+
+
+def hostile_report(place: Path) -> Path:
+    items = ten_items(EVIL)
+    items = Items.from_arrays(
+        [f"{EVIL}-truth"] * 10,
+        [f"{EVIL}-{'truth' if not loss else 'else'}" for loss in LOSSES] + [None, None],
+        abstained=[False] * 8 + [True] * 2,
+        cluster=[f"{EVIL}{row}" for row in range(10)],
+        item=[f"{EVIL}{row}" for row in range(10)],
+        signals={EVIL: items.signals[EVIL].values / 10},
+        metadata={"raw_response": [f"{EVIL}-response"] * 10, "prompt": [f"{EVIL}-prompt"] * 10},
+    ).with_provenance(path=f"/tmp/{EVIL}", mode=EVIL, run_id=EVIL, git_commit=EVIL, sha256=EVIL)
+    result = evaluate(items, confidence=EVIL, loss="zero_one", resamples=50)
+    return write_report(place, result, title=EVIL, command=EVIL, mistakes=5, responses=True)
+
+
+def test_hostile_text_runs_nothing(visit: Visit, tmp_path: Path) -> None:
+    place = hostile_report(tmp_path / "hostile.html")
+    watched = visit(place)
+    assert watched.page.evaluate("window.hacked") is None
+    assert watched.page.locator("img").count() == 0
+    assert watched.page.locator("[onerror], [onload]").count() == 0
+    assert watched.page.locator("script").count() == 2
+    assert text(watched, "h1") == EVIL
+    assert EVIL in text(watched, "#plot-selective") or EVIL in (
+        watched.page.get_attribute("#plot-selective svg", "aria-label") or ""
+    )
+    watched.page.focus("#pick-point")
+    watched.page.keyboard.press("End")
+    again = visit(place, fragment=watched.page.evaluate("location.hash"))
+    assert again.page.evaluate("window.hacked") is None
+    assert "8 answered" in text(again, "#sentence")
+
+
+def test_texts_and_ids_are_not_in_the_page_unless_asked_for(visit: Visit, tmp_path: Path) -> None:
+    items = Items.from_arrays(
+        [0, 0],
+        [0, 1],
+        confidence=[0.9, 0.8],
+        cluster=["patient-17", "patient-18"],
+        metadata={"raw_response": ["secret-a", "secret-b"], "prompt": ["asked-a", "asked-b"]},
+    )
+    result = evaluate(items, loss="zero_one", resamples=10)
+    plain = write_report(tmp_path / "plain.html", result)
+    for word in ("patient-1", "secret", "asked-"):
+        assert word not in plain.read_text()
+    listed = write_report(tmp_path / "listed.html", result, mistakes=3)
+    assert "patient-18" in text(visit(listed), "#mistakes")
+    assert "secret" not in listed.read_text()
+    full = write_report(tmp_path / "full.html", result, mistakes=3, responses=True)
+    assert "secret-b" in text(visit(full), "#mistakes")
+
+
+def test_ten_thousand_items_stay_small(visit: Visit, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    wrong = rng.random(10_000) < 0.3
+    signals = {f"signal_{number}": rng.random(10_000) - 0.3 * wrong for number in range(13)}
+    items = Items.from_arrays(
+        np.zeros(10_000), wrong.astype(float), signals=signals, cluster=np.arange(10_000) // 10
+    )
+    result = evaluate(items, confidence=list(signals), loss="zero_one", resamples=100)
+    place = write_report(tmp_path / "large.html", result)
+    assert place.stat().st_size < 1_500_000
+    assert "of 10,000 items" in text(visit(place), "#sentence")
+
+
+def test_a_thinned_curve_looks_the_same(visit: Visit, tmp_path: Path) -> None:
+    """The pixels of the curve through all points of 100,000 items, and of the thinned one."""
+    rng = np.random.default_rng(1)
+    wrong = rng.random(100_000) < 0.3
+    sure = rng.random(100_000) - 0.3 * wrong
+    items = Items.from_arrays(
+        np.zeros(100_000), wrong.astype(float), signals={"sure": sure}, cluster=np.arange(100_000) // 1000
+    )
+    result = evaluate(items, confidence="sure", loss="zero_one", resamples=20)
+    thin = write_report(tmp_path / "thin.html", result)
+    page = thin.read_text()
+    found = re.search(r'id="explorer-data">(.*?)</script>', page, flags=re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    curve = result["sure"].curve
+    assert len(data["curves"][0]["line"]["c"]) < 3_000
+    data["curves"][0]["line"] = {
+        "c": curve.coverage.tolist(),
+        "r": curve.selective_risk.tolist(),
+        "g": curve.generalized_risk.tolist(),
+    }
+    whole = tmp_path / "whole.html"
+    whole.write_text(page[: found.start(1)] + json.dumps(data) + page[found.end(1) :])
+    shots = [visit(place).page.locator("#plot-selective svg").screenshot() for place in (thin, whole)]
+    differing = visit(thin).page.evaluate(
+        """async (shots) => {
+            const pixels = await Promise.all(shots.map(async (shot) => {
+              const bytes = Uint8Array.from(atob(shot), (letter) => letter.charCodeAt(0));
+              const image = await createImageBitmap(new Blob([bytes]));
+              const canvas = new OffscreenCanvas(image.width, image.height), context = canvas.getContext("2d");
+              context.drawImage(image, 0, 0);
+              return context.getImageData(0, 0, image.width, image.height).data;
+            }));
+            let far = 0;
+            for (let i = 0; i < pixels[0].length; i += 4) if (Math.abs(pixels[0][i] - pixels[1][i]) > 64) far += 1;
+            return far / (pixels[0].length / 4);
+        }""",
+        [base64.b64encode(shot).decode() for shot in shots],
+    )
+    assert differing < 0.001
