@@ -7,7 +7,7 @@ the plan says NaN. Formulas that need more than a line live in the plans' own mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from abstain.metrics._outcomes import harmonic, ratio
 from abstain.metrics._ranks import RanksPlan
 from abstain.metrics._reach import ReachPlan
 from abstain.metrics._sums import SumsPlan, ratios
+from abstain.metrics.calibration import calibration_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +113,28 @@ def auroc(columns: Columns) -> Plan:
     """Return the plan of the AUROC of the stated probability of the label 1."""
     return SubsetPlan.over(
         columns, columns.stated, lambda rows: _auroc("auroc", rows.event, rows.event_probability, rows)
+    )
+
+
+def calibration(columns: Columns, *, name: str, **settings: Any) -> Plan:
+    """Return the plan of a calibration metric of right answers against their confidence."""
+    return SubsetPlan.over(
+        columns,
+        columns.stated,
+        lambda rows: calibration_plan(
+            name, rows.correct, rows.confidence, cluster=rows.cluster, weights=rows.weight, **settings
+        ),
+    )
+
+
+def brier_score(columns: Columns) -> Plan:
+    """Return the plan of the Brier score of the stated probability of the label 1."""
+    return SubsetPlan.over(
+        columns,
+        columns.stated,
+        lambda rows: calibration_plan(
+            "brier_score", rows.event, rows.event_probability, cluster=rows.cluster, weights=rows.weight
+        ),
     )
 
 
