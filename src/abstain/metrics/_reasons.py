@@ -80,9 +80,12 @@ NEVER_ABSTAINED = Condition(
 NOTHING_TO_DECLINE = Condition(
     "nothing_to_abstain_from",
     "no row should have been abstained from, and none was answered wrongly",
-    lambda rows: not (
-        (rows.should_abstain == 1.0) | ((rows.should_abstain == 0.0) & rows.answered & (rows.correct == 0.0))
-    ).any(),
+    lambda rows: (
+        not (
+            (rows.should_abstain == 1.0)
+            | ((rows.should_abstain == 0.0) & rows.answered & (rows.correct == 0.0))
+        ).any()
+    ),
 )
 NOTHING_TO_ANSWER = Condition(
     "nothing_to_answer",
