@@ -43,6 +43,7 @@ class Columns:
         loss: one number a row; NaN where the row is not answered.
         cluster: the number of each row's cluster, from 0 without a gap.
         weight: multiplicities.
+        scale: the declared lowest and highest truth.
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
     """
 
@@ -54,6 +55,7 @@ class Columns:
     loss: Floats
     cluster: Indices
     weight: Floats
+    scale: tuple[float, float] | None = None
     results: Sequence[EvaluationResult] | None = None
 
     @classmethod
@@ -149,9 +151,14 @@ class Columns:
         return _is_label(self.truth, 1)
 
     @cached_property
+    def prediction_is_one(self) -> Floats:
+        """1 where the prediction is the label 1, else 0."""
+        return _is_label(self.prediction, 1)
+
+    @cached_property
     def event_probability(self) -> Floats:
         """The stated probability of the label 1: the confidence where that was predicted, else its complement."""
-        return np.where(_is_label(self.prediction, 1) == 1.0, self.confidence, 1.0 - self.confidence)
+        return np.where(self.prediction_is_one == 1.0, self.confidence, 1.0 - self.confidence)
 
     @cached_property
     def binary(self) -> Mask:
@@ -168,6 +175,7 @@ class Columns:
         part = Columns(
             **{name: getattr(self, name)[rows] for name in _ROW_COLUMNS},
             cluster=cluster.astype(np.intp),
+            scale=self.scale,
             results=results,
         )
         return part, kept

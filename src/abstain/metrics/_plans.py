@@ -14,6 +14,7 @@ import numpy as np
 from abstain import _labels
 from abstain.metrics import _outcomes
 from abstain.metrics._auroc import AurocPlan
+from abstain.metrics._bins import BinsPlan
 from abstain.metrics._columns import Columns, SubsetPlan
 from abstain.metrics._outcomes import harmonic, ratio
 from abstain.metrics._ranks import RanksPlan
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.metrics._plan import Plan
+    from abstain.metrics.instruments import Instrument
 
     Floats = NDArray[np.float64]
 
@@ -59,6 +61,11 @@ def selective(columns: Columns, *, name: str, area_coverage: float = 1.0) -> Pla
         figures=(name,),
         area_coverage=area_coverage,
     )
+
+
+def area_at_coverage(columns: Columns, *, name: str, coverage: float) -> Plan:
+    """Return the plan of a risk-coverage area that ends at a coverage."""
+    return selective(columns, name=name, area_coverage=coverage)
 
 
 def risk_at_coverage(columns: Columns, *, coverage: float) -> Plan:
@@ -125,6 +132,22 @@ def calibration(columns: Columns, *, name: str, **settings: Any) -> Plan:
             name, rows.correct, rows.confidence, cluster=rows.cluster, weights=rows.weight, **settings
         ),
     )
+
+
+def top_label_calibration_error(columns: Columns) -> Plan:
+    """Return the plan of the mean over predicted labels of each label's own calibration error."""
+
+    def build(rows: Columns) -> Plan:
+        return BinsPlan.build(
+            "top_label_calibration_error",
+            rows.correct,
+            rows.confidence,
+            weight=rows.weight,
+            cluster=rows.cluster,
+            group=_labels.classes(rows.prediction)[0],
+        )
+
+    return SubsetPlan.over(columns, columns.stated, build)
 
 
 def brier_score(columns: Columns) -> Plan:
@@ -233,8 +256,9 @@ def _pearson_r(columns: Columns) -> Plan:
     return SumsPlan.build(("pearson_r",), sums, columns.cluster, finish, weight=columns.weight)
 
 
-def tier_accuracy(columns: Columns, *, edges: tuple[float, ...]) -> Plan:
-    """Return the plan of the share of answered rows whose truth and prediction lie between the same edges."""
+def tier_accuracy(columns: Columns, *, instrument: Instrument) -> Plan:
+    """Return the plan of the share of answered totals that lie in the tier of the true total."""
+    edges = instrument.edges
 
     def same(truth: Floats, prediction: Floats) -> Floats:
         tiers = [np.searchsorted(edges, values, side="right") for values in (truth, prediction)]

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _labels
+from abstain.metrics._areas import TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from abstain.metrics._columns import Columns
+    from abstain.metrics.instruments import Instrument
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,40 @@ ONE_EVENT = Condition(
     "the truths are all 1 or all 0, and an AUROC compares two kinds",
     lambda rows: len(np.unique(rows.event[rows.stated])) < 2,
 )
+NO_POSITIVE_ANSWER = Condition(
+    "no_positive_answers",
+    "nothing was answered with the label 1",
+    lambda rows: not ((rows.prediction_is_one == 1.0) & rows.answered).any(),
+)
+NO_POSITIVE_TRUTH = Condition(
+    "no_positive_truths",
+    "no answered row has the truth 1",
+    lambda rows: not ((rows.event == 1.0) & rows.answered).any(),
+)
 NO_LOSS = Condition(
     "no_loss",
     "the loss that was asked for is not defined for these labels",
     lambda rows: bool((rows.answered & np.isnan(rows.loss)).any()),
 )
+
+
+def unreached(rows: Columns, coverage: float) -> Condition | None:
+    """Return the condition of a coverage that these rows cannot reach, or None."""
+    highest = float(rows.weight[rows.answered].sum() / rows.weight.sum())
+    if highest >= coverage - TOLERANCE:
+        return None
+    return _stated("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")
+
+
+def not_totals(rows: Columns, instrument: Instrument) -> Condition | None:
+    """Return the condition of rows that are items of an instrument and not its totals, or None."""
+    if rows.scale in (None, instrument.total_scale):
+        return None
+    return _stated("not_totals", f"the rows are not totals of {instrument.name}; make them with total_items")
+
+
+def _stated(code: str, sentence: str) -> Condition:
+    return Condition(code, sentence, lambda _: True)
 
 
 def first_that_holds(conditions: Iterable[Condition], rows: Columns) -> Condition | None:

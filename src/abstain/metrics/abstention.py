@@ -276,9 +276,7 @@ def effective_reliability(
     >>> effective_reliability([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], cost=2)
     0.0
     """
-    price = _validate.real(cost, "cost")
-    if price < 0.0:
-        raise ArgumentError(f"cost must not be negative, got {price:g}")
+    price = _validate.not_negative(cost, "cost")
     columns = Columns.checked(
         y_true, y_pred, abstained=abstained, should_abstain=should_abstain, weights=weights
     )
@@ -319,7 +317,7 @@ def confidence_target_score(
     -0.25
     """
     columns = Columns.checked(y_true, y_pred, abstained=abstained, weights=weights)
-    return point(_plans.confidence_target_score(columns, target=_checked_target(target)))
+    return point(_plans.confidence_target_score(columns, target=checked_target(target)))
 
 
 def coverage_at_accuracy(
@@ -338,9 +336,7 @@ def coverage_at_accuracy(
     >>> coverage_at_accuracy([1, 1, 1, 1], [1, 1, 0, 0], [4, 3, 2, 1], 0.66)
     0.75
     """
-    least = _validate.real(accuracy, "accuracy")
-    if not 0.0 <= least <= 1.0:
-        raise ArgumentError(f"accuracy must lie in [0, 1], got {least:g}")
+    least = _validate.share(accuracy, "accuracy")
     columns = Columns.checked(y_true, y_pred, abstained=abstained, confidence=confidence, weights=weights)
     _validate.finite(columns.confidence, "confidence", among=columns.answered)
     return point(_plans.coverage_at_accuracy(columns, accuracy=least))
@@ -426,8 +422,9 @@ def _safety(
     return _outcome(name, y_true, y_pred, abstained=abstained, should_abstain=should_abstain, weights=weights)
 
 
-def _checked_target(target: float) -> float:
-    number = _validate.real(target, "target")
+def checked_target(target: float, name: str = "target") -> float:
+    """Return a confidence target in [0, 1): at 1 a wrong answer would cost infinitely much."""
+    number = _validate.real(target, name)
     if not 0.0 <= number < 1.0:
-        raise ArgumentError(f"target must fulfil 0 <= target < 1, got {number:g}")
+        raise ArgumentError(f"{name} must fulfil 0 <= target < 1, got {number:g}")
     return number
