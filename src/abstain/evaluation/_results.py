@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from abstain.calibrators import Calibration
+    from abstain.evaluation._metrics import MetricDeltas, MetricTable
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.metrics.selective import RiskCoverageCurve, TieSensitivity
@@ -186,6 +187,7 @@ class Evaluation(Mapping[str, VariantResult]):
         cautions: what holds for all variants.
         cluster_noun: what a cluster is called.
         calibrations: the artifacts that calibrated variants rest on.
+        metrics: the table of further metrics, where some were asked for.
     """
 
     variants: Mapping[str, VariantResult]
@@ -196,6 +198,7 @@ class Evaluation(Mapping[str, VariantResult]):
     cautions: tuple[Caution, ...]
     cluster_noun: str = "cluster"
     calibrations: tuple[Calibration, ...] = ()
+    metrics: MetricTable | None = None
 
     def __getitem__(self, name: str) -> VariantResult:
         return self.variants[_validate.choice(name, "confidence", self.variants)]
@@ -211,6 +214,7 @@ class Evaluation(Mapping[str, VariantResult]):
 
     def __repr__(self) -> str:
         lines = [f"  {name}: AURC {result.aurc}, AUGRC {result.augrc}" for name, result in self.items()]
+        lines += [f"  {name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
         return "\n".join([f"Evaluation of {self.population.items} items", *lines])
 
 
@@ -237,9 +241,11 @@ class Comparison:
     overlap: Overlap
     population: Population
     cautions: tuple[Caution, ...]
+    metrics: MetricDeltas | None = None
 
     def __repr__(self) -> str:
         lines = [f"  {name}: AURC {delta.aurc}, AUGRC {delta.augrc}" for name, delta in self.deltas.items()]
+        lines += [f"  {name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
         return "\n".join([f"Comparison over {self.overlap.included} clusters, right - left", *lines])
 
 

@@ -54,7 +54,7 @@ NO_CONFIDENCE = Condition(
 )
 NOT_ALL_RANKED = Condition(
     "answered_rows_without_confidence",
-    "some answered rows have no confidence to be ranked by",
+    "some answered rows have no confidence to be ranked by; name another confidence",
     lambda rows: bool((rows.answered & np.isnan(rows.confidence)).any()),
 )
 NOT_BINARY = Condition(

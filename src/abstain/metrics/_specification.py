@@ -13,7 +13,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.metrics import _plans, _reasons
 from abstain.metrics._columns import UndefinedPlan
-from abstain.metrics.objects import BaseMetric
+from abstain.metrics.objects import BaseMetric, PlannedMetric
 from abstain.results import MetricScore
 
 if TYPE_CHECKING:
@@ -221,6 +221,7 @@ def user_specification(metric: object, name: str = "") -> MetricSpecification:
         arguments={"results": "results"},
         direction=made.direction,
         unit=made.unit,
-        plan=partial(ResultsPlan, metric=made),
+        plan=made.plan if isinstance(made, PlannedMetric) else partial(ResultsPlan, metric=made),
+        undefined=made.undefined if isinstance(made, PlannedMetric) else (),
         name=name or made.name or type(made).__name__,
     )

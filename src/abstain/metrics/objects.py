@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.metrics._plan import Plan
+
 __all__ = [
     "AbstentionRate",
     "Accuracy",
@@ -90,7 +92,7 @@ class BaseMetric(ABC):
         return replace(score, details={**score.details, **left_out})
 
 
-class _GroupedMetric(BaseMetric):
+class PlannedMetric(BaseMetric):
     """A built-in metric: the plan of its name, broken down by a metadata key."""
 
     undefined: tuple[reasons.Condition, ...] = ()
@@ -111,15 +113,16 @@ class _GroupedMetric(BaseMetric):
             return MetricScore(self.name, math.nan, {}, self._n_undefined(columns), abstained, details)
         return MetricScore(
             name=self.name,
-            value=self._value(columns),
+            value=point(self.plan(columns)),
             breakdown=self._breakdown(columns, results),
             n_evaluated=int(self._rows(columns).sum()),
             n_abstained=abstained,
             details=self._details(columns),
         )
 
-    def _value(self, columns: Columns) -> float:
-        return point(_plans.outcome(columns, name=self.name))
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.outcome(columns, name=self.name)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         """The rows that are scored."""
@@ -140,11 +143,11 @@ class _GroupedMetric(BaseMetric):
         for label in dict.fromkeys(sorted(labels.tolist())):
             part = columns.take((labels == label) & scored)[0]
             if len(part) and reasons.first_that_holds(self.undefined, part) is None:
-                breakdown[label] = self._value(part)
+                breakdown[label] = point(self.plan(part))
         return breakdown
 
 
-class Accuracy(_GroupedMetric):
+class Accuracy(PlannedMetric):
     """Correct / all; an abstention is wrong even where a stored prediction happens to be right.
 
     Args:
@@ -165,9 +168,10 @@ class Accuracy(_GroupedMetric):
         self.treat_abstention_as_neutral = treat_abstention_as_neutral
         self.undefined = (reasons.NOTHING_ANSWERED,) if treat_abstention_as_neutral else ()
 
-    def _value(self, columns: Columns) -> float:
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
         name = "selective_accuracy" if self.treat_abstention_as_neutral else self.name
-        return point(_plans.outcome(columns, name=name))
+        return _plans.outcome(columns, name=name)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         return columns.answered if self.treat_abstention_as_neutral else super()._rows(columns)
@@ -181,7 +185,7 @@ class Accuracy(_GroupedMetric):
         }
 
 
-class BalancedAccuracy(_GroupedMetric):
+class BalancedAccuracy(PlannedMetric):
     """Mean over truth classes of hits / class size; abstained rows and answered Nones are misses.
 
     >>> BalancedAccuracy()([EvaluationResult(1, 1), EvaluationResult(0, 1), EvaluationResult(0, 0)]).value
@@ -193,11 +197,12 @@ class BalancedAccuracy(_GroupedMetric):
     unit = "share"
     undefined = (reasons.ONE_CLASS,)
 
-    def _value(self, columns: Columns) -> float:
-        return point(_plans.balanced_accuracy(columns))
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.balanced_accuracy(columns)
 
 
-class AbstentionRate(_GroupedMetric):
+class AbstentionRate(PlannedMetric):
     """Abstained / n.
 
     >>> AbstentionRate()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
@@ -211,7 +216,7 @@ class AbstentionRate(_GroupedMetric):
         return {"n_answered": int(columns.answered.sum())}
 
 
-class AnswerRate(_GroupedMetric):
+class AnswerRate(PlannedMetric):
     """Answered / n, which is the coverage.
 
     >>> AnswerRate()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
@@ -225,7 +230,7 @@ class AnswerRate(_GroupedMetric):
         return {"n_answered": int(columns.answered.sum())}
 
 
-class SelectiveAccuracy(_GroupedMetric):
+class SelectiveAccuracy(PlannedMetric):
     """Correct / answered; an answered None is wrong.
 
     >>> SelectiveAccuracy()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
@@ -245,7 +250,7 @@ class SelectiveAccuracy(_GroupedMetric):
         return {"n_correct": correct, "n_incorrect": int(columns.answered.sum()) - correct}
 
 
-class DeferralAlignment(_GroupedMetric):
+class DeferralAlignment(PlannedMetric):
     """Mean over rows with ``metadata["should_abstain"]`` of (abstained == should_abstain), with its confusion.
 
     >>> rows = [EvaluationResult(None, 1, abstained=True, metadata={"should_abstain": True}),
@@ -271,7 +276,7 @@ class DeferralAlignment(_GroupedMetric):
         return {"n_labeled": int(table.n_labeled), "confusion": cells}
 
 
-class ExpectedCalibrationError(_GroupedMetric):
+class ExpectedCalibrationError(PlannedMetric):
     """Bin-size-weighted gap between accuracy and mean confidence over equal-width bins on [0, 1].
 
     Args:
@@ -292,8 +297,9 @@ class ExpectedCalibrationError(_GroupedMetric):
         super().__init__(by=by)
         self.n_bins = _validate.whole(n_bins, "n_bins", least=2)
 
-    def _value(self, columns: Columns) -> float:
-        return point(_plans.calibration(columns, name=self.name, bins=self.n_bins))
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.calibration(columns, name=self.name, bins=self.n_bins)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         return columns.stated
@@ -323,7 +329,7 @@ class ExpectedCalibrationError(_GroupedMetric):
         ]
 
 
-class BrierScore(_GroupedMetric):
+class BrierScore(PlannedMetric):
     """``mean (p - y)^2`` for labels 0 and 1, where ``p`` is the confidence if 1 was predicted, else its complement.
 
     >>> rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.8)]
@@ -339,8 +345,9 @@ class BrierScore(_GroupedMetric):
     def __init__(self, *, by: str | None = None) -> None:
         super().__init__(by=by)
 
-    def _value(self, columns: Columns) -> float:
-        return point(_plans.brier_score(columns))
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.brier_score(columns)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         return columns.stated

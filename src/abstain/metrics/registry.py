@@ -412,10 +412,9 @@ def register_metric(metric: BaseMetric | type[BaseMetric] | MetricSpecification)
     >>> unregister_metric("rows")
     """
     specification = metric if isinstance(metric, MetricSpecification) else user_specification(metric)
-    name = specification.name
-    if name in METRICS or name in BUNDLES or name in ALIASES or name in _registered:
-        raise ArgumentError(f"there is a metric {name!r} already; give yours another name")
-    _registered[name] = specification
+    if specification.name in {*METRICS, *BUNDLES, *ALIASES, *_registered}:
+        raise _taken(specification.name)
+    _registered[specification.name] = specification
     return specification
 
 
@@ -476,9 +475,14 @@ def select_metrics(asked: MetricLike | Iterable[MetricLike]) -> tuple[MetricSpec
         for piece in pieces:
             names = BUNDLES.get(piece, (piece,)) if isinstance(piece, str) else (piece,)
             for metric in map(find_metric, names):
-                found[metric.key] = metric
+                if found.setdefault(metric.key, metric).function != metric.function:
+                    raise _taken(metric.name)
     if not found:
         raise ArgumentError("no metric was asked for; see `abstain metrics` for what there is")
     if any(metric.answered_only for metric in found.values()):
         found.setdefault("answer_rate", METRICS["answer_rate"])
     return tuple(found.values())
+
+
+def _taken(name: str) -> ArgumentError:
+    return ArgumentError(f"there is a metric {name!r} already; give yours another name")
