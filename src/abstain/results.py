@@ -65,7 +65,7 @@ class EvaluationResult:
     abstained: bool = False
     confidence: float | None = None
     raw_response: str = field(default="", repr=False)
-    prompt: Sequence[Mapping[str, str]] = field(default=(), repr=False)
+    prompt: Sequence[Mapping[str, str]] = field(default_factory=list, repr=False)
     prompt_mode: str = field(default="", repr=False)
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     input_tokens: float | None = field(default=None, repr=False)
@@ -271,9 +271,10 @@ def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
     declined = [row.abstained and not row.judged for row in rows]
     if any(declined):
         columns[_DECLINED] = declined
+    blank = EvaluationResult(None, None)
     for name in CARRIED:
         values = [getattr(row, name) for row in rows]
-        if any(value != EvaluationResult.__dataclass_fields__[name].default for value in values):
+        if any(value != getattr(blank, name) for value in values):
             columns[PREFIX + name] = values
     return columns
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from abstain.evaluation import Comparison, Evaluation
     from abstain.items import Items
 
-_INPUT = "One run file, or two to compare left with right."
+_INPUT = "One run or evaluation file, or two to compare left with right."
 _MODE = "Which experiment of each input, in order; given once it serves all."
 _CONFIDENCE = (
     "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
@@ -26,6 +26,11 @@ _CALIBRATION = (
     "Artifact of `abstain calibrate`, for the confidences `calibrated`, `verbalized_calibrated` and "
     "`calibrated:<name>`."
 )
+_METRIC = (
+    "Metrics or bundles, separated by commas, such as default_benchmark; `abstain metrics` lists them. Your own: "
+    "package.module:Class. Without --confidence, these alone are judged."
+)
+_BY = "Metadata columns, separated by commas: every metric by group, too."
 _SCALE = "Lowest and highest score there can be; else what the file declares, else 0,3."
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
@@ -35,6 +40,7 @@ Examples:
   abstain evaluate run.json --mode few_shot --loss abs
   abstain evaluate run.json --mode few_shot --confidence all -o metrics.json
   abstain evaluate --input run.json --mode zero_shot --input run.json --mode few_shot
+  abstain evaluate --input results.json --metric default_benchmark --by ckd_stage
 """
 
 
@@ -55,6 +61,12 @@ def evaluate_command(
     calibration: Annotated[
         list[Path] | None,
         typer.Option("--calibration", metavar="FILE", help=_CALIBRATION, show_default=False),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metric", metavar="NAMES", help=_METRIC, show_default=False)
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="COLUMNS", help=_BY, show_default=False)
     ] = None,
     loss: Annotated[str, typer.Option(metavar="NAME", help="abs, abs_norm or zero_one.")] = "abs_norm",
     scale: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help=_SCALE, show_default=False)] = None,
@@ -86,8 +98,10 @@ def evaluate_command(
             "--json and --quiet exclude each other: one prints the artifact, the other its path"
         )
     settings = {
-        "confidence": confidence or ["default"],
+        "confidence": confidence or None,
         "calibration": calibration,
+        "metrics": metrics or None,
+        "by": [name.strip() for part in by for name in part.split(",")] if by else None,
         "loss": loss,
         "coverage_grid": _numbers(coverage_grid, "--coverage-grid"),
         "area_coverage": area_coverage,

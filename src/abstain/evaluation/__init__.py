@@ -38,6 +38,7 @@ from abstain.evaluation._results import (
 from abstain.inference import Draws, Estimate, estimates, points, replicates
 from abstain.losses import item_loss
 from abstain.metrics._ranks import FIGURES, RanksPlan
+from abstain.metrics.abstention import population_table
 from abstain.metrics.selective import risk_coverage_curve, tie_sensitivity
 
 if TYPE_CHECKING:
@@ -292,7 +293,11 @@ class _Side:
             return None
         stated = self.judged.signals.get("confidence")
         confidences = self.confidences or ({"confidence": stated.values} if stated else {})
-        return TablePlans.prepare(self.judged, asked, by=by, confidences=confidences, loss=self.loss.values)
+        counts = self.source.counts
+        outcomes = replace(population_table(self.judged), failed=counts.failed, unscored=counts.unscored)
+        return TablePlans.prepare(
+            self.judged, asked, by=by, confidences=confidences, loss=self.loss.values, outcomes=outcomes
+        )
 
     def evaluation(
         self, replicated: Mapping[str, Floats], draws: Draws, population: Population

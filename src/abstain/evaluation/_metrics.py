@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.losses import Loss
     from abstain.metrics._plan import Plan
+    from abstain.metrics.abstention import PopulationTable
     from abstain.metrics.registry import MetricLike
 
     Floats = NDArray[np.float64]
@@ -95,6 +96,7 @@ class MetricTable(Mapping[str, Estimate]):
         by: the columns that make the groups.
         groups: the metrics of each group.
         gaps: the gap of each metric that has one.
+        outcomes: how many items were answered rightly, answered wrongly, abstained from, and failed.
     """
 
     specifications: Mapping[str, MetricSpecification]
@@ -102,6 +104,7 @@ class MetricTable(Mapping[str, Estimate]):
     by: tuple[str, ...]
     groups: tuple[GroupResult, ...]
     gaps: Mapping[str, GroupGap]
+    outcomes: PopulationTable
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[_validate.choice(name, "metric", self.estimates)]
@@ -149,6 +152,7 @@ class TablePlans:
         metrics: the specifications.
         groups: the groups.
         by: the columns that make the groups.
+        outcomes: what became of every item.
     """
 
     plans: Mapping[Place, Plan]
@@ -157,6 +161,7 @@ class TablePlans:
     metrics: Mapping[str, MetricSpecification]
     groups: tuple[Group, ...]
     by: tuple[str, ...]
+    outcomes: PopulationTable
 
     @classmethod
     def prepare(
@@ -167,6 +172,7 @@ class TablePlans:
         by: str | Sequence[str] | None,
         confidences: Mapping[str, Floats],
         loss: Floats,
+        outcomes: PopulationTable,
     ) -> TablePlans:
         """Prepare judged items: every metric on all rows and on every group, and on the rest of the worst group."""
         found = () if by is None else groups(items, by)
@@ -187,7 +193,7 @@ class TablePlans:
         for group in found:
             for key, metric in specifications.items():
                 plans[group.label, key] = SubsetPlan.over(columns[key], group.rows, metric.build)
-        table = cls(plans, {}, columns, specifications, found, names)
+        table = cls(plans, {}, columns, specifications, found, names, outcomes)
         return replace(table, rests=table._rests())
 
     def _rests(self) -> dict[Place, Plan]:
@@ -240,6 +246,7 @@ class TablePlans:
             by=self.by,
             groups=tuple(self._group(group, made) for group in self.groups),
             gaps=gaps,
+            outcomes=self.outcomes,
         )
 
     def _group(self, group: Group, made: Mapping[Place, Estimate]) -> GroupResult:

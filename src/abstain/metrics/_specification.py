@@ -48,6 +48,10 @@ class Parameter:
     check: Callable[[Any, str], Any]
     number: bool = True
 
+    def text(self, value: Any) -> str:
+        """Return a value as it is written after the ``@``."""
+        return f"{value:g}" if self.number else str(value.name)
+
     def parse(self, text: str, metric: str) -> Any:
         """Return the value of a text, or say what is wrong with it."""
         if self.number:
@@ -104,7 +108,7 @@ class MetricSpecification:
         """What the metric is called in results: its name, with its parameter where that is not the default."""
         if self.parameter is None or self.value == self.parameter.default:
             return self.name
-        return f"{self.name}@{getattr(self.value, 'name', self.value)}"
+        return f"{self.name}@{self.parameter.text(self.value)}"
 
     @property
     def title(self) -> str:
