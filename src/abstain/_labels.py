@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain import _validate
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def canonical(value: object, name: str, row: int) -> Label:
         if math.isnan(number):
             return None
         return int(number) if number.is_integer() else number
-    raise DataError(f"{name} is a {type(value).__name__} at row {row}; a label must be a number or text")
+    raise DataError(f"{name} is {_validate.kind(value)} at row {row}; a label must be a number or text")
 
 
 def truths(values: Column, name: str = "y_true") -> NDArray[Any]:

@@ -198,6 +198,19 @@ def scale(value: Sequence[float], name: str = "scale") -> tuple[float, float]:
     return low, high
 
 
+def kind(value: object) -> str:
+    """Return what a value is, in words that show nothing of it.
+
+    >>> kind("Mrs. Example"), kind(0.5), kind([1])
+    ('text', 'a number', 'a list')
+    """
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_)):
+        return "a number"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
 def choice(value: str, name: str, options: Iterable[str]) -> str:
     """Return `value` if it is one of `options`; the error suggests the nearest and lists them all."""
     known = list(options)

@@ -212,7 +212,7 @@ def _as_result(result: Any, row: int) -> EvaluationResult:
     names = [name for name in EvaluationResult.__dataclass_fields__ if hasattr(result, name)]
     if "prediction" not in names or "ground_truth" not in names:
         raise DataError(
-            f"results must hold EvaluationResult objects, got a {type(result).__name__} at row {row}"
+            f"results must hold EvaluationResult objects, got {_validate.kind(result)} at row {row}"
         )
     return EvaluationResult(**{name: getattr(result, name) for name in names})
 
@@ -220,17 +220,15 @@ def _as_result(result: Any, row: int) -> EvaluationResult:
 def _check_row(result: EvaluationResult, row: int) -> None:
     for name in ("abstained", "failed"):
         if not isinstance(getattr(result, name), (bool, np.bool_)):
-            kind = type(getattr(result, name)).__name__
-            raise DataError(f"{name} must be True or False, got a {kind} at row {row}")
+            kind = _validate.kind(getattr(result, name))
+            raise DataError(f"{name} must be True or False, got {kind} at row {row}")
     if not isinstance(result.metadata, Mapping):
-        raise DataError(f"metadata must be a mapping, got a {type(result.metadata).__name__} at row {row}")
+        raise DataError(f"metadata must be a mapping, got {_validate.kind(result.metadata)} at row {row}")
     confidence = result.confidence
     if confidence is None:
         return
     if isinstance(confidence, (bool, str)) or not isinstance(confidence, (int, float, np.number)):
-        raise DataError(
-            f"confidence must be a number or None, got a {type(confidence).__name__} at row {row}"
-        )
+        raise DataError(f"confidence must be a number or None, got {_validate.kind(confidence)} at row {row}")
     if math.isnan(confidence):
         raise DataError(f"confidence is NaN at row {row}; leave it None where the model stated none")
     if not 0.0 <= confidence <= 1.0:

@@ -104,7 +104,7 @@ def test_rows_of_krisis_itself_are_taken() -> None:
 
 class TestDocumentedDifferences:
     def test_a_nan_confidence_is_an_error_where_krisis_counts_it_as_one(self) -> None:
-        rows = [{"prediction": 1, "ground_truth": 1, "confidence": math.nan}]
+        rows: list[dict[str, Any]] = [{"prediction": 1, "ground_truth": 1, "confidence": math.nan}]
         assert krisis.BrierScore()([krisis.EvaluationResult(**row) for row in rows]).value == 0.0
         with pytest.raises(DataError, match="confidence is NaN at row 0"):
             metrics.BrierScore()([EvaluationResult(**row) for row in rows])
@@ -115,14 +115,18 @@ class TestDocumentedDifferences:
             metrics.ExpectedCalibrationError()(rows)
 
     def test_guidance_that_is_no_boolean_is_an_error_where_krisis_takes_its_truthiness(self) -> None:
-        rows = [{"prediction": 1, "ground_truth": 1, "metadata": {"should_abstain": "no"}}]
+        rows: list[dict[str, Any]] = [
+            {"prediction": 1, "ground_truth": 1, "metadata": {"should_abstain": "no"}}
+        ]
         theirs = krisis.DeferralAlignment()([krisis.EvaluationResult(**row) for row in rows])
         assert theirs.details["confusion"]["answer_when_should_defer"] == 1
-        with pytest.raises(DataError, match="should_abstain must be True or False, got a str at row 0"):
+        with pytest.raises(DataError, match="should_abstain must be True or False, got text at row 0"):
             metrics.DeferralAlignment()([EvaluationResult(**row) for row in rows])
 
     def test_null_guidance_is_none_where_krisis_counts_it_as_false(self) -> None:
-        rows = [{"prediction": 1, "ground_truth": 1, "metadata": {"should_abstain": None}}]
+        rows: list[dict[str, Any]] = [
+            {"prediction": 1, "ground_truth": 1, "metadata": {"should_abstain": None}}
+        ]
         assert krisis.DeferralAlignment()([krisis.EvaluationResult(**row) for row in rows]).value == 1.0
         ours = metrics.DeferralAlignment()([EvaluationResult(**row) for row in rows])
         assert math.isnan(ours.value)
@@ -134,6 +138,6 @@ class TestDocumentedDifferences:
             metrics.Accuracy()(rows)
 
     def test_digits_with_underscores_are_text(self) -> None:
-        row = {"prediction": "1_0", "ground_truth": 10}
+        row: dict[str, Any] = {"prediction": "1_0", "ground_truth": 10}
         assert krisis.Accuracy()([krisis.EvaluationResult(**row)]).value == 1.0
         assert metrics.Accuracy()([EvaluationResult(**row)]).value == 0.0

@@ -31,6 +31,7 @@ _METRIC = (
     "package.module:Class. Without --confidence, these alone are judged."
 )
 _BY = "Metadata columns, separated by commas: every metric by group, too."
+_INSTRUMENT = "Judge one total a participant in place of items: PHQ-8, or a JSON file that declares another."
 _SCALE = "Lowest and highest score there can be; else what the file declares, else 0,3."
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
@@ -67,6 +68,9 @@ def evaluate_command(
     ] = None,
     by: Annotated[
         list[str] | None, typer.Option("--by", metavar="COLUMNS", help=_BY, show_default=False)
+    ] = None,
+    instrument: Annotated[
+        str | None, typer.Option("--instrument", metavar="NAME", help=_INSTRUMENT, show_default=False)
     ] = None,
     loss: Annotated[str, typer.Option(metavar="NAME", help="abs, abs_norm or zero_one.")] = "abs_norm",
     scale: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help=_SCALE, show_default=False)] = None,
@@ -116,10 +120,25 @@ def evaluate_command(
     if output is not None:
         _files.check_output(output)
     items = [read(path, mode=mode, scale=bounds) for path, mode in pairs]
+    if instrument is not None:
+        items = totals(items, instrument)
     result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
     if output is None and not as_json:
         output = _new_name(result_name(items))
     _publish(result, output, as_json=as_json, quiet=quiet)
+
+
+def totals(items: Sequence[Items], instrument: str) -> list[Items]:
+    """Return the totals of an instrument, which is known by name or declared in a JSON file."""
+    from abstain import _files  # noqa: PLC0415
+    from abstain.metrics.instruments import INSTRUMENTS, Instrument, find_instrument, total_items  # noqa: PLC0415
+
+    if instrument not in INSTRUMENTS and instrument.endswith(".json"):
+        declared = _files.parse_json(_files.read_bytes(instrument), instrument)
+        form = Instrument.from_mapping(declared)
+    else:
+        form = find_instrument(instrument)
+    return [total_items(side, form) for side in items]
 
 
 def judge(

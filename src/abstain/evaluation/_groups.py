@@ -76,7 +76,7 @@ def _values(items: Items, name: str) -> list[Any]:
     for row, value in enumerate(values):
         if not (value is None or isinstance(value, (str, bool, int, float))):
             raise DataError(
-                f"{name} is a {type(value).__name__} at row {row}; groups are made of text, numbers and booleans"
+                f"{name} is {_validate.kind(value)} at row {row}; groups are made of text, numbers and booleans"
             )
     return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
 

@@ -177,7 +177,7 @@ class TablePlans:
         """Prepare judged items: every metric on all rows and on every group, and on the rest of the worst group."""
         found = () if by is None else groups(items, by)
         names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-        rows = _columns(items, loss, objects=any("results" in metric.arguments for metric in asked))
+        rows = _columns(items, loss, {column for metric in asked for column in metric.needs})
         columns: dict[str, Columns] = {}
         specifications: dict[str, MetricSpecification] = {}
         for metric in asked:
@@ -337,9 +337,10 @@ def table_loss(source: Items, judged: Items, loss: Loss, asked: Sequence[MetricS
     return replace(everything, values=everything.values[source.outcome <= Outcome.ABSTAINED])
 
 
-def _columns(items: Items, loss: Floats, *, objects: bool) -> Columns:
+def _columns(items: Items, loss: Floats, needed: set[str]) -> Columns:
+    """The columns of items; guidance and objects are only looked at where a metric needs them."""
     nothing = np.full(len(items), np.nan)
-    guide = items.metadata.get("should_abstain")
+    guide = items.metadata.get("should_abstain") if "should_abstain" in needed else None
     return Columns(
         answered=items.answered,
         truth=_labels.truths(items.truth, "truth"),
@@ -350,7 +351,7 @@ def _columns(items: Items, loss: Floats, *, objects: bool) -> Columns:
         cluster=items.cluster_index,
         weight=np.ones(len(items)),
         scale=items.scale,
-        results=items_to_results(items) if objects else None,
+        results=items_to_results(items) if "results" in needed else None,
     )
 
 

@@ -20,6 +20,12 @@ from abstain.metrics.objects import (
     default_benchmark_metrics,
     default_calibration_metrics,
 )
+from abstain.metrics.registry import (
+    MetricSpecification,
+    known_metrics,
+    register_metric,
+    unregister_metric,
+)
 from abstain.metrics.rows import (
     ItemPrediction,
     compute_augrc,
@@ -52,6 +58,7 @@ __all__ = [
     "ExpectedCalibrationError",
     "ItemPrediction",
     "MetricScore",
+    "MetricSpecification",
     "RiskCoverageCurve",
     "SelectiveAccuracy",
     "TieSensitivity",
@@ -74,5 +81,8 @@ __all__ = [
     "default_benchmark_metrics",
     "default_calibration_metrics",
     "items_to_results",
+    "known_metrics",
+    "register_metric",
     "results_to_items",
+    "unregister_metric",
 ]

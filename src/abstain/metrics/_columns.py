@@ -231,7 +231,7 @@ class UndefinedPlan:
 
 
 def guidance(values: Column, name: str = "should_abstain") -> Floats:
-    """Return guidance as 1, 0, or NaN where there is none (None); anything but a boolean is an error.
+    """Return guidance as 1, 0, or NaN where there is none (None); in an object array only booleans are guidance.
 
     >>> guidance([True, None, False])
     array([ 1., nan,  0.])
@@ -244,11 +244,12 @@ def guidance(values: Column, name: str = "should_abstain") -> Floats:
             raise DataError(f"{name} must be True or False, got {array[row]:g} at row {row}")
         return array.astype(np.float64)
     result = np.full(len(array), np.nan)
-    for row, value in enumerate(array.tolist()):
+    # A list that holds text would be text throughout as an array.
+    for row, value in enumerate(values if isinstance(values, (list, tuple)) else array.tolist()):
         if isinstance(value, (bool, np.bool_)):
             result[row] = value
         elif value is not None:
-            raise DataError(f"{name} must be True or False, got a {type(value).__name__} at row {row}")
+            raise DataError(f"{name} must be True or False, got {_validate.kind(value)} at row {row}")
     return result
 
 

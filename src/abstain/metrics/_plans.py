@@ -14,7 +14,7 @@ import numpy as np
 from abstain import _labels
 from abstain.metrics import _outcomes
 from abstain.metrics._auroc import AurocPlan
-from abstain.metrics._bins import BinsPlan
+from abstain.metrics._bins import BinsPlan, cluster_table
 from abstain.metrics._columns import Columns, SubsetPlan
 from abstain.metrics._outcomes import harmonic, ratio
 from abstain.metrics._ranks import RanksPlan
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from abstain.metrics.instruments import Instrument
 
     Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
 
 
 def outcome(columns: Columns, *, name: str) -> Plan:
@@ -164,9 +165,7 @@ def brier_score(columns: Columns) -> Plan:
 def balanced_accuracy(columns: Columns) -> Plan:
     """Return the plan of the mean over truth classes of hits / class size; NaN with fewer than two classes."""
     codes, classes = _labels.classes(columns.truth)
-    sums = np.concatenate(
-        [_by_class(columns, codes, classes, part) for part in (columns.correct, None)], axis=1
-    )
+    sums = _by_class(columns, classes, (codes, columns.correct), (codes, None))
 
     def finish(totals: Floats) -> Floats:
         hits, size = np.split(totals, 2, axis=1)
@@ -188,18 +187,14 @@ def _macro_f1(columns: Columns) -> Plan:
     truth, prediction = np.split(codes, 2)
     # A prediction of None belongs to no class: it counts into an extra one that is no truth.
     prediction = np.where(prediction < 0, classes, prediction)
-    parts = [
-        _by_class(columns, truth, classes + 1, columns.correct),
-        _by_class(columns, truth, classes + 1),
-        _by_class(columns, prediction, classes + 1),
-    ]
+    sums = _by_class(columns, classes + 1, (truth, columns.correct), (truth, None), (prediction, None))
 
     def finish(totals: Floats) -> Floats:
         hits, size, predicted = np.split(totals, 3, axis=1)
         scores = np.where(size > 0, ratio(2.0 * hits, size + predicted), 0.0)
         return ratio(scores.sum(axis=1), (size > 0).sum(axis=1).astype(np.float64))[:, None]
 
-    return SumsPlan(("macro_f1",), np.concatenate(parts, axis=1), finish)
+    return SumsPlan(("macro_f1",), sums, finish)
 
 
 def detection(columns: Columns, *, name: str, positive: int | float | str = 1) -> Plan:
@@ -297,12 +292,13 @@ def _reach(name: str, columns: Columns, loss: Floats, bound: float) -> Plan:
     )
 
 
-def _by_class(
-    columns: Columns, codes: NDArray[np.intp], classes: int, values: Floats | None = None
-) -> Floats:
-    """Sum values, or rows, by cluster and class."""
-    weight = columns.weight if values is None else columns.weight * values
-    cells = np.bincount(
-        columns.cluster * classes + codes, weights=weight, minlength=columns.clusters * classes
+def _by_class(columns: Columns, classes: int, *parts: tuple[Indices, Floats | None]) -> Any:
+    """Sum values, or rows, by cluster and class, one block of columns a part; sparse where classes are many."""
+    places = [codes + place * classes for place, (codes, _) in enumerate(parts)]
+    values = [columns.weight if part is None else columns.weight * part for _, part in parts]
+    return cluster_table(
+        np.tile(columns.cluster, len(parts)),
+        np.concatenate(places),
+        np.concatenate(values),
+        (columns.clusters, len(parts) * classes),
     )
-    return cells.reshape(columns.clusters, classes).astype(np.float64)

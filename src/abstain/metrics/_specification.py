@@ -203,7 +203,7 @@ class ResultsPlan:
             return math.nan
         if not isinstance(score, MetricScore):
             raise ArgumentError(
-                f"metric {self._metric.name}: compute() must return a MetricScore, got a {type(score).__name__}"
+                f"metric {self._metric.name}: compute() must return a MetricScore, got {_validate.kind(score)}"
             )
         return float(score.value)
 
@@ -219,13 +219,20 @@ def user_specification(metric: object, name: str = "") -> MetricSpecification:
                 f"metric {metric.__name__} cannot be made without arguments ({problem})"
             ) from None
     if not isinstance(made, BaseMetric):
-        raise ArgumentError(f"a metric must be a BaseMetric, got a {type(made).__name__}")
-    return MetricSpecification(
-        function=made,
-        arguments={"results": "results"},
-        direction=made.direction,
-        unit=made.unit,
-        plan=made.plan if isinstance(made, PlannedMetric) else partial(ResultsPlan, metric=made),
-        undefined=made.undefined if isinstance(made, PlannedMetric) else (),
-        name=name or made.name or type(made).__name__,
-    )
+        raise ArgumentError(f"a metric must be a BaseMetric, got {_validate.kind(made)}")
+    common: dict[str, Any] = {
+        "function": made,
+        "direction": made.direction,
+        "unit": made.unit,
+        "name": name or made.name or type(made).__name__,
+    }
+    if isinstance(made, PlannedMetric):
+        return MetricSpecification(
+            **common,
+            arguments={column: column for column in made.needs},
+            plan=made.plan,
+            undefined=made.undefined,
+            rows="stated" if "confidence" in made.needs else "all",
+        )
+    plan = partial(ResultsPlan, metric=made)
+    return MetricSpecification(**common, arguments={"results": "results"}, plan=plan)

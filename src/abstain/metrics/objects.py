@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from abstain import _labels, _validate
-from abstain.errors import DataError
+from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _plans
 from abstain.metrics import _reasons as reasons
 from abstain.metrics._columns import Columns, guidance, point
@@ -96,6 +96,7 @@ class PlannedMetric(BaseMetric):
     """A built-in metric: the plan of its name, broken down by a metadata key."""
 
     undefined: tuple[reasons.Condition, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ("truth", "prediction", "abstained")
 
     def __init__(self, *, by: str | None = STAGE) -> None:
         self.by = by
@@ -105,7 +106,7 @@ class PlannedMetric(BaseMetric):
 
     def compute(self, results: list[EvaluationResult]) -> MetricScore:
         """Compute the metric from the columns of the rows."""
-        columns = columns_of(results)
+        columns = columns_of(results, guided="should_abstain" in self.needs)
         abstained = int(columns.abstained.sum())
         problem = reasons.first_that_holds(self.undefined, columns)
         if problem is not None:
@@ -138,6 +139,7 @@ class PlannedMetric(BaseMetric):
     def _breakdown(self, columns: Columns, results: Sequence[EvaluationResult]) -> dict[str, float]:
         if self.by is None:
             return {}
+        self._check_key(self.by, results)
         labels = np.array([_group(result.metadata.get(self.by), self.by) for result in results])
         scored, breakdown = self._rows(columns), {}
         for label in dict.fromkeys(sorted(labels.tolist())):
@@ -145,6 +147,16 @@ class PlannedMetric(BaseMetric):
             if len(part) and reasons.first_that_holds(self.undefined, part) is None:
                 breakdown[label] = point(self.plan(part))
         return breakdown
+
+    @staticmethod
+    def _check_key(key: str, results: Sequence[EvaluationResult]) -> None:
+        # The usual key may be missing throughout, as it is where nobody thought of stages; one that was named may not.
+        keys = dict.fromkeys(str(name) for result in results for name in result.metadata)
+        if key not in keys and key != STAGE:
+            raise ArgumentError(
+                f"unknown group column {key!r}{_validate.suggestion(key, keys)}; columns here: "
+                f"{', '.join(keys) or 'none'}"
+            )
 
 
 class Accuracy(PlannedMetric):
@@ -263,6 +275,7 @@ class DeferralAlignment(PlannedMetric):
     direction = "higher"
     unit = "share"
     undefined = (reasons.NO_GUIDANCE,)
+    needs = ("abstained", "should_abstain")
 
     def __init__(self, *, by: str | None = None) -> None:
         super().__init__(by=by)
@@ -292,6 +305,7 @@ class ExpectedCalibrationError(PlannedMetric):
     direction = "lower"
     unit = "share"
     undefined = (reasons.NO_CONFIDENCE,)
+    needs = ("truth", "prediction", "confidence")
 
     def __init__(self, n_bins: int = 15, *, by: str | None = None) -> None:
         super().__init__(by=by)
@@ -341,6 +355,7 @@ class BrierScore(PlannedMetric):
     direction = "lower"
     unit = "share"
     undefined = (reasons.NO_CONFIDENCE, reasons.NOT_BINARY)
+    needs = ("truth", "prediction", "confidence")
 
     def __init__(self, *, by: str | None = None) -> None:
         super().__init__(by=by)
@@ -389,14 +404,15 @@ def default_benchmark_metrics() -> list[BaseMetric]:
     return [*default_accuracy_metrics(), *default_calibration_metrics(), *default_abstention_metrics()]
 
 
-def columns_of(results: Sequence[EvaluationResult]) -> Columns:
-    """Return checked and judged rows as columns, all in one cluster."""
+def columns_of(results: Sequence[EvaluationResult], *, guided: bool) -> Columns:
+    """Return checked and judged rows as columns, all in one cluster; guidance only where it is asked for."""
+    advice = [result.metadata.get("should_abstain") if guided else None for result in results]
     return Columns(
         answered=np.array([not result.abstained for result in results], dtype=np.bool_),
         truth=_labels.truths([result.ground_truth for result in results], "ground_truth"),
         prediction=_labels.column([result.prediction for result in results], "prediction"),
         confidence=_validate.floats([result.confidence for result in results], "confidence"),
-        should_abstain=guidance([result.metadata.get("should_abstain") for result in results]),
+        should_abstain=guidance(np.fromiter(advice, dtype=object, count=len(advice))),
         loss=np.full(len(results), np.nan),
         cluster=np.zeros(len(results), np.intp),
         weight=np.ones(len(results)),
