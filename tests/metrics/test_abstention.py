@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from abstain import Items
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import abstention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Ten rows: N1 = 3 answerable and right, N2 = 2 answerable and wrong, N3 = 1 answerable and declined,
 # N4 = 1 to be declined and answered (rightly, which does not help), N5 = 3 to be declined and declined.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,8 @@ class TestBadInput:
 
 
 def test_guidance_that_is_no_boolean() -> None:
-    for wrong in ("yes", 1, 0.0, []):
+    wrongs: tuple[Any, ...] = ("yes", 1, 0.0, [])
+    for wrong in wrongs:
         with pytest.raises(DataError, match="should_abstain must be True or False, got .* at row 1"):
             metrics.DeferralAlignment()([ROWS[0], EvaluationResult(1, 1, metadata={"should_abstain": wrong})])
     assert metrics.Accuracy()([EvaluationResult(1, 1, metadata={"should_abstain": "yes"})]).value == 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +21,10 @@ from abstain.metrics import (
     unregister_metric,
 )
 from abstain.metrics.registry import BUNDLES, METRICS, find_metric, select_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 PLUGIN = """
 from abstain.metrics import BaseMetric, MetricScore
@@ -53,7 +57,7 @@ class Rows(BaseMetric):
 
 
 @pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An installed package with an entry point, and a module in the working directory."""
     (tmp_path / "rows_plugin.py").write_text(PLUGIN)
     information = tmp_path / "rows_plugin-1.0.dist-info"

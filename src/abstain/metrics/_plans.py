@@ -15,12 +15,12 @@ from abstain import _labels
 from abstain.metrics import _outcomes
 from abstain.metrics._auroc import AurocPlan
 from abstain.metrics._bins import BinsPlan, cluster_table
+from abstain.metrics._calibration_plans import PLANS as CALIBRATION_PLANS
 from abstain.metrics._columns import Columns, SubsetPlan
 from abstain.metrics._outcomes import harmonic, ratio
 from abstain.metrics._ranks import RanksPlan
 from abstain.metrics._reach import ReachPlan
 from abstain.metrics._sums import SumsPlan, ratios
-from abstain.metrics.calibration import calibration_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,8 +129,8 @@ def calibration(columns: Columns, *, name: str, **settings: Any) -> Plan:
     return SubsetPlan.over(
         columns,
         columns.stated,
-        lambda rows: calibration_plan(
-            name, rows.correct, rows.confidence, cluster=rows.cluster, weights=rows.weight, **settings
+        lambda rows: CALIBRATION_PLANS[name](
+            rows.correct, rows.confidence, cluster=rows.cluster, weights=rows.weight, **settings
         ),
     )
 
@@ -156,8 +156,8 @@ def brier_score(columns: Columns) -> Plan:
     return SubsetPlan.over(
         columns,
         columns.stated,
-        lambda rows: calibration_plan(
-            "brier_score", rows.event, rows.event_probability, cluster=rows.cluster, weights=rows.weight
+        lambda rows: CALIBRATION_PLANS["brier_score"](
+            rows.event, rows.event_probability, cluster=rows.cluster, weights=rows.weight
         ),
     )
 

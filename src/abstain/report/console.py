@@ -185,8 +185,7 @@ def _population(evaluation: Evaluation) -> Text:
         lines[0] += (
             f" (and {population.items_failed} failed, {population.items_unscored} unscored, not counted)"
         )
-    for result in list(evaluation.values())[:1]:
-        lines.append(f"Cmax:       {result.cmax}")
+    lines += [f"Cmax:       {result.cmax}" for result in list(evaluation.values())[:1]]
     return Text("\n".join(lines))
 
 
@@ -197,7 +196,8 @@ def _method(evaluation: Evaluation) -> list[Text]:
     return [
         Text(
             f"[{100 * settings.level:g}% intervals: {settings.resamples:,} resamples of "
-            f"{evaluation.population.included} {evaluation.cluster_noun}s, seed {settings.seed}, convention {settings.convention}]",
+            f"{evaluation.population.included} {evaluation.cluster_noun}s, seed {settings.seed}, "
+            f"convention {settings.convention}]",
             style="dim",
         )
     ]

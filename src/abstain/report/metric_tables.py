@@ -71,9 +71,14 @@ def comparison_tables(comparison: Comparison) -> list[RenderableType]:
         cells = (_value(left[name]), _value(right[name]), _value(delta), _in_words(delta, direction))
         table.add_row(Text(name), "all", *cells, end_section=not shared)
         for place, group in enumerate(shared):
-            delta = deltas.groups[group.label][name]
+            change = deltas.groups[group.label][name]
             other = right.group(group.label).estimates[name]
-            cells = (_value(group.estimates[name]), _value(other), _value(delta), _in_words(delta, direction))
+            cells = (
+                _value(group.estimates[name]),
+                _value(other),
+                _value(change),
+                _in_words(change, direction),
+            )
             table.add_row("", Text(group.label), *cells, end_section=place == len(shared) - 1)
     return [table]
 
