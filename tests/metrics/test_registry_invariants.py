@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from abstain.metrics._columns import Columns
 from abstain.metrics.registry import ALIASES, BUNDLES, METRICS, MetricSpecification
 
 EVERY = pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
+ROOT = Path(__file__).parents[2]
 WORDS = np.array(["none", "mild", "severe"], dtype=object)
 
 
@@ -214,7 +216,9 @@ def test_the_entry_is_complete(metric: MetricSpecification) -> None:
     assert metric.unit
     assert metric.needs
     assert METRICS[metric.name] is metric
-    assert metric.definition.endswith(f"#{metric.name}")
+    path, _, anchor = metric.definition.partition("#")
+    headings = [line.lstrip("# ") for line in (ROOT / path).read_text().splitlines() if line.startswith("#")]
+    assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
 
 
 def test_bundles_and_aliases_name_metrics() -> None:

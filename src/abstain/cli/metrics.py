@@ -20,7 +20,7 @@ Examples:
 def metrics_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Metrics or bundles to say all about.", show_default=False),
+        typer.Argument(metavar="NAME", help="Metrics or bundles to say all about.", show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The registry as JSON.")] = False,
 ) -> None:

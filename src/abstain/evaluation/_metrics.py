@@ -77,7 +77,8 @@ class GroupGap:
             one furthest from the rest. Groups that are too small to judge are not looked at.
         worst: the metric there.
         rest: the metric on all other rows.
-        gap: worst - rest, with the same draws; the group was chosen by its value, so the gap flatters nobody.
+        gap: worst - rest, with the same draws. The group was chosen for being the worst, so that chance alone
+            makes the gap look larger than it is, the more so the more groups there are.
     """
 
     group: str

@@ -35,8 +35,15 @@ _MADE_OF = {
     "event": ("truth",),
     "event_probability": ("prediction", "confidence"),
 }
-# Where instruments are defined is a question of accuracy.
-_PAGES = {"instruments": "accuracy"}
+# Where the metrics of each module are defined.
+_DEFINED_IN = {
+    "abstention": "docs/definitions/abstention.md#{name}",
+    "accuracy": "docs/definitions/accuracy.md#{name}",
+    "calibration": "docs/definitions/calibration.md#errors",
+    "instruments": "docs/definitions/accuracy.md#{name}",
+    "objects": "docs/definitions/metric-objects.md#the-objects",
+    "selective": "docs/definitions.md#risk-coverage-curve",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +137,11 @@ class MetricSpecification:
     @property
     def definition(self) -> str:
         """Where the exact definition stands; for a metric of the user's, its module."""
-        module = (
-            self.function.__module__ if hasattr(self.function, "__name__") else type(self.function).__module__
-        )
-        if not module.startswith("abstain.metrics."):
-            return module
-        page = module.rpartition(".")[2]
-        return f"docs/definitions/{_PAGES.get(page, page)}.md#{self.name}"
+        named = self.function if hasattr(self.function, "__name__") else type(self.function)
+        package, _, page = named.__module__.rpartition(".")
+        if package != "abstain.metrics" or page not in _DEFINED_IN:
+            return named.__module__
+        return _DEFINED_IN[page].format(name=self.name)
 
     def at(self, text: str) -> MetricSpecification:
         """Return the metric asked with another parameter."""
