@@ -263,7 +263,7 @@ def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
         if name.startswith(PREFIX):
             raise DataError(f"metadata has the key {name!r}; keys that begin with {PREFIX!r} are taken")
         columns[name] = [row.metadata.get(name) for row in rows]
-    nulls = [tuple(name for name, value in row.metadata.items() if value is None) for row in rows]
+    nulls = [tuple(sorted(name for name, value in row.metadata.items() if value is None)) for row in rows]
     if any(nulls):
         columns[_NULLS] = nulls
     declined = [row.abstained and not row.judged for row in rows]

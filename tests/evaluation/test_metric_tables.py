@@ -344,3 +344,11 @@ def test_results_of_items_keep_their_metrics() -> None:
     again = results_to_items(items_to_results(items))
     left, right = (table_of(rows, metrics="default_benchmark", resamples=50) for rows in (items, again))
     assert repr(left) == repr(right)
+
+
+def test_intervals_that_a_source_states_can_be_judged() -> None:
+    items = Items.from_arrays([1, 2, 3], [1, 1, 1], signals={"low": [0, 0, 0], "high": [2, 2, 4]})
+    table = table_of(items, metrics="intervals.coverage_score,intervals.mean_width_score,sets.empty_rate")
+    assert table["intervals.coverage_score"].value == 1.0
+    assert table["intervals.mean_width_score"].value == pytest.approx(8 / 3)
+    assert "for tables see `abstain sets`" in table["sets.empty_rate"].reason

@@ -40,6 +40,9 @@ def drawn(
     answered = rng.random(size) >= abstains
     confidence = np.where(rng.random(size) < states, rng.integers(0, 11, size) / 10.0, np.nan)
     loss = np.abs(truth - prediction).astype(float)
+    low = prediction - rng.integers(0, 3, size) / 2.0
+    intervals = np.stack([low, low + rng.integers(0, 4, size)], axis=1)
+    intervals[rng.random(size) >= states] = np.nan
     return Columns(
         answered=answered,
         truth=sides[0],
@@ -49,6 +52,8 @@ def drawn(
         loss=np.where(answered, loss, np.nan),
         cluster=np.arange(size),
         weight=np.ones(size),
+        intervals=intervals,
+        sets=rng.random((size, codes)) < 0.6 if labels != "words" else np.empty((0, 0), np.bool_),
     )
 
 
@@ -202,6 +207,10 @@ def test_the_better_of_two_runs_scores_better(metric: MetricSpecification) -> No
             loss=np.where(answered, wrong, np.nan),
             cluster=np.arange(size),
             weight=np.ones(size),
+            intervals=np.stack([truth - 0.1, truth + 0.1], axis=1)
+            + np.where(wrong, 0.5, 0.0)[:, None] * [1, 5],
+            sets=np.stack([truth == 0, truth == 1], axis=1)
+            ^ (wrong[:, None] & np.array([True, name == "good"])),
         )
         scores[name] = value(metric, rows)
     if metric.direction == "higher":

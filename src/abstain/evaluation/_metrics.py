@@ -352,8 +352,16 @@ def _columns(items: Items, loss: Floats, needed: set[str]) -> Columns:
         cluster=items.cluster_index,
         weight=np.ones(len(items)),
         scale=items.scale,
+        intervals=_intervals(items),
         results=items_to_results(items) if "results" in needed else None,
     )
+
+
+def _intervals(items: Items) -> Floats:
+    """The bounds of predictions that are intervals, where a source has them as signals."""
+    if "low" not in items.signals or "high" not in items.signals:
+        return np.empty((0, 2))
+    return np.stack([items.signals["low"].values, items.signals["high"].values], axis=1)
 
 
 def _checked(items: Items, metric: MetricSpecification, confidence: Floats) -> Floats:

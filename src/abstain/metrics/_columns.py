@@ -7,7 +7,7 @@ ones are left out before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ class Columns:
         cluster: the number of each row's cluster, from 0 without a gap.
         weight: multiplicities.
         scale: the declared lowest and highest truth.
+        intervals: (rows, 2), the lower and upper bound of a prediction; NaN where there is none.
+        sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
     """
 
@@ -56,6 +58,8 @@ class Columns:
     cluster: Indices
     weight: Floats
     scale: tuple[float, float] | None = None
+    intervals: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    sets: Mask = field(default_factory=lambda: np.empty((0, 0), np.bool_))
     results: Sequence[EvaluationResult] | None = None
 
     @classmethod
@@ -131,6 +135,18 @@ class Columns:
         return self.predicted & ~np.isnan(self.confidence)
 
     @cached_property
+    def bounded(self) -> Mask:
+        """True where the row is answered with an interval, and its truth is a number."""
+        if not len(self.intervals):
+            return np.zeros(len(self), np.bool_)
+        return self.answered & ~np.isnan(self.intervals).any(axis=1) & ~np.isnan(self.truth_number)
+
+    @cached_property
+    def gathered(self) -> Mask:
+        """True where the row is answered with a set."""
+        return self.answered & np.full(len(self), bool(self.sets.size))
+
+    @cached_property
     def guided(self) -> Mask:
         """True where somebody said whether the row should be abstained from."""
         return ~np.isnan(self.should_abstain)
@@ -139,6 +155,11 @@ class Columns:
     def truth_number(self) -> Floats:
         """The truth as a number; NaN where it is text."""
         return _labels.numbers(self.truth)
+
+    @cached_property
+    def truth_class(self) -> Indices:
+        """The truth as the index of a class; -1 where it is no number."""
+        return np.nan_to_num(self.truth_number, nan=-1.0).astype(np.intp)
 
     @cached_property
     def prediction_number(self) -> Floats:
@@ -176,6 +197,8 @@ class Columns:
             **{name: getattr(self, name)[rows] for name in _ROW_COLUMNS},
             cluster=cluster.astype(np.intp),
             scale=self.scale,
+            intervals=self.intervals[rows] if len(self.intervals) else self.intervals,
+            sets=self.sets[rows] if len(self.sets) else self.sets,
             results=results,
         )
         return part, kept
@@ -215,6 +238,33 @@ class SubsetPlan:
     def __call__(self, weights: Floats) -> Floats:
         """Map weights (resamples, clusters) to values (resamples, metrics)."""
         return self.plan(weights[:, self.kept])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ColumnPlan:
+    """One metric of a plan that has several."""
+
+    plan: Plan
+    place: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metric."""
+        return (self.plan.names[self.place],)
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters a weight vector has."""
+        return self.plan.clusters
+
+    @property
+    def width(self) -> int:
+        """How many numbers one resample occupies while it is worked on."""
+        return self.plan.width
+
+    def __call__(self, weights: Floats) -> Floats:
+        """Map weights (resamples, clusters) to values (resamples, 1)."""
+        return self.plan(weights)[:, self.place][:, None]
 
 
 @dataclass(frozen=True, slots=True)

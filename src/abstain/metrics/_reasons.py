@@ -119,6 +119,24 @@ NO_POSITIVE_TRUTH = Condition(
     "no answered row has the truth 1",
     lambda rows: not ((rows.event == 1.0) & rows.answered).any(),
 )
+NO_INTERVALS = Condition(
+    "no_intervals",
+    "no answered row has an interval (signals low and high); for tables see `abstain intervals`",
+    lambda rows: not rows.bounded.any(),
+)
+CONSTANT_BOUNDED = Condition(
+    "constant_truth",
+    "the truths do not vary, and the criterion divides by their range",
+    lambda rows: len(np.unique(rows.truth_number[rows.bounded])) < 2,
+)
+SINGLE_INTERVAL = Condition(
+    "single_interval", "there is one interval, and it depends on nothing", lambda rows: rows.bounded.sum() < 2
+)
+NO_SETS = Condition(
+    "no_sets",
+    "no answered row has a set; for tables see `abstain sets`",
+    lambda rows: not rows.gathered.any(),
+)
 NO_LOSS = Condition(
     "no_loss",
     "the loss that was asked for is not defined for these labels",

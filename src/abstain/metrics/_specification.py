@@ -34,6 +34,8 @@ _MADE_OF = {
     "correct": ("truth", "prediction"),
     "event": ("truth",),
     "event_probability": ("prediction", "confidence"),
+    "truth_number": ("truth",),
+    "truth_class": ("truth",),
 }
 # Where the metrics of each module are defined.
 _DEFINED_IN = {
@@ -41,8 +43,10 @@ _DEFINED_IN = {
     "accuracy": "docs/definitions/accuracy.md#{name}",
     "calibration": "docs/definitions/calibration.md#errors",
     "instruments": "docs/definitions/accuracy.md#{name}",
+    "intervals": "docs/definitions/intervals-and-sets.md#intervals",
     "objects": "docs/definitions/metric-objects.md#the-objects",
     "selective": "docs/definitions.md#risk-coverage-curve",
+    "sets": "docs/definitions/intervals-and-sets.md#sets",
 }
 
 
@@ -83,10 +87,12 @@ class MetricSpecification:
         plan: builds the plan that the bootstrap weighs from columns; the outcome figure of that name when None.
         undefined: the conditions under which the metric is undefined, in order.
         undefined_at: the same, where it depends on the parameter.
-        rows: which rows the function is called with: "all" or "stated" (answered, with a confidence).
+        rows: which rows the function is called with: "all", "stated" (answered, with a confidence), "bounded"
+            (answered, with an interval) or "gathered" (answered, with a set).
         answered_only: True where only answered rows are judged, so that the value means little without coverage.
         parameter: what the metric may be asked with.
         value: the parameter's value.
+        settings: what else the function is called with.
         name: the metric's key; the function's own name when left out.
     """
 
@@ -101,6 +107,7 @@ class MetricSpecification:
     answered_only: bool = False
     parameter: Parameter | None = None
     value: Any = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     name: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -165,9 +172,10 @@ class MetricSpecification:
 
     def compute(self, columns: Columns) -> float:
         """Return the value that the public function gives for these rows."""
-        rows = columns if self.rows == "all" else columns.take(columns.stated)[0]
+        rows = columns if self.rows == "all" else columns.take(getattr(columns, self.rows))[0]
         arguments = {argument: getattr(rows, column) for argument, column in self.arguments.items()}
-        return float(self.function(**arguments, **self._parameters(), weights=rows.weight))
+        found = self.function(**arguments, **self.settings, **self._parameters(), weights=rows.weight)
+        return float(getattr(found, "score", found))
 
     def _parameters(self) -> dict[str, Any]:
         return {} if self.parameter is None else {self.parameter.name: self.value}

@@ -16,6 +16,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.metrics import _loading, _plans, abstention, accuracy, calibration, instruments, selective
 from abstain.metrics import _reasons as when
+from abstain.metrics._conformal_metrics import CONFORMAL
 from abstain.metrics._specification import MetricSpecification, Parameter, user_specification
 from abstain.metrics.objects import BaseMetric
 
@@ -352,6 +353,8 @@ _METRICS: tuple[MetricSpecification, ...] = (
             (selective.augrc_optimal, LOWER, "loss"),
         )
     ),
+    # Predictions that are intervals or sets.
+    *CONFORMAL,
 )
 
 METRICS: dict[str, MetricSpecification] = {metric.name: metric for metric in _METRICS}

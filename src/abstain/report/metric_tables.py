@@ -86,6 +86,8 @@ def comparison_tables(comparison: Comparison) -> list[RenderableType]:
 def metric_list(metrics: Iterable[MetricSpecification]) -> Table:
     """Return what there is to ask for: names, what they need, which way is better, and what they are."""
     table = _table(("metric", "left"), ("better", "left"), ("needs", "left"), ("what it is", "left"))
+    # A name that is wrapped cannot be copied.
+    table.columns[0].no_wrap = True
     for metric in metrics:
         name = metric.name
         if metric.parameter is not None:
