@@ -33,6 +33,10 @@ from abstain.errors import DataError
         (1, None, False),
         ("a", None, False),
         (10, "1_0", False),
+        (2**53, 2**53 + 1, False),
+        (2**60, str(2**60), True),
+        (10**400, 10**400, True),
+        ("1" * 5000, 1, False),
     ],
 )
 def test_matching(truth: Any, prediction: Any, expected: bool) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Label = int | float | str | None
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+# Longer runs of digits are nobody's number, and slow to read as one.
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
+# Beyond this a float no longer tells neighbouring whole numbers apart.
+_EXACT = 2**53
 _NUMBER_TYPES = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -48,7 +52,7 @@ def column(values: Column, name: str) -> NDArray[Any]:
         return array.astype(np.float64, copy=False)
     values = [canonical(value, name, row) for row, value in enumerate(array.tolist())]
     result = np.fromiter(values, dtype=object, count=len(values))
-    if all(value is None or not isinstance(value, str) for value in result):
+    if not any(isinstance(value, str) or (value is not None and abs(value) > _EXACT) for value in result):
         return np.array([math.nan if value is None else value for value in result], dtype=np.float64)
     return result
 
@@ -60,6 +64,8 @@ def canonical(value: object, name: str, row: int) -> Label:
     if isinstance(value, str):
         text = value.strip()
         return int(text) if _WHOLE_NUMBER.fullmatch(text) else text.casefold()
+    if isinstance(value, (bool, int, np.bool_, np.integer)):
+        return int(value)
     if isinstance(value, _NUMBER_TYPES):
         number = float(value)
         if math.isnan(number):
@@ -97,9 +103,13 @@ def numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return a column of `column` as numbers, NaN where a label is missing or is text."""
     if labels.dtype.kind == "f":
         return labels
-    return np.array(
-        [np.nan if label is None or isinstance(label, str) else label for label in labels], dtype=np.float64
-    )
+    return np.array([_number(label) for label in labels.tolist()], dtype=np.float64)
+
+
+def _number(label: Label) -> float:
+    if label is None or isinstance(label, str):
+        return math.nan
+    return float(label) if abs(label) < sys.float_info.max else math.copysign(math.inf, label)
 
 
 def matches(truth: NDArray[Any], prediction: NDArray[Any]) -> Mask:

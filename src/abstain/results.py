@@ -9,7 +9,7 @@ results is in `abstain.metrics`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, signals_from_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -123,6 +123,8 @@ def check_results(results: Iterable[Any]) -> list[EvaluationResult]:
     Rows of another harness are taken too, if they have a ``prediction`` and a ``ground_truth`` and name the
     rest as `EvaluationResult` does.
     """
+    if not isinstance(results, Iterable):
+        raise DataError(f"results must be a list of EvaluationResult, got {_validate.kind(results)}")
     rows = [_as_result(result, row) for row, result in enumerate(results)]
     if not rows:
         raise DataError("results is empty; there must be at least one EvaluationResult")

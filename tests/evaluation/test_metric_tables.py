@@ -352,3 +352,26 @@ def test_intervals_that_a_source_states_can_be_judged() -> None:
     assert table["intervals.coverage_score"].value == 1.0
     assert table["intervals.mean_width_score"].value == pytest.approx(8 / 3)
     assert "for tables see `abstain sets`" in table["sets.empty_rate"].reason
+
+
+def test_an_area_over_nothing_is_no_achievement() -> None:
+    items = results_to_items([EvaluationResult(None, 1, abstained=True, confidence=0.1)] * 3)
+    found = table_of(items, metrics="aurc", resamples=5)["aurc"]
+    assert found.value == 0.0
+    assert found.reason.startswith("nothing was answered")
+
+
+def test_a_compute_that_fails_is_named_without_what_it_says() -> None:
+    class Broken(RightAnswers):
+        name = "broken"
+
+        def compute(self, results: list[EvaluationResult]) -> MetricScore:
+            raise KeyError("Mrs. Example")
+
+    with pytest.raises(ArgumentError, match=r"metric broken: compute\(\) raised KeyError$"):
+        table_of(results_to_items(drawn(size=3)), metrics=Broken)
+
+
+def test_metrics_that_are_no_metrics() -> None:
+    with pytest.raises(ArgumentError, match="metrics must be names or metrics, got a number"):
+        table_of(results_to_items(drawn(size=3)), metrics=3)

@@ -162,6 +162,8 @@ class TestBadInput:
     def test_a_module_that_is_not_there(self) -> None:
         with pytest.raises(ArgumentError, match="metric 'nowhere:Rows': cannot import 'nowhere'"):
             find_metric("nowhere:Rows")
+        with pytest.raises(ArgumentError, match="metric '.here:Rows': cannot import '.here'"):
+            find_metric(".here:Rows")
 
     @pytest.mark.usefixtures("plugin")
     def test_a_class_that_is_not_there(self) -> None:

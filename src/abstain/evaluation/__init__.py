@@ -26,6 +26,7 @@ from abstain.evaluation._metrics import (
     table_loss,
 )
 from abstain.evaluation._results import (
+    EMPTY_RANGE,
     Caution,
     Comparison,
     Evaluation,
@@ -323,9 +324,8 @@ class _Side:
         rows = (self.loss.values, self.confidences[name])
         ties = tie_sensitivity(*rows, abstained=self.judged.abstained)
         if not self.judged.counts.answered:
-            reason = "nothing was answered: the area over an empty range, no achievement"
             figures = {
-                key: value if key == "cmax" else replace(value, reason=reason)
+                key: value if key == "cmax" else replace(value, reason=EMPTY_RANGE)
                 for key, value in figures.items()
             }
         return VariantResult(

@@ -16,6 +16,7 @@ import numpy as np
 from abstain import _labels, _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._groups import Group, groups
+from abstain.evaluation._results import EMPTY_RANGE
 from abstain.inference import Estimate, estimates, points
 from abstain.items import Outcome
 from abstain.losses import ItemLoss, item_loss
@@ -140,6 +141,9 @@ class MetricDeltas(Mapping[str, Estimate]):
 
     def __len__(self) -> int:
         return len(self.deltas)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {estimate}" for name, estimate in self.items())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -276,6 +280,8 @@ class TablePlans:
         rows = columns if group is None else columns.take(group.rows)[0]
         found = estimates(points(self.plans[place]), replicated, draws, n=len(rows), level=level)[0]
         note = "" if group is None else self._note(group)
+        if self.metrics[key].unit == "loss" and not rows.answered.any():
+            note = EMPTY_RANGE
         if not found.defined:
             problem = self.metrics[key].problem(rows)
             note = problem.sentence if problem else "the metric gives no number for these rows"

@@ -32,6 +32,9 @@ __all__ = [
     "VariantResult",
 ]
 
+# The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
+EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
+
 
 @dataclass(frozen=True, slots=True)
 class Caution:

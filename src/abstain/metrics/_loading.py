@@ -30,8 +30,10 @@ def imported_metric(path: str) -> Any:
     with _working_directory_importable():
         try:
             module = importlib.import_module(module_name)
-        except (ImportError, ValueError) as problem:
-            raise ArgumentError(f"metric {path!r}: cannot import {module_name!r} ({problem})") from None
+        except Exception as problem:
+            # Whatever a module of the user's does when it is imported, the call that named it is what to mend.
+            reason = f"{type(problem).__name__}: {problem}"
+            raise ArgumentError(f"metric {path!r}: cannot import {module_name!r} ({reason})") from problem
     if not hasattr(module, attribute):
         hint = _validate.suggestion(attribute, vars(module))
         raise ArgumentError(f"metric {path!r}: {module_name} has no {attribute!r}{hint}")

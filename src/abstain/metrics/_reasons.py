@@ -46,7 +46,7 @@ ONE_CLASS = Condition(
 )
 NO_GUIDANCE = Condition(
     "no_should_abstain_metadata",
-    "no row says whether it should be abstained from (metadata should_abstain)",
+    "no row says whether it should be abstained from: should_abstain is missing in the metadata",
     lambda rows: not rows.guided.any(),
 )
 NO_CONFIDENCE = Condition(

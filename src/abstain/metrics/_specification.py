@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import ArgumentError
+from abstain.errors import AbstainError, ArgumentError
 from abstain.metrics import _plans, _reasons
 from abstain.metrics._columns import UndefinedPlan
 from abstain.metrics.objects import BaseMetric, PlannedMetric
@@ -214,6 +214,12 @@ class ResultsPlan:
             score = self._metric.compute(rows)
         except ZeroDivisionError:
             return math.nan
+        except AbstainError:
+            raise
+        except Exception as problem:
+            # What it says may hold the text of a row, so that only its kind is told.
+            kind = type(problem).__name__
+            raise ArgumentError(f"metric {self._metric.name}: compute() raised {kind}") from problem
         if not isinstance(score, MetricScore):
             raise ArgumentError(
                 f"metric {self._metric.name}: compute() must return a MetricScore, got {_validate.kind(score)}"

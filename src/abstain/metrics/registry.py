@@ -9,6 +9,7 @@ named.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from abstain.metrics._specification import MetricSpecification, Parameter, user_
 from abstain.metrics.objects import BaseMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     MetricLike = str | MetricSpecification | BaseMetric | type[BaseMetric]
 
 __all__ = [
@@ -472,6 +471,8 @@ def select_metrics(asked: MetricLike | Iterable[MetricLike]) -> tuple[MetricSpec
     ['accuracy', 'balanced_accuracy', 'mean_absolute_error', 'answer_rate']
     """
     single = isinstance(asked, (str, MetricSpecification, BaseMetric, type))
+    if not single and not isinstance(asked, Iterable):
+        raise ArgumentError(f"metrics must be names or metrics, got {_validate.kind(asked)}")
     found: dict[str, MetricSpecification] = {}
     for part in [asked] if single else asked:  # type: ignore[union-attr]
         pieces: list[Any] = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else [part]
