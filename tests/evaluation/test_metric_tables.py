@@ -372,6 +372,20 @@ def test_a_compute_that_fails_is_named_without_what_it_says() -> None:
         table_of(results_to_items(drawn(size=3)), metrics=Broken)
 
 
+def test_infinite_values_have_no_difference() -> None:
+    endless = Items.from_arrays(
+        np.ones(40),
+        np.ones(40),
+        signals={"low": np.zeros(40), "high": [math.inf] * 40},
+        metadata={"a": [1, 2] * 20},
+    )
+    found = abstain.compare(endless, endless, metrics="intervals.mean_width_score", by="a", resamples=10)
+    assert found.left.metrics is not None
+    assert found.left.metrics["intervals.mean_width_score"].value == math.inf
+    assert found.metrics is not None
+    assert not found.metrics["intervals.mean_width_score"].defined
+
+
 def test_metrics_that_are_no_metrics() -> None:
     with pytest.raises(ArgumentError, match="metrics must be names or metrics, got a number"):
         table_of(results_to_items(drawn(size=3)), metrics=3)

@@ -240,10 +240,10 @@ class TablePlans:
         gaps = {}
         for (label, key), plan in self.rests.items():
             replicas, others = values[label, key], values[label, key, "rest"]
-            ends = [points(self.plans[label, key]), points(plan)]
+            ends = [points(plan), points(self.plans[label, key])]
             n = len(self.columns[key])
-            rest = estimates(ends[1], others, draws, n=n, level=level)[0]
-            gap = estimates(ends[0] - ends[1], replicas - others, draws, n=n, level=level)[0]
+            rest = estimates(ends[0], others, draws, n=n, level=level)[0]
+            gap = estimates(*_differences(ends, [others, replicas]), draws, n=n, level=level)[0]
             gaps[key] = GroupGap(label, made[label, key], rest, gap)
         return MetricTable(
             specifications=self.metrics,
@@ -303,16 +303,17 @@ def metric_deltas(
             continue
         label, key = place
         ends = [points(side.plans[place]) for side in sides]
-        found = estimates(
-            ends[1] - ends[0],
-            values[1][place] - values[0][place],
-            draws,
-            n=len(sides[0].columns[key]),
-            level=level,
-        )[0]
+        differences = _differences(ends, [side[place] for side in values])
+        found = estimates(*differences, draws, n=len(sides[0].columns[key]), level=level)[0]
         reason = "" if found.defined else "undefined on at least one side"
         made.setdefault(label, {})[key] = replace(found, reason=reason)
     return MetricDeltas(made.pop(_ALL, {}), made)
+
+
+def _differences(ends: Sequence[Floats], replicated: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Second less first, of the points and of the replicates; infinite on both sides is no difference at all."""
+    with np.errstate(invalid="ignore"):
+        return ends[1] - ends[0], replicated[1] - replicated[0]
 
 
 def asked_metrics(

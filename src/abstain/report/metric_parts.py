@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
@@ -150,12 +150,15 @@ def _metrics(estimates: Mapping[str, Estimate]) -> dict[str, MetricPart]:
 
 
 def _metric(estimate: Estimate) -> MetricPart:
-    value: Any = None if math.isnan(estimate.value) else estimate.value
+    interval = estimate.interval
+    if interval is not None and not all(map(math.isfinite, interval)):
+        interval = None
     return MetricPart(
-        value=value,
-        ci95=estimate.interval,
+        value=estimate.value if math.isfinite(estimate.value) else None,
+        ci95=interval,
         n=estimate.n,
         clusters=estimate.clusters,
         drop_rate=estimate.drop_rate,
-        reason=estimate.reason,
+        # JSON has no word for infinity; a null needs its reason.
+        reason="the value is infinite" if math.isinf(estimate.value) else estimate.reason,
     )
