@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from abstain.metrics.registry import BUNDLES, METRICS
+
 HERE = Path(__file__).parent
 VERBS: tuple[tuple[str, ...], ...] = (
     (),
     ("evaluate",),
     ("intervals",),
     ("sets",),
+    ("metrics",),
     ("calibrate", "verbalized"),
     ("calibrate", "train"),
     ("demo",),
@@ -56,7 +59,41 @@ def help_text(verb: tuple[str, ...]) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-PAGES = {HERE / "reference" / "cli.md": command_line_page}
+def metrics_page() -> str:
+    """Return the page of every metric, from the registry."""
+    lines = [
+        "# Metrics",
+        "",
+        "Made from the registry by `make docs`. Ask for any of them with `abstain evaluate --metric NAME`, for those",
+        "with a parameter with `NAME@VALUE`. Metrics marked with * are over the answered rows only.",
+        "",
+        "| metric | better | unit | needs | what it is |",
+        "|---|---|---|---|---|",
+    ]
+    for metric in METRICS.values():
+        link = f"[`{metric.name}`](../../{metric.definition})".replace("../../docs/", "../")
+        if metric.parameter is not None:
+            link += f" @{metric.parameter.name} = {metric.parameter.text(metric.value)}"
+        what = metric.summary.replace("|", "\\|")
+        cells = (
+            link + " *" * metric.answered_only,
+            metric.direction,
+            metric.unit,
+            ", ".join(metric.needs),
+            what,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## Bundles", "", "| bundle | metrics |", "|---|---|"]
+    lines += [
+        f"| `{bundle}` | {', '.join(f'`{name}`' for name in names)} |" for bundle, names in BUNDLES.items()
+    ]
+    return "\n".join([*lines, ""])
+
+
+PAGES = {
+    HERE / "reference" / "cli.md": command_line_page,
+    HERE / "reference" / "metrics.md": metrics_page,
+}
 
 
 if __name__ == "__main__":

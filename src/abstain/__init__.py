@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from abstain.confidence import register_confidence
     from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, SignalError
     from abstain.evaluation import Comparison, Evaluation, VariantResult, compare, evaluate
+    from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
     from abstain.inference import Estimate, bootstrap, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import read
@@ -44,6 +45,9 @@ _HOME = {
     "calibrators": "",
     "compare": "evaluation",
     "evaluate": "evaluation",
+    "evaluate_intervals": "evaluation.conformal",
+    "evaluate_quantiles": "evaluation.conformal",
+    "evaluate_sets": "evaluation.conformal",
     "metrics": "",
     "paired_delta": "inference",
     "read": "sources",
@@ -69,6 +73,9 @@ __all__ = [
     "calibrators",
     "compare",
     "evaluate",
+    "evaluate_intervals",
+    "evaluate_quantiles",
+    "evaluate_sets",
     "metrics",
     "paired_delta",
     "read",

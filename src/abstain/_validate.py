@@ -154,6 +154,23 @@ def real(value: float, name: str) -> float:
     return number
 
 
+def share(value: float, name: str) -> float:
+    """Return a number in [0, 1]."""
+    number = real(value, name)
+    if not 0.0 <= number <= 1.0:
+        hint = f"; did you mean {number / 100:g}?" if 1.0 < number <= 100.0 else ""
+        raise ArgumentError(f"{name} must lie in [0, 1], got {number:g}{hint}")
+    return number
+
+
+def not_negative(value: float, name: str) -> float:
+    """Return a finite number that is at least 0."""
+    number = real(value, name)
+    if number < 0.0:
+        raise ArgumentError(f"{name} must not be negative, got {number:g}")
+    return number
+
+
 def whole(value: int, name: str, *, least: int = 0, most: int | None = None) -> int:
     """Return an integer within [least, most]."""
     try:
@@ -179,6 +196,19 @@ def scale(value: Sequence[float], name: str = "scale") -> tuple[float, float]:
     if not low < high:
         raise ArgumentError(f"{name} must go from low to high, got {low:g} to {high:g}")
     return low, high
+
+
+def kind(value: object) -> str:
+    """Return what a value is, in words that show nothing of it.
+
+    >>> kind("Mrs. Example"), kind(0.5), kind([1])
+    ('text', 'a number', 'a list')
+    """
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_)):
+        return "a number"
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def choice(value: str, name: str, options: Iterable[str]) -> str:

@@ -189,7 +189,8 @@ class Items:
             signals: further numeric columns by name.
             metadata: further columns of any type by name.
             scale: the lowest and highest truth there can be.
-            null_prediction: "abstained" or "failed": what a missing prediction means; an error when left out.
+            null_prediction: what a missing prediction means: "abstained", "failed", or "answered" (an answer that
+                says nothing, and is wrong); an error when left out.
         """
         truths, predictions = _labels(truth, "truth"), _labels(prediction, "prediction")
         length = len(truths)
@@ -352,7 +353,7 @@ def _outcomes(
     if both.any():
         raise DataError(f"row {int(np.argmax(both))} is both abstained and failed; an item has one outcome")
     if null_prediction is not None:
-        _validate.choice(null_prediction, "null_prediction", ("abstained", "failed"))
+        _validate.choice(null_prediction, "null_prediction", ("abstained", "failed", "answered"))
     silent = _missing(prediction) & ~declined & ~broken
     if silent.any() and null_prediction is None:
         raise DataError(
@@ -379,9 +380,7 @@ def _labels(values: Column, name: str) -> NDArray[Any]:
 def _objects(values: Column, name: str) -> NDArray[Any]:
     # A list with None or of mixed types must not become text on its way into an array.
     if isinstance(values, (list, tuple)):
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
+        return np.fromiter(values, dtype=object, count=len(values))
     return _validate.one_dimensional(values, name).copy()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _labels, _validate
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def named_loss(
     """
     _validate.choice(name, "loss", LOSS_NAMES)
     if name == "zero_one":
-        return np.asarray(truth != prediction).astype(np.float64)
+        same = _labels.matches(_labels.column(truth, "truth"), _labels.column(prediction, "prediction"))
+        return (~same).astype(np.float64)
     distance = np.abs(_numbers(prediction, "prediction") - _numbers(truth, "truth"))
     return distance if name == "abs" else distance / _width(scale)
 

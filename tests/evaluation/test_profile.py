@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,10 +12,13 @@ from abstain.errors import ArgumentError
 from abstain.evaluation._profile import thinned
 from examples import EXAMPLES
 
+if TYPE_CHECKING:
+    from abstain import Evaluation
 
-def run(**settings: Any) -> Any:
+
+def run(confidence: str | list[str] = "llm", resamples: int = 300) -> Evaluation:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
-    return evaluate(items, loss="abs", **{"confidence": "llm", "resamples": 300} | settings)
+    return evaluate(items, confidence=confidence, loss="abs", resamples=resamples)
 
 
 def test_working_points_by_hand() -> None:

@@ -85,7 +85,6 @@ def test_a_curve_in_every_form(form: str, tmp_path: Path) -> None:
 
 def test_one_item_and_nothing_answered_can_be_drawn() -> None:
     one = evaluate(Items.from_arrays([1], [1], confidence=[0.5]), loss="abs", resamples=10)
-    assert save_chart
     for chart in EVALUATION_CHARTS:
         one.plot(chart).to_json()
     none = evaluate(

@@ -23,7 +23,10 @@ from abstain.report.html._words import difference_words, evaluation_verdict, lis
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from abstain import Evaluation
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
 EVIL = "</script><img src=x onerror=alert(1)><svg onload=alert(1)>\"'{{7*7}}"
@@ -57,9 +60,9 @@ class Outline(HTMLParser):
             self.text.append(data)
 
 
-def run(**settings: Any) -> Any:
+def run(confidence: str | Sequence[str] = ("llm", "token_msp"), resamples: int = 100) -> Evaluation:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
-    return evaluate(items, **{"confidence": ["llm", "token_msp"], "loss": "abs", "resamples": 100} | settings)
+    return evaluate(items, confidence=confidence, loss="abs", resamples=resamples)
 
 
 def words(page: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from abstain.cli import calibrate, demo, evaluate, intervals, plot, report, schema, sets
+from abstain.cli import calibrate, demo, evaluate, intervals, metrics, plot, report, schema, sets
 from abstain.errors import AbstainError
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMP
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
 _register("intervals", intervals.intervals_command, intervals.EXAMPLES)
 _register("sets", sets.sets_command, sets.EXAMPLES)
+_register("metrics", metrics.metrics_command, metrics.EXAMPLES)
 _register("demo", demo.demo_command)
 _register("schema", schema.schema_command)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from abstain.evaluation import Comparison, Evaluation
     from abstain.items import Items
 
-_INPUT = "One run file, or two to compare left with right."
+_INPUT = "One run or evaluation file, or two to compare left with right."
 _MODE = "Which experiment of each input, in order; given once it serves all."
 _CONFIDENCE = (
     "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
@@ -27,6 +27,12 @@ _CALIBRATION = (
     "Artifact of `abstain calibrate`, for the confidences `calibrated`, `verbalized_calibrated` and "
     "`calibrated:<name>`."
 )
+_METRIC = (
+    "Metrics or bundles, separated by commas, such as default_benchmark; `abstain metrics` lists them. Your own: "
+    "package.module:Class. Without --confidence, these alone are judged."
+)
+_BY = "Metadata columns, separated by commas: every metric by group, too."
+_INSTRUMENT = "Judge one total a participant in place of items: PHQ-8, or a JSON file that declares another."
 _SCALE = "Lowest and highest score there can be; else what the file declares, else 0,3."
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
@@ -36,6 +42,7 @@ Examples:
   abstain evaluate run.json --mode few_shot --loss abs
   abstain evaluate run.json --mode few_shot --confidence all -o metrics.json
   abstain evaluate --input run.json --mode zero_shot --input run.json --mode few_shot
+  abstain evaluate --input results.json --metric default_benchmark --by ckd_stage
 """
 
 
@@ -64,6 +71,15 @@ def judged_inputs(
         list[Path] | None,
         typer.Option("--calibration", metavar="FILE", help=_CALIBRATION, show_default=False),
     ] = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metric", metavar="NAMES", help=_METRIC, show_default=False)
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="COLUMNS", help=_BY, show_default=False)
+    ] = None,
+    instrument: Annotated[
+        str | None, typer.Option("--instrument", metavar="NAME", help=_INSTRUMENT, show_default=False)
+    ] = None,
     loss: Annotated[str, typer.Option(metavar="NAME", help="abs, abs_norm or zero_one.")] = "abs_norm",
     scale: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help=_SCALE, show_default=False)] = None,
     coverage_grid: Annotated[
@@ -88,8 +104,10 @@ def judged_inputs(
     """Read one or two inputs and judge them: the options that every verb which judges has."""
     pairs = _pair([*(inputs or []), *(further_inputs or [])], modes or [])
     settings = {
-        "confidence": confidence or ["default"],
+        "confidence": confidence or None,
         "calibration": calibration,
+        "metrics": metrics or None,
+        "by": [name.strip() for part in by for name in part.split(",")] if by else None,
         "loss": loss,
         "coverage_grid": _numbers(coverage_grid, "--coverage-grid"),
         "area_coverage": area_coverage,
@@ -102,6 +120,8 @@ def judged_inputs(
     from abstain import read  # noqa: PLC0415
 
     items = [read(path, mode=mode, scale=bounds) for path, mode in pairs]
+    if instrument is not None:
+        items = totals(items, instrument)
     result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
     return Judged(items, result)
 
@@ -130,6 +150,19 @@ def _evaluate(
 
 
 evaluate_command = with_options_of(judged_inputs, _evaluate)
+
+
+def totals(items: Sequence[Items], instrument: str) -> list[Items]:
+    """Return the totals of an instrument, which is known by name or declared in a JSON file."""
+    from abstain import _files  # noqa: PLC0415
+    from abstain.metrics.instruments import INSTRUMENTS, Instrument, find_instrument, total_items  # noqa: PLC0415
+
+    if instrument not in INSTRUMENTS and instrument.endswith(".json"):
+        declared = _files.parse_json(_files.read_bytes(instrument), instrument)
+        form = Instrument.from_mapping(declared)
+    else:
+        form = find_instrument(instrument)
+    return [total_items(side, form) for side in items]
 
 
 def judge(

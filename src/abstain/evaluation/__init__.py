@@ -15,8 +15,19 @@ import numpy as np
 
 from abstain.errors import DataError
 from abstain.evaluation._confidences import load_calibrations, variant_confidences
+from abstain.evaluation._metrics import (
+    GroupGap,
+    GroupResult,
+    MetricDeltas,
+    MetricTable,
+    TablePlans,
+    asked_metrics,
+    metric_deltas,
+    table_loss,
+)
 from abstain.evaluation._profile import Basis, Line, Profile, WorkingPoints
 from abstain.evaluation._results import (
+    EMPTY_RANGE,
     Caution,
     Comparison,
     Evaluation,
@@ -29,6 +40,7 @@ from abstain.evaluation._results import (
 from abstain.inference import Draws, Estimate, estimates, points, replicates
 from abstain.losses import item_loss
 from abstain.metrics._ranks import FIGURES, RanksPlan
+from abstain.metrics.abstention import population_table
 from abstain.metrics.selective import risk_coverage_curve, tie_sensitivity
 
 if TYPE_CHECKING:
@@ -40,6 +52,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._confidences import CalibrationLike
     from abstain.items import Items
     from abstain.losses import ItemLoss, Loss
+    from abstain.metrics.registry import MetricLike, MetricSpecification
     from abstain.metrics.selective import TieSensitivity
 
     Floats = NDArray[np.float64]
@@ -50,7 +63,11 @@ __all__ = [
     "Caution",
     "Comparison",
     "Evaluation",
+    "GroupGap",
+    "GroupResult",
     "Line",
+    "MetricDeltas",
+    "MetricTable",
     "Overlap",
     "Population",
     "Profile",
@@ -69,8 +86,10 @@ FEW_CLUSTERS = 20
 def evaluate(
     items: Items,
     *,
-    confidence: str | Sequence[str] = "default",
+    confidence: str | Sequence[str] | None = None,
     calibration: CalibrationLike = None,
+    metrics: MetricLike | Iterable[MetricLike] | None = None,
+    by: str | Sequence[str] | None = None,
     loss: Loss = "abs_norm",
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
@@ -84,8 +103,11 @@ def evaluate(
 
     Args:
         items: the items.
-        confidence: names of variants or signals, "default", "all", or a sequence of those.
+        confidence: names of variants or signals, "default", "all", or a sequence of those; when left out,
+            "default" unless `metrics` are asked for.
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
+        metrics: further metrics, by name, as objects or as import paths; see `abstain.metrics.registry`.
+        by: one or more metadata columns; every one of the metrics is also given by group.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or one number an item.
         coverage_grid: coverages at which the selective risk is asked for.
         area_coverage: coverage at which the truncated areas end.
@@ -111,18 +133,26 @@ def evaluate(
         convention=convention,
     )
     calibrations = load_calibrations(calibration)
-    side = _Side.prepare(items, items.judged, confidence, loss, settings, calibrations)
+    asked = asked_metrics(metrics, by)
+    side = _Side.prepare(items, items.judged, confidence, loss, settings, calibrations, asked)
+    table = side.metric_plans(asked, by)
     draws = Draws(side.clusters, settings.resamples, settings.seed)
-    replicated = replicates(list(side.plans.values()), draws, progress)
-    return side.evaluation(dict(zip(side.plans, replicated, strict=True)), draws, _population(items))
+    replicated = replicates([*side.plans.values(), *(table.ordered if table else [])], draws, progress)
+    evaluation = side.evaluation(dict(zip(side.plans, replicated, strict=False)), draws, _population(items))
+    if table is None:
+        return evaluation
+    made = table.table(replicated[len(side.plans) :], draws, level=settings.level)
+    return replace(evaluation, metrics=made)
 
 
 def compare(
     left: Items,
     right: Items,
     *,
-    confidence: str | Sequence[str] = "default",
+    confidence: str | Sequence[str] | None = None,
     calibration: CalibrationLike = None,
+    metrics: MetricLike | Iterable[MetricLike] | None = None,
+    by: str | Sequence[str] | None = None,
     loss: Loss = "abs_norm",
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
@@ -160,14 +190,18 @@ def compare(
         )
     calibrations = load_calibrations(calibration)
     overlap, kept = _overlap(left, right, intersection_only=intersection_only)
+    asked = asked_metrics(metrics, by)
     sides = []
     for items in (left, right):
         judged = items.judged.take(np.isin(items.judged.cluster, kept))
-        sides.append(_Side.prepare(items, judged, confidence, loss, settings, calibrations))
+        sides.append(_Side.prepare(items, judged, confidence, loss, settings, calibrations, asked))
+    tables = [side.metric_plans(asked, by) for side in sides]
     draws = Draws(len(kept), settings.resamples, settings.seed)
     pairs = [(number, name) for number, side in enumerate(sides) for name in side.plans]
     plans = [sides[number].plans[name] for number, name in pairs]
-    replicated = dict(zip(pairs, replicates(plans, draws, progress), strict=True))
+    tabled = [plan for table in tables if table for plan in table.ordered]
+    weighed = replicates([*plans, *tabled], draws, progress)
+    replicated = dict(zip(pairs, weighed, strict=False))
     evaluations = []
     for number, side in enumerate(sides):
         own = {name: values for (owner, name), values in replicated.items() if owner == number}
@@ -177,8 +211,16 @@ def compare(
         for name in evaluations[0]
         if name in evaluations[1]
     }
-    if not deltas:
+    if not deltas and not asked:
         raise DataError("the two sides have no confidence in common; name one that both can serve")
+    table_deltas = None
+    if tables[0] and tables[1]:
+        middle = len(pairs) + len(tables[0].ordered)
+        halves = (weighed[len(pairs) : middle], weighed[middle:])
+        for number, table in enumerate((tables[0], tables[1])):
+            made = table.table(halves[number], draws, level=settings.level)
+            evaluations[number] = replace(evaluations[number], metrics=made)
+        table_deltas = metric_deltas((tables[0], tables[1]), halves, draws, level=settings.level)
     return Comparison(
         left=evaluations[0],
         right=evaluations[1],
@@ -186,6 +228,7 @@ def compare(
         overlap=overlap,
         population=evaluations[0].population,
         cautions=_comparison_cautions(deltas, evaluations),
+        metrics=table_deltas,
     )
 
 
@@ -207,19 +250,23 @@ class _Side:
         cls,
         source: Items,
         judged: Items,
-        confidence: str | Sequence[str],
+        confidence: str | Sequence[str] | None,
         loss: Loss,
         settings: Settings,
         calibrations: Sequence[Calibration],
+        asked: Sequence[MetricSpecification],
     ) -> _Side:
         if not len(judged):
             raise DataError("there is no item to judge: none is answered or abstained")
+        if confidence is None and asked:
+            measured = table_loss(source, judged, loss, asked)
+            return cls(source, judged, measured, {}, {}, {}, settings, calibrations)
         if isinstance(loss, str) or callable(loss):
             measured = item_loss(judged, loss)
         else:
             everything = item_loss(source, loss)
             measured = replace(everything, values=everything.values[np.isin(source.outcome, (0, 1))])
-        found = variant_confidences(confidence, judged, calibrations)
+        found = variant_confidences("default" if confidence is None else confidence, judged, calibrations)
         confidences = {name: variant.values for name, variant in found.items()}
         cautions = {name: variant.cautions for name, variant in found.items()}
         # Variants that are the same numbers under another name share their plan, and so are weighed once.
@@ -243,6 +290,20 @@ class _Side:
     @property
     def clusters(self) -> int:
         return len(self.judged.cluster_ids)
+
+    def metric_plans(
+        self, asked: Sequence[MetricSpecification], by: str | Sequence[str] | None
+    ) -> TablePlans | None:
+        """The plans of a metric table; where no confidence was asked for, the one that the items state serves."""
+        if not asked:
+            return None
+        stated = self.judged.signals.get("confidence")
+        confidences = self.confidences or ({"confidence": stated.values} if stated else {})
+        counts = self.source.counts
+        outcomes = replace(population_table(self.judged), failed=counts.failed, unscored=counts.unscored)
+        return TablePlans.prepare(
+            self.judged, asked, by=by, confidences=confidences, loss=self.loss.values, outcomes=outcomes
+        )
 
     def evaluation(
         self, replicated: Mapping[str, Floats], draws: Draws, population: Population
@@ -277,9 +338,8 @@ class _Side:
         rows = (self.loss.values, self.confidences[name])
         ties = tie_sensitivity(*rows, abstained=self.judged.abstained)
         if not self.judged.counts.answered:
-            reason = "nothing was answered: the area over an empty range, no achievement"
             figures = {
-                key: value if key == "cmax" else replace(value, reason=reason)
+                key: value if key == "cmax" else replace(value, reason=EMPTY_RANGE)
                 for key, value in figures.items()
             }
         return VariantResult(
@@ -416,7 +476,10 @@ def _comparison_cautions(
     deltas: Mapping[str, VariantDelta], evaluations: Sequence[Evaluation]
 ) -> tuple[Caution, ...]:
     """What holds for the comparison itself, then what holds for either side."""
-    cautions = []
+    cautions: list[Caution] = []
+    own = [caution for side in evaluations for caution in side.cautions]
+    if not deltas:
+        return tuple(dict.fromkeys(own))
     change = next(iter(deltas.values())).cmax
     low, high = change.interval or (change.value, change.value)
     if low > 0.0 or high < 0.0:
@@ -426,4 +489,4 @@ def _comparison_cautions(
             "integrates over less; judge them at a coverage that both reach"
         )
         cautions.append(Caution("coverage_differs", message))
-    return tuple(dict.fromkeys(cautions + [caution for side in evaluations for caution in side.cautions]))
+    return tuple(dict.fromkeys(cautions + own))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from abstain.calibrators import Calibration
+    from abstain.evaluation._metrics import MetricDeltas, MetricTable
     from abstain.evaluation._profile import Basis, Profile, Progress
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
@@ -32,6 +33,9 @@ __all__ = [
     "VariantDelta",
     "VariantResult",
 ]
+
+# The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
+EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,7 @@ class Evaluation(Shown, Mapping[str, VariantResult]):
         cautions: what holds for all variants.
         cluster_noun: what a cluster is called.
         calibrations: the artifacts that calibrated variants rest on.
+        metrics: the table of further metrics, where some were asked for.
         basis: the judged items, losses and confidences that all this was made from.
     """
 
@@ -199,6 +204,7 @@ class Evaluation(Shown, Mapping[str, VariantResult]):
     cautions: tuple[Caution, ...]
     cluster_noun: str = "cluster"
     calibrations: tuple[Calibration, ...] = ()
+    metrics: MetricTable | None = None
     basis: Basis = field(repr=False, kw_only=True)
 
     def profile(self, *, most: int = 400, progress: Progress | None = None) -> Profile:
@@ -228,6 +234,7 @@ class Evaluation(Shown, Mapping[str, VariantResult]):
 
     def __repr__(self) -> str:
         lines = [f"  {name}: AURC {result.aurc}, AUGRC {result.augrc}" for name, result in self.items()]
+        lines += [f"  {name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
         return "\n".join([f"Evaluation of {self.population.items} items", *lines])
 
 
@@ -254,9 +261,11 @@ class Comparison(Shown):
     overlap: Overlap
     population: Population
     cautions: tuple[Caution, ...]
+    metrics: MetricDeltas | None = None
 
     def __repr__(self) -> str:
         lines = [f"  {name}: AURC {delta.aurc}, AUGRC {delta.augrc}" for name, delta in self.deltas.items()]
+        lines += [f"  {name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
         return "\n".join([f"Comparison over {self.overlap.included} clusters, right - left", *lines])
 
 

@@ -30,6 +30,7 @@ from abstain.metrics import _areas
 from abstain.metrics._areas import CONVENTIONS
 from abstain.metrics._ladder import Ladder, loss_area, rungs_descending
 from abstain.metrics._ranks import RanksPlan
+from abstain.metrics._reach import ReachPlan
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -356,9 +357,10 @@ def coverage_at_risk(
     0.75
     """
     bound = _validate.real(risk, "risk")
-    curve = risk_coverage_curve(loss, confidence, abstained=abstained, weights=weights)
-    within = np.flatnonzero(curve.selective_risk <= bound + _areas.TOLERANCE)
-    return float(curve.coverage[within[-1]]) if len(within) else 0.0
+    rows = _Rows.checked(loss, confidence, abstained, weights)
+    one_cluster = np.zeros(len(rows.loss), np.intp)
+    columns = (rows.loss, rows.confidence, rows.answered, rows.weight, one_cluster)
+    return float(ReachPlan.build("coverage_at_risk", *columns, bound=bound)(np.ones((1, 1)))[0, 0])
 
 
 def cmax(

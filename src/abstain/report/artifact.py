@@ -13,6 +13,12 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 import abstain
+from abstain.report.metric_parts import (
+    MetricsPart,
+    PairedMetricsPart,
+    metrics_part,
+    paired_metrics_part,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -240,6 +246,7 @@ class SingleArtifact(Head, kw_only=True):
 
     confidence_variants: dict[str, VariantPart]
     comparison: NoComparison
+    metrics: MetricsPart | UnsetType = UNSET
 
 
 class PairedArtifact(Head, kw_only=True):
@@ -247,6 +254,7 @@ class PairedArtifact(Head, kw_only=True):
 
     confidence_variants: dict[str, VariantPair]
     comparison: ComparisonPart
+    metrics: PairedMetricsPart | UnsetType = UNSET
 
 
 def evaluation_artifact(evaluation: Evaluation, created_at: datetime) -> SingleArtifact:
@@ -255,6 +263,7 @@ def evaluation_artifact(evaluation: Evaluation, created_at: datetime) -> SingleA
         **_head([evaluation], evaluation.population, evaluation.cautions, created_at),
         confidence_variants={name: _variant(result, evaluation) for name, result in evaluation.items()},
         comparison=NoComparison(),
+        metrics=UNSET if evaluation.metrics is None else metrics_part(evaluation.metrics),
     )
 
 
@@ -278,6 +287,7 @@ def comparison_artifact(comparison: Comparison, created_at: datetime) -> PairedA
             participants_failed_left=overlap.failed_left,
             participants_failed_right=overlap.failed_right,
         ),
+        metrics=paired_metrics_part(comparison) or UNSET,
     )
 
 

@@ -12,6 +12,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from abstain.report.metric_tables import comparison_tables, metric_tables
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,6 +39,7 @@ _MEANINGS = {
 }
 
 
+_COMPARED_MEANINGS = {name: text for name, text in _MEANINGS.items() if name != "e-AURC"}
 _COMPARED = (("Cmax", "cmax"), ("AURC", "aurc"), ("AUGRC", "augrc"))
 
 
@@ -58,6 +61,8 @@ def evaluation_summary(evaluation: Evaluation, width: int = _WIDTH_WITHOUT_TERMI
         "e-AURC": "eaurc",
         f"AURC@{evaluation.settings.area_coverage:g}": "aurc_at_coverage",
     }
+    if not evaluation:
+        return _metrics_summary(evaluation)
     names = max(len(name) for name in [*evaluation, "confidence"])
     fitting = max((width - names) // _ESTIMATE_WIDTH, 1)
     table = _table("confidence", list(columns)[:fitting])
@@ -74,7 +79,16 @@ def evaluation_summary(evaluation: Evaluation, width: int = _WIDTH_WITHOUT_TERMI
     if len(evaluation) <= min(_SIDE_BY_SIDE, (width - len("risk at coverage")) // _ESTIMATE_WIDTH):
         risks = {name: result.risk_at_coverage for name, result in evaluation.items()}
         parts.append(_risk_table(risks, evaluation.settings.coverage_grid))
+    if evaluation.metrics is not None:
+        parts += metric_tables(evaluation.metrics)
     return Group(*parts, *_method(evaluation), *_cautions({"": evaluation}), *_meanings(_MEANINGS))
+
+
+def _metrics_summary(evaluation: Evaluation) -> Group:
+    """The summary of metrics alone, where no confidence was asked for."""
+    tables = [] if evaluation.metrics is None else metric_tables(evaluation.metrics)
+    title = _title(_source(evaluation.provenance))
+    return Group(title, _population(evaluation), *tables, *_method(evaluation), *_cautions({"": evaluation}))
 
 
 def comparison_summary(comparison: Comparison, width: int = _WIDTH_WITHOUT_TERMINAL) -> Group:
@@ -105,10 +119,11 @@ def comparison_summary(comparison: Comparison, width: int = _WIDTH_WITHOUT_TERMI
         _title(f"left:  {_source(left.provenance)}"),
         _title(f"right: {_source(right.provenance)}"),
         Text(f"loss {left.loss.name} = {left.loss.definition}\npopulation: {shared}"),
-        table,
+        *([table] if comparison.deltas else []),
+        *comparison_tables(comparison),
         *_method(left),
         *_cautions({"left ": left, "right ": right}, comparison.cautions),
-        *_meanings({name: text for name, text in _MEANINGS.items() if name != "e-AURC"}),
+        *(_meanings(_COMPARED_MEANINGS) if comparison.deltas else []),
     )
 
 
@@ -162,7 +177,6 @@ def _source(provenance: Mapping[str, object]) -> str:
 
 def _population(evaluation: Evaluation) -> Text:
     population = evaluation.population
-    cmax = next(iter(evaluation.values())).cmax
     lines = [
         f"population: {population.included} of {population.total} {evaluation.cluster_noun}s judged; "
         f"{population.items} items: {population.answered} answered, {population.abstained} abstained"
@@ -171,7 +185,7 @@ def _population(evaluation: Evaluation) -> Text:
         lines[0] += (
             f" (and {population.items_failed} failed, {population.items_unscored} unscored, not counted)"
         )
-    lines.append(f"Cmax:       {cmax}")
+    lines += [f"Cmax:       {result.cmax}" for result in list(evaluation.values())[:1]]
     return Text("\n".join(lines))
 
 
@@ -179,11 +193,11 @@ def _method(evaluation: Evaluation) -> list[Text]:
     settings = evaluation.settings
     if not settings.resamples:
         return [Text("no intervals: 0 resamples", style="dim")]
-    clusters = next(iter(evaluation.values())).cmax.clusters
     return [
         Text(
-            f"[{100 * settings.level:g}% intervals: {settings.resamples:,} resamples of {clusters} "
-            f"{evaluation.cluster_noun}s, seed {settings.seed}, convention {settings.convention}]",
+            f"[{100 * settings.level:g}% intervals: {settings.resamples:,} resamples of "
+            f"{evaluation.population.included} {evaluation.cluster_noun}s, seed {settings.seed}, "
+            f"convention {settings.convention}]",
             style="dim",
         )
     ]

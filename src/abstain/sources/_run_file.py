@@ -245,9 +245,7 @@ def _items(rows: list[_Row], scale: tuple[float, float]) -> Items:
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _is_number(value: object) -> bool:

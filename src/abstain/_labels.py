@@ -1,0 +1,145 @@
+"""Labels: when a prediction is the truth, decided in one place for the whole package.
+
+Two labels match as whole numbers where both are whole numbers, written as numbers or as text, else as text
+without regard to case and to blanks at the ends: ``1`` matches ``"1"`` and ``" Stable"`` matches ``"stable"``.
+A missing label (None or NaN) matches nothing. Truths are numbers or text, never both. What follows from a
+match is for others to say.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Column = ArrayLike | Sequence[Any]
+    Mask = NDArray[np.bool_]
+    Label = int | float | str | None
+
+# Longer runs of digits are nobody's number, and slow to read as one.
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
+# Beyond this a float no longer tells neighbouring whole numbers apart.
+_EXACT = 2**53
+_NUMBER_TYPES = (bool, int, float, np.bool_, np.integer, np.floating)
+
+
+def column(values: Column, name: str) -> NDArray[Any]:
+    """Return labels of one dimension: float64 where all are numbers, else objects in their canonical form.
+
+    >>> column([1, None], "y_true")
+    array([ 1., nan])
+    >>> column(["1", " Stable"], "y_true").tolist()
+    [1, 'stable']
+    """
+    if isinstance(values, (list, tuple)):
+        array = np.fromiter(values, dtype=object, count=len(values))
+    else:
+        array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"{name} must have one dimension, got shape {array.shape}")
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64, copy=False)
+    values = [canonical(value, name, row) for row, value in enumerate(array.tolist())]
+    result = np.fromiter(values, dtype=object, count=len(values))
+    if not any(isinstance(value, str) or (value is not None and abs(value) > _EXACT) for value in result):
+        return np.array([math.nan if value is None else value for value in result], dtype=np.float64)
+    return result
+
+
+def canonical(value: object, name: str, row: int) -> Label:
+    """Return what a label is compared by: a number, or text without case and outer blanks; None when missing."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        return int(text) if _WHOLE_NUMBER.fullmatch(text) else text.casefold()
+    if isinstance(value, (bool, int, np.bool_, np.integer)):
+        return int(value)
+    if isinstance(value, _NUMBER_TYPES):
+        number = float(value)
+        if math.isnan(number):
+            return None
+        return int(number) if number.is_integer() else number
+    raise DataError(f"{name} is {_validate.kind(value)} at row {row}; a label must be a number or text")
+
+
+def truths(values: Column, name: str = "y_true") -> NDArray[Any]:
+    """Return `column`, with an error where numbers and text stand side by side: their classes cannot be told."""
+    array = column(values, name)
+    if array.dtype.kind == "O":
+        raw = values if isinstance(values, (list, tuple)) else np.asarray(values).tolist()
+        text = [isinstance(value, str) for value in array]
+        number = [isinstance(value, _NUMBER_TYPES) and canonical(value, name, 0) is not None for value in raw]
+        if any(number) and any(text):
+            raise DataError(
+                f"{name} has mixed label types: a number at row {number.index(True)} and text at row "
+                f"{text.index(True)}; truths must be all numbers or all text"
+            )
+    return array
+
+
+def missing(labels: NDArray[Any]) -> Mask:
+    """Return True where a label of `column` is missing."""
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    values = labels.tolist()
+    return np.array(
+        [value is None or (isinstance(value, float) and math.isnan(value)) for value in values], dtype=bool
+    )
+
+
+def numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a column of `column` as numbers, NaN where a label is missing or is text."""
+    if labels.dtype.kind == "f":
+        return labels
+    return np.array([_number(label) for label in labels.tolist()], dtype=np.float64)
+
+
+def _number(label: Label) -> float:
+    if label is None or isinstance(label, str):
+        return math.nan
+    return float(label) if abs(label) < sys.float_info.max else math.copysign(math.inf, label)
+
+
+def matches(truth: NDArray[Any], prediction: NDArray[Any]) -> Mask:
+    """Return True where two columns of `column` agree; a missing label agrees with nothing.
+
+    >>> matches(column([1, 2, 3], "y_true"), column(["1", "two", None], "y_pred"))
+    array([ True, False, False])
+    """
+    if truth.dtype.kind == "f" and prediction.dtype.kind == "f":
+        return np.asarray(truth == prediction)
+    same = np.array(
+        [a == b for a, b in zip(truth.tolist(), prediction.tolist(), strict=True)], dtype=np.bool_
+    )
+    return same & ~missing(truth)
+
+
+def classes(truth: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
+    """Number the classes of the truths from 0, -1 where missing; with how many there are.
+
+    >>> classes(column(["b", "a", None, "b"], "y_true"))
+    (array([ 1,  0, -1,  1]), 2)
+    """
+    known = ~missing(truth)
+    codes = np.full(len(truth), -1, dtype=np.intp)
+    present = truth[known]
+    if present.dtype.kind == "O":
+        # Whole numbers written as text may stand beside words; only text is sorted with text.
+        order = sorted(set(present.tolist()), key=lambda label: (isinstance(label, str), label))
+        number = {label: place for place, label in enumerate(order)}
+        codes[known] = [number[label] for label in present.tolist()]
+        return codes, len(order)
+    distinct, codes[known] = np.unique(present, return_inverse=True)
+    return codes, len(distinct)

@@ -1,0 +1,80 @@
+"""`abstain metrics`: list every metric that can be asked for, or say all about one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from abstain.metrics.registry import MetricSpecification
+
+EXAMPLES = """\b
+Examples:
+  abstain metrics
+  abstain metrics safety
+  abstain metrics abstention_f1 coverage_at_risk@0.05
+"""
+
+
+def metrics_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Metrics or bundles to say all about.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The registry as JSON.")] = False,
+) -> None:
+    """List the metrics: what each is, what it needs, and which way is better."""
+    from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
+
+    asked = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
+    metrics = [find_metric(name) for name in asked] or list(known_metrics().values())
+    if as_json:
+        import msgspec  # noqa: PLC0415
+
+        content = msgspec.json.encode([_record(metric) for metric in metrics])
+        typer.echo(msgspec.json.format(content, indent=2).decode())
+        return
+    from abstain.report.console import console_for  # noqa: PLC0415
+    from abstain.report.metric_tables import metric_list  # noqa: PLC0415
+
+    if names:
+        typer.echo("\n\n".join(_described(metric) for metric in metrics))
+        return
+    console_for().print(metric_list(metrics))
+    typer.echo("bundles")
+    for bundle, members in BUNDLES.items():
+        typer.echo(f"  {bundle}: {', '.join(members)}")
+    typer.echo(
+        "\nAsk for them with `abstain evaluate --metric NAMES`; all about one with `abstain metrics NAME`."
+    )
+
+
+def _record(metric: MetricSpecification) -> dict[str, object]:
+    return {
+        "name": metric.name,
+        "summary": metric.summary,
+        "direction": metric.direction,
+        "needs": list(metric.needs),
+        "unit": metric.unit,
+        "parameter": metric.parameter.name if metric.parameter else None,
+        "answered_only": metric.answered_only,
+        "definition": metric.definition,
+    }
+
+
+def _described(metric: MetricSpecification) -> str:
+    lines = [
+        metric.key,
+        f"  {metric.summary}".replace("``", ""),
+        f"  better: {metric.direction}; unit: {metric.unit}",
+    ]
+    lines.append(f"  needs: {', '.join(metric.needs)}")
+    if metric.answered_only:
+        lines.append("  over the answered rows only: it means little without the answer rate")
+    if metric.parameter is not None:
+        value = metric.parameter.text(metric.value)
+        lines.append(f"  asked with {metric.parameter.name} = {value}; another: {metric.name}@VALUE")
+    reasons = dict.fromkeys(condition.sentence for condition in metric.undefined)
+    lines += [f"  undefined when: {'; '.join(reasons)}"] if reasons else []
+    return "\n".join([*lines, f"  definition: {metric.definition}"])

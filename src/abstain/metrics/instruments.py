@@ -1,0 +1,305 @@
+"""Instruments: questionnaires whose items add up to a total with severity tiers, declared as data.
+
+A participant's total is the sum of all items. Where items were abstained from, the total is only known to lie
+between two bounds: the abstained items at the lowest and at the highest score of the item scale. A tier that
+holds both bounds is decided all the same. `total_items` turns items into one row a participant, which every
+metric can judge; a total that is not known is an abstention there, never a sum of what happens to be answered.
+
+A further instrument is a further row of data: an `Instrument`, or a JSON object with the same keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.items import Items, Outcome
+from abstain.metrics import _plans
+from abstain.metrics._columns import Columns, point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from abstain._validate import Column
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "INSTRUMENTS",
+    "Instrument",
+    "Totals",
+    "find_instrument",
+    "severity_tier_accuracy",
+    "total_items",
+    "totals",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """A questionnaire: its items, their scale, and the lowest total of each tier.
+
+    >>> INSTRUMENTS["PHQ-8"].total_scale, INSTRUMENTS["PHQ-8"].tier(12)
+    ((0.0, 24.0), 'moderate')
+    """
+
+    name: str
+    items: tuple[str, ...]
+    item_scale: tuple[float, float]
+    tiers: tuple[tuple[str, float], ...]
+
+    def __post_init__(self) -> None:
+        if not self.items or len(set(self.items)) != len(self.items):
+            raise ArgumentError(f"instrument {self.name}: items must be named, each once")
+        _validate.scale(self.item_scale, "item_scale")
+        lowest = [low for _, low in self.tiers]
+        if not lowest or lowest != sorted(set(lowest)) or lowest[0] != self.total_scale[0]:
+            raise ArgumentError(
+                f"instrument {self.name}: tiers must ascend from the lowest total, {self.total_scale[0]:g}"
+            )
+
+    @classmethod
+    def from_mapping(cls, content: Mapping[str, Any]) -> Instrument:
+        """Build an instrument from what a JSON file holds.
+
+        >>> tiers = [["low", 0], ["high", 3]]
+        >>> own = {"name": "two questions", "items": ["a", "b"], "item_scale": [0, 3], "tiers": tiers}
+        >>> Instrument.from_mapping(own).tier(4)
+        'high'
+        """
+        try:
+            low, high = content["item_scale"]
+            return cls(
+                name=str(content["name"]),
+                items=tuple(str(item) for item in content["items"]),
+                item_scale=(float(low), float(high)),
+                tiers=tuple((str(tier), float(lowest)) for tier, lowest in content["tiers"]),
+            )
+        except (KeyError, TypeError, ValueError) as problem:
+            if isinstance(problem, ArgumentError):
+                raise
+            raise DataError(
+                "an instrument needs name, items, item_scale [lowest, highest] and tiers [[name, lowest total], ...]"
+            ) from None
+
+    @property
+    def total_scale(self) -> tuple[float, float]:
+        """The lowest and highest total there can be."""
+        low, high = self.item_scale
+        return len(self.items) * float(low), len(self.items) * float(high)
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The lowest total of each tier but the first."""
+        return tuple(low for _, low in self.tiers[1:])
+
+    def tier(self, total: float) -> str:
+        """Return the name of the tier that a total lies in."""
+        return self.tiers[int(np.searchsorted(self.edges, total, side="right"))][0]
+
+
+INSTRUMENTS: dict[str, Instrument] = {
+    instrument.name: instrument
+    for instrument in (
+        Instrument(
+            name="PHQ-8",
+            items=(
+                "NoInterest",
+                "Depressed",
+                "Sleep",
+                "Tired",
+                "Appetite",
+                "Failure",
+                "Concentrating",
+                "Moving",
+            ),
+            item_scale=(0, 3),
+            tiers=(("none", 0), ("mild", 5), ("moderate", 10), ("moderately severe", 15), ("severe", 20)),
+        ),
+    )
+}
+
+
+def find_instrument(instrument: str | Instrument) -> Instrument:
+    """Return an instrument by its name; an instrument is itself."""
+    if isinstance(instrument, Instrument):
+        return instrument
+    return INSTRUMENTS[_validate.choice(instrument, "instrument", INSTRUMENTS)]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Totals:
+    """One total a participant, with its bounds where items were abstained from.
+
+    Attributes:
+        instrument: what was asked.
+        cluster: the participant.
+        truth: the true total; NaN where an item has no truth.
+        low: the total with every abstained item at its lowest; NaN where the participant failed.
+        high: the total with every abstained item at its highest; NaN where the participant failed.
+        answered: how many items were answered.
+    """
+
+    instrument: Instrument
+    cluster: NDArray[Any]
+    truth: Floats
+    low: Floats
+    high: Floats
+    answered: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """True where every item was answered, so that the total is known."""
+        return self.low == self.high
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """True where both bounds lie in one tier, so that the severity is known."""
+        edges = self.instrument.edges
+        tiers = [np.searchsorted(edges, bound, side="right") for bound in (self.low, self.high)]
+        return (tiers[0] == tiers[1]) & ~np.isnan(self.low)
+
+    def tiers(self, which: str = "truth") -> list[str | None]:
+        """Return the tier of each participant's "truth", "low" or "high"; None where that is not known."""
+        values = getattr(self, _validate.choice(which, "which", ("truth", "low", "high"))).tolist()
+        return [None if np.isnan(value) else self.instrument.tier(value) for value in values]
+
+
+def totals(items: Items, instrument: str | Instrument = "PHQ-8") -> Totals:
+    """Return every participant's total and its bounds.
+
+    >>> own = Instrument("two questions", ("a", "b"), (0, 3), (("low", 0), ("high", 3)))
+    >>> rows = Items.from_arrays([1, 2, 0, 0], [1, 3, 2, None], abstained=[0, 0, 0, 1],
+    ...     cluster=["p", "p", "q", "q"], item=["a", "b", "a", "b"])
+    >>> found = totals(rows, own)
+    >>> found.low.tolist(), found.high.tolist(), found.decided.tolist()
+    ([4.0, 2.0], [4.0, 5.0], [True, False])
+    """
+    form = find_instrument(instrument)
+    place = _places(items, form)
+    shape = (len(items.cluster_ids), len(form.items))
+    truth, low, high = (np.full(shape, np.nan) for _ in range(3))
+    answered = np.zeros(shape, np.intp)
+    where = (items.cluster_index, place)
+    truth[where] = _validate.floats(items.truth, "truth")
+    said = _validate.floats(items.prediction, "prediction")
+    silent = np.isnan(said) | ~items.answered
+    failed = items.outcome == Outcome.FAILED
+    for bound, at in ((low, form.item_scale[0]), (high, form.item_scale[1])):
+        bound[where] = np.where(failed, np.nan, np.where(silent, at, said))
+    answered[where] = items.answered
+    return Totals(
+        instrument=form,
+        cluster=items.cluster_ids,
+        truth=truth.sum(axis=1),
+        low=low.sum(axis=1),
+        high=high.sum(axis=1),
+        answered=answered.sum(axis=1),
+    )
+
+
+def total_items(
+    items: Items, instrument: str | Instrument = "PHQ-8", *, answered_when: str = "complete"
+) -> Items:
+    """Return one item a participant: the total, abstained from where it is not known.
+
+    Args:
+        items: the items of the instrument.
+        instrument: its name, or itself.
+        answered_when: "complete" where every item must be answered; "tier" where it is enough that the bounds
+            lie in one tier, and then the total is said to be midway between them.
+    """
+    _validate.choice(answered_when, "answered_when", ("complete", "tier"))
+    found = totals(items, instrument)
+    known = found.complete if answered_when == "complete" else found.decided
+    failed = np.isnan(found.low)
+    result = Items.from_arrays(
+        found.truth,
+        np.where(known, 0.5 * (found.low + found.high), np.nan),
+        abstained=~known & ~failed,
+        failed=failed,
+        cluster=found.cluster,
+        item=np.repeat(f"{found.instrument.name} total", len(found)),
+        metadata=_constant_columns(items),
+        scale=found.instrument.total_scale,
+    )
+    return replace(result, cluster_noun=items.cluster_noun, provenance=items.provenance)
+
+
+def severity_tier_accuracy(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    instrument: str | Instrument = "PHQ-8",
+    abstained: Column | None = None,
+    weights: Column | None = None,
+) -> float:
+    """Return the share of answered totals that lie in the tier of the true total; NaN when nothing is answered.
+
+    >>> round(severity_tier_accuracy([3, 12, 20], [4, 9, 24]), 6)
+    0.666667
+    """
+    form = find_instrument(instrument)
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, weights=weights)
+    low, high = form.total_scale
+    for name, numbers in (("y_true", columns.truth_number), ("y_pred", columns.prediction_number)):
+        _validate.finite(numbers, name, among=columns.answered)
+        wrong = columns.answered & ((numbers < low) | (numbers > high))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise DataError(
+                f"{name} is {numbers[row]:g} at row {row}; a total of {form.name} is {low:g} to {high:g}"
+            )
+    return point(_plans.tier_accuracy(columns, instrument=form))
+
+
+def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
+    """The column of each item among the instrument's, each participant having every item once."""
+    number = {name: place for place, name in enumerate(form.items)}
+    names = [str(name) for name in items.item.tolist()]
+    strange = [name for name in dict.fromkeys(names) if name not in number]
+    # A participant that failed before any item was known stands in one row without a name.
+    if strange and strange != [""]:
+        raise DataError(
+            f"{form.name} has no item {strange[0]!r}{_validate.suggestion(strange[0], number)}; "
+            f"its items are {', '.join(number)}"
+        )
+    place = np.array([number.get(name, 0) for name in names], dtype=np.intp)
+    seen = np.bincount(
+        items.cluster_index * len(number) + place, minlength=len(items.cluster_ids) * len(number)
+    )
+    wrong = (seen.reshape(-1, len(number)) != 1) & ~_failed_clusters(items)[:, None]
+    if wrong.any():
+        cluster, item = np.argwhere(wrong)[0]
+        times = int(seen.reshape(wrong.shape)[cluster, item])
+        raise DataError(
+            f"{items.cluster_noun} {items.cluster_ids[cluster]} has {form.items[item]} {times} times; "
+            "a total needs every item once"
+        )
+    return place
+
+
+def _failed_clusters(items: Items) -> NDArray[np.bool_]:
+    failed = np.zeros(len(items.cluster_ids), np.bool_)
+    failed[items.cluster_index[items.outcome == Outcome.FAILED]] = True
+    return failed
+
+
+def _constant_columns(items: Items) -> dict[str, list[Any]]:
+    """The metadata that say one thing of each participant, which then says it of the total."""
+    first = np.unique(items.cluster_index, return_index=True)[1]
+    columns = {}
+    for name, column in items.metadata.items():
+        values = column.tolist()
+        if all(values[row] == values[first[cluster]] for row, cluster in enumerate(items.cluster_index)):
+            columns[name] = [values[row] for row in first]
+    return columns

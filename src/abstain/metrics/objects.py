@@ -1,0 +1,430 @@
+"""Metric objects: the metrics as things that are called with a list of evaluation results.
+
+``metric(results)`` checks the rows and returns a `MetricScore` with the value, its counts, its breakdown and
+its details. Adding a metric means subclassing `BaseMetric` and writing ``compute()``; by its name it can then
+be registered, asked for on the command line, bootstrapped and compared like any other. The built-in ones here
+compute nothing themselves: they are the plans that the array functions are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from abstain import _labels, _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.metrics import _plans
+from abstain.metrics import _reasons as reasons
+from abstain.metrics._columns import Columns, guidance, point
+from abstain.metrics.abstention import deferral_confusion
+from abstain.metrics.reliability import reliability_curve
+from abstain.results import EvaluationResult, MetricScore, check_results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.metrics._plan import Plan
+
+__all__ = [
+    "AbstentionRate",
+    "Accuracy",
+    "AnswerRate",
+    "BalancedAccuracy",
+    "BaseMetric",
+    "BrierScore",
+    "DeferralAlignment",
+    "ExpectedCalibrationError",
+    "SelectiveAccuracy",
+    "default_abstention_metrics",
+    "default_accuracy_metrics",
+    "default_benchmark_metrics",
+    "default_calibration_metrics",
+]
+
+STAGE = "ckd_stage"
+# Groups are called by their metadata key and value; this key has a shorter name in the files that use it.
+_SHORT_NAMES = {STAGE: "stage"}
+
+
+class BaseMetric(ABC):
+    """A metric over evaluation results; subclass it, set `name`, and write `compute`.
+
+    Attributes:
+        name: the metric's key on the command line and in files.
+        direction: "higher" or "lower" where that is better, "neither" where it depends.
+        unit: what one unit of the value is, such as "share"; for tables.
+
+    >>> class Verbosity(BaseMetric):
+    ...     name = "mean_output_tokens"
+    ...     direction = "lower"
+    ...     def compute(self, results):
+    ...         tokens = [result.output_tokens for result in results if result.output_tokens is not None]
+    ...         return MetricScore(self.name, sum(tokens) / len(tokens), n_evaluated=len(tokens))
+    >>> Verbosity()([EvaluationResult(1, 1, output_tokens=40), EvaluationResult(0, 1, output_tokens=20)])
+    MetricScore(name='mean_output_tokens', value=30.0000, n_evaluated=2, n_abstained=0)
+    """
+
+    name: ClassVar[str] = ""
+    direction: ClassVar[str] = "neither"
+    unit: ClassVar[str] = ""
+
+    @abstractmethod
+    def compute(self, results: list[EvaluationResult]) -> MetricScore:
+        """Compute the metric; the rows are checked, there is at least one, and each has a truth."""
+
+    def __call__(self, results: Iterable[Any]) -> MetricScore:
+        """Check the rows and compute the metric; failed rows and those without a truth are counted and left out."""
+        rows = check_results(results)
+        judged = [row for row in rows if row.judged]
+        if not judged:
+            raise DataError("there is no row to judge: every row failed or has no ground_truth")
+        score = self.compute(judged)
+        if len(judged) == len(rows):
+            return score
+        failed = sum(row.failed for row in rows)
+        left_out = {"n_failed": failed, "n_unscored": len(rows) - len(judged) - failed}
+        return replace(score, details={**score.details, **left_out})
+
+
+class PlannedMetric(BaseMetric):
+    """A built-in metric: the plan of its name, broken down by a metadata key."""
+
+    undefined: tuple[reasons.Condition, ...] = ()
+    needs: ClassVar[tuple[str, ...]] = ("truth", "prediction", "abstained")
+
+    def __init__(self, *, by: str | None = STAGE) -> None:
+        self.by = by
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(by={self.by!r})"
+
+    def compute(self, results: list[EvaluationResult]) -> MetricScore:
+        """Compute the metric from the columns of the rows."""
+        columns = columns_of(results, guided="should_abstain" in self.needs)
+        abstained = int(columns.abstained.sum())
+        problem = reasons.first_that_holds(self.undefined, columns)
+        if problem is not None:
+            details = {"reason": problem.code}
+            return MetricScore(self.name, math.nan, {}, self._n_undefined(columns), abstained, details)
+        return MetricScore(
+            name=self.name,
+            value=point(self.plan(columns)),
+            breakdown=self._breakdown(columns, results),
+            n_evaluated=int(self._rows(columns).sum()),
+            n_abstained=abstained,
+            details=self._details(columns),
+        )
+
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.outcome(columns, name=self.name)
+
+    def _rows(self, columns: Columns) -> NDArray[np.bool_]:
+        """The rows that are scored."""
+        return np.ones(len(columns), np.bool_)
+
+    def _n_undefined(self, columns: Columns) -> int:
+        """How many rows count as evaluated where the metric is undefined."""
+        return int(self._rows(columns).sum())
+
+    def _details(self, columns: Columns) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def _breakdown(self, columns: Columns, results: Sequence[EvaluationResult]) -> dict[str, float]:
+        if self.by is None:
+            return {}
+        self._check_key(self.by, results)
+        labels = np.array([_group(result.metadata.get(self.by), self.by) for result in results])
+        scored, breakdown = self._rows(columns), {}
+        for label in dict.fromkeys(sorted(labels.tolist())):
+            part = columns.take((labels == label) & scored)[0]
+            if len(part) and reasons.first_that_holds(self.undefined, part) is None:
+                breakdown[label] = point(self.plan(part))
+        return breakdown
+
+    @staticmethod
+    def _check_key(key: str, results: Sequence[EvaluationResult]) -> None:
+        # The usual key may be missing throughout, as it is where nobody thought of stages; one that was named may not.
+        keys = dict.fromkeys(str(name) for result in results for name in result.metadata)
+        if key not in keys and key != STAGE:
+            raise ArgumentError(
+                f"unknown group column {key!r}{_validate.suggestion(key, keys)}; columns here: "
+                f"{', '.join(keys) or 'none'}"
+            )
+
+
+class Accuracy(PlannedMetric):
+    """Correct / all; an abstention is wrong even where a stored prediction happens to be right.
+
+    Args:
+        treat_abstention_as_neutral: leave abstentions out of both counts.
+        by: the metadata key of the breakdown; None for no breakdown.
+
+    >>> rows = [EvaluationResult(1, 1), EvaluationResult(0, 1), EvaluationResult(1, 1, abstained=True)]
+    >>> Accuracy()(rows).value, Accuracy(treat_abstention_as_neutral=True)(rows).value
+    (0.3333333333333333, 0.5)
+    """
+
+    name = "accuracy"
+    direction = "higher"
+    unit = "share"
+
+    def __init__(self, treat_abstention_as_neutral: bool = False, *, by: str | None = STAGE) -> None:
+        super().__init__(by=by)
+        self.treat_abstention_as_neutral = treat_abstention_as_neutral
+        self.undefined = (reasons.NOTHING_ANSWERED,) if treat_abstention_as_neutral else ()
+
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        name = "selective_accuracy" if self.treat_abstention_as_neutral else self.name
+        return _plans.outcome(columns, name=name)
+
+    def _rows(self, columns: Columns) -> NDArray[np.bool_]:
+        return columns.answered if self.treat_abstention_as_neutral else super()._rows(columns)
+
+    def _details(self, columns: Columns) -> dict[str, Any]:
+        correct = int(columns.correct.sum())
+        return {
+            "n_correct": correct,
+            "n_incorrect": int(self._rows(columns).sum()) - correct,
+            "treat_abstention_as_neutral": self.treat_abstention_as_neutral,
+        }
+
+
+class BalancedAccuracy(PlannedMetric):
+    """Mean over truth classes of hits / class size; abstained rows and answered Nones are misses.
+
+    >>> BalancedAccuracy()([EvaluationResult(1, 1), EvaluationResult(0, 1), EvaluationResult(0, 0)]).value
+    0.75
+    """
+
+    name = "balanced_accuracy"
+    direction = "higher"
+    unit = "share"
+    undefined = (reasons.ONE_CLASS,)
+
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.balanced_accuracy(columns)
+
+
+class AbstentionRate(PlannedMetric):
+    """Abstained / n.
+
+    >>> AbstentionRate()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
+    0.5
+    """
+
+    name = "abstention_rate"
+    unit = "share"
+
+    def _details(self, columns: Columns) -> dict[str, Any]:
+        return {"n_answered": int(columns.answered.sum())}
+
+
+class AnswerRate(PlannedMetric):
+    """Answered / n, which is the coverage.
+
+    >>> AnswerRate()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
+    0.5
+    """
+
+    name = "answer_rate"
+    unit = "share"
+
+    def _details(self, columns: Columns) -> dict[str, Any]:
+        return {"n_answered": int(columns.answered.sum())}
+
+
+class SelectiveAccuracy(PlannedMetric):
+    """Correct / answered; an answered None is wrong.
+
+    >>> SelectiveAccuracy()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
+    1.0
+    """
+
+    name = "selective_accuracy"
+    direction = "higher"
+    unit = "share"
+    undefined = (reasons.NOTHING_ANSWERED,)
+
+    def _rows(self, columns: Columns) -> NDArray[np.bool_]:
+        return columns.answered
+
+    def _details(self, columns: Columns) -> dict[str, Any]:
+        correct = int(columns.correct.sum())
+        return {"n_correct": correct, "n_incorrect": int(columns.answered.sum()) - correct}
+
+
+class DeferralAlignment(PlannedMetric):
+    """Mean over rows with ``metadata["should_abstain"]`` of (abstained == should_abstain), with its confusion.
+
+    >>> rows = [EvaluationResult(None, 1, abstained=True, metadata={"should_abstain": True}),
+    ...         EvaluationResult(1, 1, metadata={"should_abstain": True}), EvaluationResult(0, 0)]
+    >>> DeferralAlignment()(rows).value
+    0.5
+    """
+
+    name = "deferral_alignment"
+    direction = "higher"
+    unit = "share"
+    undefined = (reasons.NO_GUIDANCE,)
+    needs = ("abstained", "should_abstain")
+
+    def __init__(self, *, by: str | None = None) -> None:
+        super().__init__(by=by)
+
+    def _rows(self, columns: Columns) -> NDArray[np.bool_]:
+        return columns.guided
+
+    def _details(self, columns: Columns) -> dict[str, Any]:
+        table = deferral_confusion(columns.abstained, columns.should_abstain)
+        cells = {name: int(getattr(table, name)) for name in table.__slots__}
+        return {"n_labeled": int(table.n_labeled), "confusion": cells}
+
+
+class ExpectedCalibrationError(PlannedMetric):
+    """Bin-size-weighted gap between accuracy and mean confidence over equal-width bins on [0, 1].
+
+    Args:
+        n_bins: how many bins; bin ``min(floor(n_bins * c), n_bins - 1)`` holds a confidence ``c``.
+        by: a metadata key to break the error down by; the gap of every bin when None.
+
+    >>> rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.8)]
+    >>> round(ExpectedCalibrationError()(rows).value, 6)
+    0.45
+    """
+
+    name = "expected_calibration_error"
+    direction = "lower"
+    unit = "share"
+    undefined = (reasons.NO_CONFIDENCE,)
+    needs = ("truth", "prediction", "confidence")
+
+    def __init__(self, n_bins: int = 15, *, by: str | None = None) -> None:
+        super().__init__(by=by)
+        self.n_bins = _validate.whole(n_bins, "n_bins", least=2)
+
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.calibration(columns, name=self.name, bins=self.n_bins)
+
+    def _rows(self, columns: Columns) -> NDArray[np.bool_]:
+        return columns.stated
+
+    def _details(self, columns: Columns) -> dict[str, Any]:
+        return {"n_bins": self.n_bins, "bins": self._bins(columns)}
+
+    def _breakdown(self, columns: Columns, results: Sequence[EvaluationResult]) -> dict[str, float]:
+        if self.by is not None:
+            return super()._breakdown(columns, results)
+        return {f"bin_{row['bin']}_gap": row["gap"] for row in self._bins(columns) if row["count"]}
+
+    def _bins(self, columns: Columns) -> list[dict[str, Any]]:
+        part = columns.take(columns.stated)[0]
+        curve = reliability_curve(part.correct, part.confidence, bins=self.n_bins)
+        return [
+            {
+                "bin": place,
+                "low": place / self.n_bins,
+                "high": (place + 1) / self.n_bins,
+                "count": int(curve.count[place]),
+                "accuracy": float(curve.accuracy[place]),
+                "mean_confidence": float(curve.confidence[place]),
+                "gap": abs(float(curve.gap[place])),
+            }
+            for place in range(self.n_bins)
+        ]
+
+
+class BrierScore(PlannedMetric):
+    """``mean (p - y)^2`` for labels 0 and 1, where ``p`` is the confidence if 1 was predicted, else its complement.
+
+    >>> rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.8)]
+    >>> round(BrierScore()(rows).value, 6)
+    0.325
+    """
+
+    name = "brier_score"
+    direction = "lower"
+    unit = "share"
+    undefined = (reasons.NO_CONFIDENCE, reasons.NOT_BINARY)
+    needs = ("truth", "prediction", "confidence")
+
+    def __init__(self, *, by: str | None = None) -> None:
+        super().__init__(by=by)
+
+    def plan(self, columns: Columns) -> Plan:
+        """Return the plan that the bootstrap weighs."""
+        return _plans.brier_score(columns)
+
+    def _rows(self, columns: Columns) -> NDArray[np.bool_]:
+        return columns.stated
+
+
+def default_accuracy_metrics() -> list[BaseMetric]:
+    """Return accuracy and balanced accuracy.
+
+    >>> [metric.name for metric in default_accuracy_metrics()]
+    ['accuracy', 'balanced_accuracy']
+    """
+    return [Accuracy(), BalancedAccuracy()]
+
+
+def default_abstention_metrics() -> list[BaseMetric]:
+    """Return answer rate, selective accuracy, abstention rate and deferral alignment.
+
+    >>> [metric.name for metric in default_abstention_metrics()]
+    ['answer_rate', 'selective_accuracy', 'abstention_rate', 'deferral_alignment']
+    """
+    return [AnswerRate(), SelectiveAccuracy(), AbstentionRate(), DeferralAlignment()]
+
+
+def default_calibration_metrics() -> list[BaseMetric]:
+    """Return the expected calibration error and the Brier score.
+
+    >>> [metric.name for metric in default_calibration_metrics()]
+    ['expected_calibration_error', 'brier_score']
+    """
+    return [ExpectedCalibrationError(), BrierScore()]
+
+
+def default_benchmark_metrics() -> list[BaseMetric]:
+    """Return the whole safety table: accuracy, calibration, then abstention and deferral.
+
+    >>> len(default_benchmark_metrics())
+    8
+    """
+    return [*default_accuracy_metrics(), *default_calibration_metrics(), *default_abstention_metrics()]
+
+
+def columns_of(results: Sequence[EvaluationResult], *, guided: bool) -> Columns:
+    """Return checked and judged rows as columns, all in one cluster; guidance only where it is asked for."""
+    advice = [result.metadata.get("should_abstain") if guided else None for result in results]
+    return Columns(
+        answered=np.array([not result.abstained for result in results], dtype=np.bool_),
+        truth=_labels.truths([result.ground_truth for result in results], "ground_truth"),
+        prediction=_labels.column([result.prediction for result in results], "prediction"),
+        confidence=_validate.floats([result.confidence for result in results], "confidence"),
+        should_abstain=guidance(np.fromiter(advice, dtype=object, count=len(advice))),
+        loss=np.full(len(results), np.nan),
+        cluster=np.zeros(len(results), np.intp),
+        weight=np.ones(len(results)),
+        results=results,
+    )
+
+
+def _group(value: object, key: str) -> str:
+    """Return what a group is called: its key and value, such as ``stage_3``."""
+    short = _SHORT_NAMES.get(key, key)
+    if value is None or (key == STAGE and isinstance(value, (int, float)) and value < 0):
+        return f"unknown_{short}"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{short}_{value}"

@@ -1,0 +1,309 @@
+"""Evaluation results: one object a row, as evaluation harnesses hand them over, and the scores of metrics on them.
+
+`EvaluationResult` and `Items` hold the same facts, one by row and one by column, and convert into each other
+without loss: the raw response, the redacted prompt, the prompt mode, the metadata and the token counts travel
+along. Text of a model or a patient is never part of a representation or of an error. What a metric makes of
+results is in `abstain.metrics`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.items import Items, Outcome, signals_from_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["EvaluationResult", "MetricScore", "items_to_results", "results_to_items"]
+
+# What a result carries beside its decision; as columns of items these have a prefix that no metadata key may have.
+CARRIED = ("raw_response", "prompt", "prompt_mode", "input_tokens", "output_tokens", "total_tokens")
+PREFIX = "result."
+# An absent key and a null are the same in a column; so are an abstention and an answer where there is no truth.
+_NULLS = PREFIX + "null_metadata"
+_DECLINED = PREFIX + "declined"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """What a model made of one record.
+
+    Attributes:
+        prediction: the model's answer: a number, text, or None; an answered None is wrong.
+        ground_truth: what is right; None where it is not known, and then no metric judges the row.
+        abstained: True if the model declined. That is no wrong answer, and is scored apart.
+        confidence: how sure the model said it was of its prediction, in [0, 1]; None if it did not say.
+        raw_response: the model's whole response; kept, never shown.
+        prompt: the redacted prompt; kept, never shown.
+        prompt_mode: "single" or "batch".
+        metadata: what is known of the record, for groups and for guidance (``should_abstain``).
+        input_tokens: tokens of the prompt.
+        output_tokens: tokens of the response.
+        total_tokens: both.
+        failed: True if the run produced nothing for the record.
+        cluster: what the record belongs to, such as a patient; each row is a cluster of its own when None.
+        item: the record's name; its row number when None.
+        signals: further numbers that a confidence may be made of.
+
+    >>> EvaluationResult(1, 0, confidence=0.9, raw_response="Mrs. Example has ...", metadata={"sex": "F"})
+    EvaluationResult(prediction=1, ground_truth=0, abstained=False, confidence=0.9)
+    """
+
+    prediction: int | float | str | None
+    ground_truth: int | float | str | None
+    _: KW_ONLY
+    abstained: bool = False
+    confidence: float | None = None
+    raw_response: str = field(default="", repr=False)
+    prompt: Sequence[Mapping[str, str]] = field(default_factory=list, repr=False)
+    prompt_mode: str = field(default="", repr=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    input_tokens: float | None = field(default=None, repr=False)
+    output_tokens: float | None = field(default=None, repr=False)
+    total_tokens: float | None = field(default=None, repr=False)
+    failed: bool = field(default=False, repr=False)
+    cluster: int | str | None = field(default=None, repr=False)
+    item: int | str | None = field(default=None, repr=False)
+    signals: Mapping[str, float | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def judged(self) -> bool:
+        """True where a metric has something to judge: the row did not fail and there is a truth."""
+        return not self.failed and not _is_missing(self.ground_truth)
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """What a metric says of a list of results.
+
+    Attributes:
+        name: the metric.
+        value: the score; NaN where it is undefined, and then ``details["reason"]`` says why.
+        breakdown: the score by group, or by bin.
+        n_evaluated: how many rows were scored.
+        n_abstained: how many rows were abstained from, whatever the metric makes of them.
+        details: counts and tables of the metric.
+
+    >>> MetricScore("accuracy", 0.75, n_evaluated=4)
+    MetricScore(name='accuracy', value=0.7500, n_evaluated=4, n_abstained=0)
+    """
+
+    name: str
+    value: float
+    breakdown: Mapping[str, float] = field(default_factory=dict)
+    n_evaluated: int = 0
+    n_abstained: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reason(self) -> str:
+        """Why the value is undefined; empty when it is not."""
+        return str(self.details.get("reason", ""))
+
+    def __repr__(self) -> str:
+        return (
+            f"MetricScore(name={self.name!r}, value={self.value:.4f}, n_evaluated={self.n_evaluated}, "
+            f"n_abstained={self.n_abstained})"
+        )
+
+
+def check_results(results: Iterable[Any]) -> list[EvaluationResult]:
+    """Return the rows of a list, each of them sound; the error names the first that is not.
+
+    Rows of another harness are taken too, if they have a ``prediction`` and a ``ground_truth`` and name the
+    rest as `EvaluationResult` does.
+    """
+    if not isinstance(results, Iterable):
+        raise DataError(f"results must be a list of EvaluationResult, got {_validate.kind(results)}")
+    rows = [_as_result(result, row) for row, result in enumerate(results)]
+    if not rows:
+        raise DataError("results is empty; there must be at least one EvaluationResult")
+    for row, result in enumerate(rows):
+        _check_row(result, row)
+    return rows
+
+
+def results_to_items(
+    results: Iterable[Any],
+    *,
+    cluster: str | None = None,
+    item: str | None = None,
+    scale: Sequence[float] | None = None,
+) -> Items:
+    """Return results as the table that every metric reads.
+
+    Args:
+        results: the rows.
+        cluster: the metadata key of what rows belong to, such as "patient_id"; else what the rows say
+            themselves, else each row is a cluster of its own.
+        item: the metadata key of the rows' names.
+        scale: the lowest and highest truth there can be.
+
+    >>> results_to_items([EvaluationResult(1, 1, confidence=0.8), EvaluationResult(None, 0, abstained=True)])
+    Items(2 items in 2 rows: 1 answered, 1 abstained, 0 failed, 0 unscored)
+    """
+    rows = check_results(results)
+    items = Items.from_arrays(
+        [row.ground_truth for row in rows],
+        [row.prediction for row in rows],
+        abstained=[row.abstained for row in rows],
+        failed=[row.failed for row in rows],
+        cluster=_identifiers(rows, "cluster", cluster),
+        item=_identifiers(rows, "item", item),
+        metadata=_metadata_columns(rows),
+        scale=scale,
+        null_prediction="answered",
+    )
+    signals = [
+        {**row.signals, **({} if row.confidence is None else {"confidence": row.confidence})} for row in rows
+    ]
+    own_rows = cluster is None and rows[0].cluster is None
+    return replace(items, signals=signals_from_rows(signals), cluster_noun="row" if own_rows else "cluster")
+
+
+def items_to_results(items: Items) -> list[EvaluationResult]:
+    """Return items as one object a row; what results carry beside their decision comes back as it went.
+
+    >>> results = [EvaluationResult(1, 1, confidence=0.8, metadata={"sex": "F"}, raw_response="...")]
+    >>> items_to_results(results_to_items(results)) == results
+    True
+    """
+    truth, prediction = _plain(items.truth), _plain(items.prediction)
+    cluster, names = _given(items.cluster), _given(items.item)
+    metadata = {
+        name: column.tolist() for name, column in items.metadata.items() if not name.startswith(PREFIX)
+    }
+    carried = {
+        name: items.metadata[PREFIX + name].tolist() for name in CARRIED if PREFIX + name in items.metadata
+    }
+    nulls = items.metadata[_NULLS].tolist() if _NULLS in items.metadata else [()] * len(items)
+    declined = items.metadata.get(_DECLINED, np.zeros(len(items), np.bool_))
+    return [
+        EvaluationResult(
+            prediction[row],
+            truth[row],
+            abstained=bool(items.outcome[row] == Outcome.ABSTAINED or declined[row]),
+            failed=bool(items.outcome[row] == Outcome.FAILED),
+            cluster=cluster[row],
+            item=names[row],
+            metadata={
+                name: column[row]
+                for name, column in metadata.items()
+                if column[row] is not None or name in nulls[row]
+            },
+            **_signals_of(items, row),
+            **{name: column[row] for name, column in carried.items()},
+        )
+        for row in range(len(items))
+    ]
+
+
+def _as_result(result: Any, row: int) -> EvaluationResult:
+    if isinstance(result, EvaluationResult):
+        return result
+    names = [name for name in EvaluationResult.__dataclass_fields__ if hasattr(result, name)]
+    if "prediction" not in names or "ground_truth" not in names:
+        raise DataError(
+            f"results must hold EvaluationResult objects, got {_validate.kind(result)} at row {row}"
+        )
+    return EvaluationResult(**{name: getattr(result, name) for name in names})
+
+
+def _check_row(result: EvaluationResult, row: int) -> None:
+    for name in ("abstained", "failed"):
+        if not isinstance(getattr(result, name), (bool, np.bool_)):
+            kind = _validate.kind(getattr(result, name))
+            raise DataError(f"{name} must be True or False, got {kind} at row {row}")
+    if not isinstance(result.metadata, Mapping):
+        raise DataError(f"metadata must be a mapping, got {_validate.kind(result.metadata)} at row {row}")
+    confidence = result.confidence
+    if confidence is None:
+        return
+    if isinstance(confidence, (bool, str)) or not isinstance(confidence, (int, float, np.number)):
+        raise DataError(f"confidence must be a number or None, got {_validate.kind(confidence)} at row {row}")
+    if math.isnan(confidence):
+        raise DataError(f"confidence is NaN at row {row}; leave it None where the model stated none")
+    if not 0.0 <= confidence <= 1.0:
+        raise DataError(f"confidence must lie in [0, 1], got {confidence:g} at row {row}")
+
+
+def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None) -> list[Any] | None:
+    if key is None:
+        own = [getattr(row, field_name) for row in rows]
+        if all(value is None for value in own):
+            return None
+        if None in own:
+            raise DataError(f"row {own.index(None)} has no {field_name}, though other rows do")
+        return own
+    keys = dict.fromkeys(name for row in rows for name in row.metadata)
+    if key not in keys:
+        listed = ", ".join(map(str, keys)) or "none"
+        raise ArgumentError(
+            f"unknown {field_name} key {key!r}{_validate.suggestion(key, keys)}; metadata keys: {listed}"
+        )
+    values = [row.metadata.get(key) for row in rows]
+    if None in values:
+        raise DataError(
+            f"row {values.index(None)} has no {key!r} in its metadata, and each row needs its {field_name}"
+        )
+    return values
+
+
+def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    for name in dict.fromkeys(str(name) for row in rows for name in row.metadata):
+        if name.startswith(PREFIX):
+            raise DataError(f"metadata has the key {name!r}; keys that begin with {PREFIX!r} are taken")
+        columns[name] = [row.metadata.get(name) for row in rows]
+    nulls = [tuple(sorted(name for name, value in row.metadata.items() if value is None)) for row in rows]
+    if any(nulls):
+        columns[_NULLS] = nulls
+    declined = [row.abstained and not row.judged for row in rows]
+    if any(declined):
+        columns[_DECLINED] = declined
+    blank = EvaluationResult(None, None)
+    for name in CARRIED:
+        values = [getattr(row, name) for row in rows]
+        if any(value != getattr(blank, name) for value in values):
+            columns[PREFIX + name] = values
+    return columns
+
+
+def _plain(labels: NDArray[Any]) -> list[Any]:
+    """Labels as a person would write them: whole numbers as such, None where missing."""
+    if labels.dtype.kind != "f":
+        return labels.tolist()
+    return [
+        None if math.isnan(value) else int(value) if value.is_integer() else value
+        for value in labels.tolist()
+    ]
+
+
+def _given(identifiers: NDArray[Any]) -> list[Any]:
+    """Identifiers that somebody gave; None for the row numbers that stand in where nobody did."""
+    if identifiers.dtype.kind in "iu" and np.array_equal(identifiers, np.arange(len(identifiers))):
+        return [None] * len(identifiers)
+    return identifiers.tolist()
+
+
+def _signals_of(items: Items, row: int) -> dict[str, Any]:
+    signals: dict[str, float | None] = {}
+    for name, signal in items.signals.items():
+        if not signal.absent[row]:
+            value = float(signal.values[row])
+            signals[name] = None if math.isnan(value) else value
+    return {"confidence": signals.pop("confidence", None), "signals": signals}
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -1,0 +1,391 @@
+"""Metric tables: estimates from one set of draws, groups with their gap, comparisons, and the user's own metrics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import abstain
+from abstain import Items
+from abstain.errors import ArgumentError, DataError
+from abstain.metrics import (
+    BaseMetric,
+    EvaluationResult,
+    MetricScore,
+    default_benchmark_metrics,
+    items_to_results,
+    results_to_items,
+)
+from abstain.metrics.registry import METRICS
+
+if TYPE_CHECKING:
+    from abstain.evaluation import MetricTable
+
+
+class RightAnswers(BaseMetric):
+    """Accuracy by another road: what a user might write."""
+
+    name = "right_answers"
+    direction = "higher"
+
+    def compute(self, results: list[EvaluationResult]) -> MetricScore:
+        right = sum(not row.abstained and row.prediction == row.ground_truth for row in results)
+        return MetricScore(self.name, right / len(results), n_evaluated=len(results))
+
+
+class TokensEach(BaseMetric):
+    name = "tokens_each"
+
+    def compute(self, results: list[EvaluationResult]) -> MetricScore:
+        tokens = [row.output_tokens for row in results if row.output_tokens is not None]
+        return MetricScore(self.name, sum(tokens) / len(tokens))
+
+
+def drawn(seed: int = 0, size: int = 120, right: float = 0.7) -> list[EvaluationResult]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, size)
+    return [
+        EvaluationResult(
+            int(label if rng.random() < right else 1 - label),
+            int(label),
+            abstained=bool(rng.random() < 0.25),
+            confidence=float(rng.random()),
+            metadata={
+                "ckd_stage": int(rng.integers(1, 4)),
+                "sex": str(rng.choice(["F", "M"])),
+                "patient": f"p{row // 2}",
+                "should_abstain": bool(rng.random() < 0.3),
+            },
+        )
+        for row, label in enumerate(truth)
+    ]
+
+
+def table_of(items: Items, **asked: Any) -> MetricTable:
+    found = abstain.evaluate(items, **{"resamples": 200, **asked}).metrics
+    assert found is not None
+    return found
+
+
+def test_the_table_says_what_the_objects_say() -> None:
+    results = drawn()
+    table = table_of(results_to_items(results), metrics="default_benchmark", resamples=0)
+    for metric in default_benchmark_metrics():
+        assert table[metric.name].value == pytest.approx(metric(results).value)
+
+
+def test_groups_say_what_the_breakdowns_say() -> None:
+    results = drawn()
+    table = table_of(results_to_items(results), metrics="default_benchmark", by="ckd_stage", resamples=0)
+    for metric in default_benchmark_metrics()[:2]:
+        breakdown = metric(results).breakdown
+        for group in table.groups:
+            assert group.estimates[metric.name].value == pytest.approx(
+                breakdown[f"stage_{group.values['ckd_stage']}"]
+            )
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_of_the_registry_can_be_asked_for(name: str) -> None:
+    table = table_of(results_to_items(drawn()), metrics=name, by="sex", resamples=30)
+    estimate = table[name]
+    assert estimate.defined or estimate.reason
+    if estimate.defined:
+        assert estimate.interval is not None
+    assert len(table.groups) == 2
+
+
+def test_a_metric_of_the_users_gets_the_interval_of_the_built_in_one() -> None:
+    items = results_to_items(drawn(), cluster="patient")
+    table = table_of(items, metrics=[RightAnswers, "accuracy"], by="sex")
+    mine, ours = table["right_answers"], table["accuracy"]
+    assert (mine.value, mine.low, mine.high, mine.se) == pytest.approx(
+        (ours.value, ours.low, ours.high, ours.se)
+    )
+    assert mine.clusters == 60
+    for group in table.groups:
+        assert group.estimates["right_answers"].interval == pytest.approx(
+            group.estimates["accuracy"].interval
+        )
+    assert table.gaps["right_answers"].gap.interval == pytest.approx(table.gaps["accuracy"].gap.interval)
+
+
+def test_a_users_metric_on_items_that_never_were_results() -> None:
+    items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True])
+    assert table_of(items, metrics=RightAnswers)["right_answers"].value == pytest.approx(1 / 3)
+
+
+def test_division_by_zero_is_undefined() -> None:
+    results = drawn(size=20)
+    some = [replace(results[0], output_tokens=10), *results[1:]]
+    estimate = table_of(results_to_items(some), metrics=TokensEach)["tokens_each"]
+    assert estimate.value == 10.0
+    assert 0.2 < estimate.drop_rate < 0.6
+    none = table_of(results_to_items(results), metrics=TokensEach)["tokens_each"]
+    assert math.isnan(none.value)
+    assert none.reason == "the metric gives no number for these rows"
+
+
+def test_intervals_are_those_of_a_bootstrap_of_copied_rows() -> None:
+    items = results_to_items(drawn(), cluster="patient")
+    stage = items.metadata["ckd_stage"] == 2
+
+    def accuracy_of_stage(rows: Items) -> float:
+        own = rows.take(rows.metadata["ckd_stage"] == 2)
+        return float(((own.truth == own.prediction) & own.answered).mean()) if len(own) else math.nan
+
+    expected = abstain.bootstrap(accuracy_of_stage, items, resamples=200)
+    found = table_of(items, metrics="accuracy", by="ckd_stage").group("ckd_stage=2").estimates["accuracy"]
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (expected.value, expected.low, expected.high)
+    )
+    assert found.n == stage.sum()
+
+
+class TestGroups:
+    def test_the_worst_group_against_the_rest(self) -> None:
+        stages, right = (
+            np.repeat([1, 2, 3], 20),
+            np.array([1] * 18 + [0] * 2 + [1] * 10 + [0] * 10 + [1] * 20),
+        )
+        items = Items.from_arrays(np.ones(60), right, metadata={"ckd_stage": stages})
+        gap = table_of(items, metrics="accuracy", by="ckd_stage").gaps["accuracy"]
+        assert gap.group == "ckd_stage=2"
+        assert gap.worst.value == 0.5
+        assert gap.rest.value == pytest.approx(38 / 40)
+        assert gap.gap.value == pytest.approx(0.5 - 38 / 40)
+        assert gap.gap.interval is not None
+        assert gap.gap.high < 0
+
+    def test_where_lower_is_better_the_worst_is_the_highest(self) -> None:
+        items = Items.from_arrays(
+            np.zeros(40), np.repeat([0, 2], 20), metadata={"site": np.repeat(["a", "b"], 20)}
+        )
+        gap = table_of(items, metrics="mae", by="site").gaps["mean_absolute_error"]
+        assert (gap.group, gap.gap.value) == ("site=b", 2.0)
+
+    def test_where_it_depends_the_worst_is_the_furthest(self) -> None:
+        abstained = np.repeat([False, False, True], 20)
+        items = Items.from_arrays(
+            np.zeros(60), np.zeros(60), abstained=abstained, metadata={"site": np.repeat(["a", "b", "c"], 20)}
+        )
+        assert table_of(items, metrics="answer_rate", by="site").gaps["answer_rate"].group == "site=c"
+
+    def test_small_groups_say_so_and_are_not_the_worst(self) -> None:
+        sites = ["a"] * 20 + ["b"] * 20 + ["c"] * 3
+        items = Items.from_arrays(np.ones(43), [1] * 20 + [1] * 19 + [0] * 4, metadata={"site": sites})
+        table = table_of(items, metrics="accuracy", by="site")
+        small = table.group("site=c")
+        assert small.note == "too small to judge: 3 of the 10 clusters that a judgement needs"
+        assert small.estimates["accuracy"].reason == small.note
+        assert table.gaps["accuracy"].group == "site=b"
+        assert (small.items, small.answered, small.clusters) == (3, 3, 3)
+
+    def test_rows_without_a_value_are_a_group(self) -> None:
+        items = Items.from_arrays([1, 1, 1], [1, 1, 0], metadata={"sex": ["F", None, None]})
+        table = table_of(items, metrics="accuracy", by="sex", resamples=0)
+        assert [(group.label, group.items) for group in table.groups] == [("sex=F", 1), ("sex=(missing)", 2)]
+        assert table.gaps == {}
+
+    def test_several_columns(self) -> None:
+        table = table_of(results_to_items(drawn()), metrics="accuracy", by=["sex", "ckd_stage"], resamples=0)
+        assert [group.label for group in table.groups][:2] == ["sex=F, ckd_stage=1", "sex=F, ckd_stage=2"]
+        assert table.by == ("sex", "ckd_stage")
+        assert sum(group.items for group in table.groups) == 120
+
+    def test_numbers_are_in_their_order(self) -> None:
+        items = Items.from_arrays(np.ones(4), np.ones(4), metadata={"age": [10, 9, 100, 10]})
+        labels = [g.label for g in table_of(items, metrics="accuracy", by="age", resamples=0).groups]
+        assert labels == ["age=9", "age=10", "age=100"]
+
+    def test_by_item(self) -> None:
+        items = Items.from_arrays([1, 1], [1, 0], cluster=["p", "p"], item=["Sleep", "Tired"])
+        table = table_of(items, metrics="accuracy", by="item", resamples=0)
+        assert [g.estimates["accuracy"].value for g in table.groups] == [1.0, 0.0]
+
+
+class TestConfidences:
+    def test_metrics_that_need_one_are_given_for_each(self) -> None:
+        items = Items.from_arrays(
+            [1, 0, 1], [1, 1, 1], signals={"margin": [0.9, 0.1, 0.8], "flat": [0.5] * 3}
+        )
+        table = table_of(items, metrics="accuracy,aurc", confidence="margin,flat", loss="zero_one")
+        assert list(table) == ["accuracy", "aurc[margin]", "aurc[flat]"]
+
+    def test_the_areas_are_those_of_the_variants(self) -> None:
+        items = results_to_items(drawn())
+        both = abstain.evaluate(
+            items,
+            metrics="aurc,augrc,eaurc,risk_at_coverage",
+            confidence="confidence",
+            loss="zero_one",
+            resamples=99,
+        )
+        assert both.metrics is not None
+        variant = both["confidence"]
+        for name in ("aurc", "augrc", "eaurc"):
+            ours = getattr(variant, name)
+            assert both.metrics[name].interval == pytest.approx(ours.interval)
+        assert both.metrics["risk_at_coverage"].value == variant.risk_at_coverage[0.5].value
+
+    def test_a_confidence_that_is_no_probability_is_an_error_where_one_is_needed(self) -> None:
+        items = Items.from_arrays([1, 0], [1, 1], signals={"margin": [7, 2]})
+        assert table_of(items, metrics="aurc", confidence="margin", loss="zero_one")["aurc"].defined
+        with pytest.raises(
+            DataError, match=r"needs a confidence in \[0, 1\], got 7 for cluster 0, item 0 \(row 0\)"
+        ):
+            table_of(items, metrics="ece", confidence="margin", loss="zero_one")
+
+    def test_without_any_the_reason_is_given(self) -> None:
+        table = table_of(Items.from_arrays([1, 0], [1, 1]), metrics="ece,aurc")
+        assert table["expected_calibration_error"].reason == "no answered row has a confidence"
+        assert "no confidence to be ranked by" in table["aurc"].reason
+
+
+def test_text_labels_need_no_loss_by_name() -> None:
+    items = results_to_items(
+        [EvaluationResult("Stable", "stable", confidence=0.9), EvaluationResult("x", "y")]
+    )
+    table = table_of(items, metrics="accuracy,selective_accuracy,aurc_optimal")
+    assert table["accuracy"].value == 0.5
+    assert table["aurc_optimal"].value == pytest.approx(0.125)
+
+
+def test_answered_only_metrics_bring_their_coverage() -> None:
+    assert "answer_rate" in table_of(results_to_items(drawn()), metrics="mae")
+
+
+def test_outcomes_are_counted() -> None:
+    items = Items.from_arrays(
+        [1, 1, 1, 1, None], [1, 0, None, None, 1], abstained=[0, 0, 1, 0, 0], failed=[0, 0, 0, 1, 0]
+    )
+    counts = table_of(items, metrics="accuracy").outcomes
+    assert (counts.right, counts.wrong, counts.abstained, counts.failed, counts.unscored) == (1, 1, 1, 1, 1)
+
+
+class TestComparison:
+    def test_deltas_have_the_draws_of_both_sides(self) -> None:
+        left, right = (results_to_items(drawn(right=share), cluster="patient") for share in (0.6, 0.9))
+        found = abstain.compare(left, right, metrics=["accuracy", RightAnswers], by="sex", resamples=200)
+        assert found.metrics is not None
+        expected = abstain.paired_delta(
+            lambda rows: float(((rows.truth == rows.prediction) & rows.answered).mean()),
+            left,
+            right,
+            resamples=200,
+        )
+        for name in ("accuracy", "right_answers"):
+            delta = found.metrics[name]
+            assert (delta.value, delta.low, delta.high) == pytest.approx(
+                (expected.value, expected.low, expected.high)
+            )
+        assert set(found.metrics.groups) == {"sex=F", "sex=M"}
+        assert found.left.metrics is not None
+        assert found.left.metrics["accuracy"].value < 0.6
+
+    def test_undefined_on_one_side(self) -> None:
+        left = results_to_items(drawn(size=30))
+        right = results_to_items([replace(row, confidence=None) for row in drawn(size=30)])
+        found = abstain.compare(left, right, metrics="brier_score", resamples=20)
+        assert found.metrics is not None
+        assert found.metrics["brier_score"].reason == "undefined on at least one side"
+
+    def test_nothing_changes_without_metrics(self) -> None:
+        items = results_to_items(drawn(size=30))
+        assert abstain.evaluate(items, loss="zero_one", resamples=10).metrics is None
+        assert abstain.compare(items, items, loss="zero_one", resamples=10).metrics is None
+
+
+class TestBadInput:
+    def test_a_group_column_that_is_not_there(self) -> None:
+        items = results_to_items(drawn(size=5))
+        with pytest.raises(
+            ArgumentError,
+            match="unknown group column 'ckd_stages' .did you mean 'ckd_stage'..; columns here: ckd_stage, sex",
+        ):
+            table_of(items, metrics="accuracy", by="ckd_stages")
+
+    def test_groups_without_metrics(self) -> None:
+        with pytest.raises(ArgumentError, match="by= gives metrics by group, and none were asked for"):
+            abstain.evaluate(results_to_items(drawn(size=5)), by="sex")
+
+    def test_a_column_of_measurements_is_no_grouping(self) -> None:
+        items = Items.from_arrays(np.ones(200), np.ones(200), metadata={"egfr": np.arange(200) / 7})
+        with pytest.raises(DataError, match="egfr makes 200 groups; name a column with at most 100 values"):
+            table_of(items, metrics="accuracy", by="egfr")
+
+    def test_a_column_of_lists_is_no_grouping(self) -> None:
+        items = Items.from_arrays([1, 1], [1, 1], metadata={"notes": [[1], [2]]})
+        with pytest.raises(DataError, match="notes is a list at row 0; groups are made of"):
+            table_of(items, metrics="accuracy", by="notes")
+
+    def test_guidance_that_is_no_boolean(self) -> None:
+        items = Items.from_arrays([1, 1], [1, 1], metadata={"should_abstain": [True, "yes"]})
+        with pytest.raises(DataError, match="should_abstain must be True or False, got text at row 1"):
+            table_of(items, metrics="deferral_alignment")
+        assert table_of(items, metrics="accuracy")["accuracy"].value == 1.0
+
+    def test_the_same_column_twice(self) -> None:
+        with pytest.raises(ArgumentError, match="by must name columns, each once"):
+            table_of(results_to_items(drawn(size=5)), metrics="accuracy", by=["sex", "sex"])
+
+    def test_an_unknown_metric_in_a_table(self) -> None:
+        table = table_of(results_to_items(drawn(size=5)), metrics="accuracy", resamples=0)
+        with pytest.raises(ArgumentError, match="unknown metric 'acuracy' .did you mean 'accuracy'"):
+            table["acuracy"]
+
+
+def test_results_of_items_keep_their_metrics() -> None:
+    items = results_to_items(drawn())
+    again = results_to_items(items_to_results(items))
+    left, right = (table_of(rows, metrics="default_benchmark", resamples=50) for rows in (items, again))
+    assert repr(left) == repr(right)
+
+
+def test_intervals_that_a_source_states_can_be_judged() -> None:
+    items = Items.from_arrays([1, 2, 3], [1, 1, 1], signals={"low": [0, 0, 0], "high": [2, 2, 4]})
+    table = table_of(items, metrics="intervals.coverage_score,intervals.mean_width_score,sets.empty_rate")
+    assert table["intervals.coverage_score"].value == 1.0
+    assert table["intervals.mean_width_score"].value == pytest.approx(8 / 3)
+    assert "for tables see `abstain sets`" in table["sets.empty_rate"].reason
+
+
+def test_an_area_over_nothing_is_no_achievement() -> None:
+    items = results_to_items([EvaluationResult(None, 1, abstained=True, confidence=0.1)] * 3)
+    found = table_of(items, metrics="aurc", resamples=5)["aurc"]
+    assert found.value == 0.0
+    assert found.reason.startswith("nothing was answered")
+
+
+def test_a_compute_that_fails_is_named_without_what_it_says() -> None:
+    class Broken(RightAnswers):
+        name = "broken"
+
+        def compute(self, results: list[EvaluationResult]) -> MetricScore:
+            raise KeyError("Mrs. Example")
+
+    with pytest.raises(ArgumentError, match=r"metric broken: compute\(\) raised KeyError$"):
+        table_of(results_to_items(drawn(size=3)), metrics=Broken)
+
+
+def test_infinite_values_have_no_difference() -> None:
+    endless = Items.from_arrays(
+        np.ones(40),
+        np.ones(40),
+        signals={"low": np.zeros(40), "high": [math.inf] * 40},
+        metadata={"a": [1, 2] * 20},
+    )
+    found = abstain.compare(endless, endless, metrics="intervals.mean_width_score", by="a", resamples=10)
+    assert found.left.metrics is not None
+    assert found.left.metrics["intervals.mean_width_score"].value == math.inf
+    assert found.metrics is not None
+    assert not found.metrics["intervals.mean_width_score"].defined
+
+
+def test_metrics_that_are_no_metrics() -> None:
+    with pytest.raises(ArgumentError, match="metrics must be names or metrics, got a number"):
+        table_of(results_to_items(drawn(size=3)), metrics=3)

@@ -1,0 +1,144 @@
+"""Instruments: totals, bounds under abstention, tiers, and the rows that they become."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import abstain
+from abstain import Items
+from abstain.errors import ArgumentError, DataError
+from abstain.metrics.instruments import (
+    INSTRUMENTS,
+    Instrument,
+    find_instrument,
+    severity_tier_accuracy,
+    total_items,
+    totals,
+)
+
+EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "run_a.json"
+PAIR = Instrument("pair", ("a", "b"), (0, 3), (("low", 0), ("high", 3)))
+
+
+def answers(*people: tuple[float | None, float | None]) -> Items:
+    """Two items a person with truths 1 and 2."""
+    said = [value for person in people for value in person]
+    return Items.from_arrays(
+        [1, 2] * len(people),
+        said,
+        cluster=np.repeat(np.arange(len(people)), 2),
+        item=["a", "b"] * len(people),
+        null_prediction="abstained",
+        scale=(0, 3),
+    )
+
+
+def test_phq8_tiers() -> None:
+    form = INSTRUMENTS["PHQ-8"]
+    names = [form.tier(total) for total in (0, 4, 5, 9, 10, 14, 15, 19, 20, 24)]
+    expected = ["none"] * 2 + ["mild"] * 2 + ["moderate"] * 2 + ["moderately severe"] * 2 + ["severe"] * 2
+    assert names == expected
+    assert form.total_scale == (0.0, 24.0)
+
+
+def test_totals_and_their_bounds() -> None:
+    found = totals(answers((3, 1), (2, None), (None, None)), PAIR)
+    assert found.truth.tolist() == [3, 3, 3]
+    assert found.low.tolist() == [4, 2, 0]
+    assert found.high.tolist() == [4, 5, 6]
+    assert found.answered.tolist() == [2, 1, 0]
+    assert found.complete.tolist() == [True, False, False]
+    assert found.decided.tolist() == [True, False, False]
+    assert found.tiers() == ["high"] * 3
+    assert found.tiers("low") == ["high", "low", "low"]
+
+
+def test_a_tier_may_be_decided_before_the_total_is() -> None:
+    items = answers((3, None))
+    assert totals(items, PAIR).decided.tolist() == [True]
+    assert total_items(items, PAIR).counts.abstained == 1
+    decided = total_items(items, PAIR, answered_when="tier")
+    assert decided.prediction.tolist() == [4.5]
+    assert decided.scale == (0.0, 6.0)
+
+
+def test_totals_of_a_run_count_every_participant() -> None:
+    items = abstain.read(EXAMPLE, mode="few_shot")
+    rows = total_items(items)
+    assert len(rows) == len(items.cluster_ids)
+    assert rows.counts.failed == 1
+    assert rows.cluster_noun == "participant"
+    found = totals(items)
+    for place, cluster in enumerate(found.cluster):
+        own = items.cluster == cluster
+        if not np.isnan(found.low[place]):
+            assert found.truth[place] == items.truth[own].sum()
+            known = np.where(items.answered[own], items.prediction[own], 0.0)
+            assert found.low[place] == known.sum()
+            assert found.high[place] == known.sum() + 3 * items.abstained[own].sum()
+
+
+def test_metadata_of_a_participant_stay_with_the_total() -> None:
+    items = replace(
+        answers((3, 1), (2, 2)),
+        metadata={"sex": np.array(["F", "F", "M", "M"]), "row": np.arange(4)},
+    )
+    rows = total_items(items, PAIR)
+    assert rows.metadata["sex"].tolist() == ["F", "M"]
+    assert "row" not in rows.metadata
+
+
+def test_severity_tier_accuracy_by_hand() -> None:
+    # Tiers: none/none, mild/mild, moderate/mild, declined.
+    found = severity_tier_accuracy([0, 9, 10, 24], [4, 5, 9, None], abstained=[False] * 3 + [True])
+    assert found == pytest.approx(2 / 3)
+    assert severity_tier_accuracy([2, 3], [2, 4], instrument=PAIR) == 1.0
+    assert math.isnan(severity_tier_accuracy([2], [None], abstained=[True]))
+
+
+def test_tier_accuracy_says_so_when_rows_are_items_and_not_totals() -> None:
+    items = abstain.read(EXAMPLE, mode="few_shot")
+    on_items = abstain.evaluate(items, metrics="severity_tier_accuracy", resamples=0)
+    assert on_items.metrics is not None
+    assert "not totals of PHQ-8" in on_items.metrics["severity_tier_accuracy"].reason
+    on_totals = abstain.evaluate(total_items(items), metrics="severity_tier_accuracy", resamples=0)
+    assert on_totals.metrics is not None
+    assert on_totals.metrics["severity_tier_accuracy"].value == 0.5
+
+
+class TestBadInput:
+    def test_an_item_that_the_instrument_does_not_have(self) -> None:
+        items = replace(answers((1, 2)), item=np.array(["a", "c"]))
+        with pytest.raises(DataError, match="pair has no item 'c'"):
+            totals(items, PAIR)
+
+    def test_an_item_that_is_missing(self) -> None:
+        items = answers((1, 2)).take(np.array([0]))
+        with pytest.raises(DataError, match="cluster 0 has b 0 times; a total needs every item once"):
+            totals(items, PAIR)
+
+    def test_an_unknown_instrument(self) -> None:
+        with pytest.raises(ArgumentError, match="unknown instrument 'PHQ8' .did you mean 'PHQ-8'"):
+            find_instrument("PHQ8")
+
+    def test_a_total_outside_its_scale(self) -> None:
+        with pytest.raises(DataError, match="y_true is 30 at row 0; a total of PHQ-8 is 0 to 24"):
+            severity_tier_accuracy([30], [3])
+
+    @pytest.mark.parametrize("tiers", [(), (("high", 3), ("low", 0)), (("low", 1),)])
+    def test_tiers_must_ascend_from_the_lowest(self, tiers: tuple[tuple[str, float], ...]) -> None:
+        with pytest.raises(ArgumentError, match="tiers must ascend from the lowest total, 0"):
+            Instrument("pair", ("a", "b"), (0, 3), tiers)
+
+    def test_items_must_be_named_once(self) -> None:
+        with pytest.raises(ArgumentError, match="items must be named, each once"):
+            Instrument("pair", ("a", "a"), (0, 3), (("low", 0),))
+
+    def test_a_declaration_that_lacks_a_key(self) -> None:
+        with pytest.raises(DataError, match="an instrument needs name, items, item_scale"):
+            Instrument.from_mapping({"name": "x"})

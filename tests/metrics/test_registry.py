@@ -1,0 +1,202 @@
+"""The registry's doors: names, aliases, parameters, bundles, registration, entry points and import paths."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import abstain
+from abstain.errors import ArgumentError
+from abstain.metrics import (
+    BaseMetric,
+    EvaluationResult,
+    ExpectedCalibrationError,
+    MetricScore,
+    default_benchmark_metrics,
+    known_metrics,
+    register_metric,
+    results_to_items,
+    unregister_metric,
+)
+from abstain.metrics.registry import BUNDLES, METRICS, find_metric, select_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PLUGIN = """
+from abstain.metrics import BaseMetric, MetricScore
+
+class Rows(BaseMetric):
+    name = "rows_of_plugin"
+    unit = "rows"
+
+    def compute(self, results):
+        return MetricScore(self.name, float(len(results)), n_evaluated=len(results))
+
+class Needy(BaseMetric):
+    name = "needy"
+
+    def __init__(self, threshold):
+        self.threshold = threshold
+
+    def compute(self, results):
+        return MetricScore(self.name, self.threshold)
+
+nothing = 3
+"""
+
+
+class Rows(BaseMetric):
+    name = "rows"
+
+    def compute(self, results: list[EvaluationResult]) -> MetricScore:
+        return MetricScore(self.name, float(len(results)), n_evaluated=len(results))
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An installed package with an entry point, and a module in the working directory."""
+    (tmp_path / "rows_plugin.py").write_text(PLUGIN)
+    information = tmp_path / "rows_plugin-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: rows-plugin\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[abstain.metrics]\ncount_of_rows = rows_plugin:Rows\n")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("rows_plugin", None)
+
+
+def test_names_aliases_and_parameters() -> None:
+    assert find_metric("accuracy") is METRICS["accuracy"]
+    assert find_metric(" ece ") is METRICS["expected_calibration_error"]
+    asked = find_metric("risk_at_coverage@0.8")
+    assert (asked.value, asked.key) == (0.8, "risk_at_coverage@0.8")
+    assert find_metric("risk_at_coverage@0.5").key == "risk_at_coverage"
+
+
+def test_bundles_are_the_objects_bundles() -> None:
+    assert BUNDLES["default_benchmark"] == tuple(metric.name for metric in default_benchmark_metrics())
+
+
+def test_what_is_asked_for_comes_once_and_with_its_coverage() -> None:
+    names = [metric.name for metric in select_metrics(["accuracy,accuracy", "default_accuracy"])]
+    assert names == ["accuracy", "balanced_accuracy"]
+    assert [metric.name for metric in select_metrics("selective_accuracy")] == [
+        "selective_accuracy",
+        "answer_rate",
+    ]
+
+
+def test_built_in_objects_serve_as_well() -> None:
+    rows = results_to_items([EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.6)])
+    named = abstain.evaluate(rows, metrics="default_benchmark", resamples=20).metrics
+    objects = abstain.evaluate(rows, metrics=default_benchmark_metrics(), resamples=20).metrics
+    assert named is not None
+    assert objects is not None
+    assert repr(named) == repr(objects)
+    fewer = abstain.evaluate(rows, metrics=ExpectedCalibrationError(n_bins=2), resamples=0).metrics
+    assert fewer is not None
+    assert fewer["expected_calibration_error"].value == pytest.approx(0.25)
+
+
+def test_registration() -> None:
+    register_metric(Rows)
+    try:
+        assert "rows" in known_metrics()
+        assert find_metric("rows").needs == ("results",)
+        with pytest.raises(ArgumentError, match="there is a metric 'rows' already; give yours another name"):
+            register_metric(Rows())
+    finally:
+        unregister_metric("rows")
+    assert "rows" not in known_metrics()
+    with pytest.raises(ArgumentError, match="unknown metric 'rows'"):
+        unregister_metric("rows")
+
+
+def test_a_name_of_ours_cannot_be_taken() -> None:
+    class Accuracy(Rows):
+        name = "accuracy"
+
+    with pytest.raises(ArgumentError, match="there is a metric 'accuracy' already"):
+        register_metric(Accuracy)
+    with pytest.raises(ArgumentError, match="there is a metric 'accuracy' already"):
+        select_metrics(["accuracy", Accuracy])
+
+
+def test_import_paths_look_in_the_working_directory(plugin: Path) -> None:
+    assert find_metric("rows_plugin:Rows").name == "rows_of_plugin"
+    assert str(plugin) not in sys.path
+
+
+def test_entry_points_join_by_their_name(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(plugin)
+    assert "count_of_rows" in known_metrics()
+    rows = results_to_items([EvaluationResult(1, 1), EvaluationResult(0, 1)])
+    table = abstain.evaluate(rows, metrics="count_of_rows", resamples=10).metrics
+    assert table is not None
+    assert table["count_of_rows"].value == 2.0
+
+
+class TestBadInput:
+    def test_an_unknown_metric_suggests_the_nearest(self) -> None:
+        with pytest.raises(ArgumentError, match="unknown metric 'acuracy' .did you mean 'accuracy'.*known: "):
+            find_metric("acuracy")
+
+    def test_a_parameter_that_cannot_be(self) -> None:
+        with pytest.raises(ArgumentError, match=r"risk_at_coverage: coverage must be in \(0, 1\], got 80"):
+            find_metric("risk_at_coverage@80")
+        with pytest.raises(ArgumentError, match="coverage must be a number, got 'most'"):
+            find_metric("risk_at_coverage@most")
+        with pytest.raises(ArgumentError, match="metric accuracy takes no parameter"):
+            find_metric("accuracy@3")
+        with pytest.raises(ArgumentError, match="unknown instrument 'PHQ-99'"):
+            find_metric("severity_tier_accuracy@PHQ-99")
+
+    def test_nothing_asked_for(self) -> None:
+        with pytest.raises(ArgumentError, match="no metric was asked for"):
+            select_metrics([])
+
+    def test_a_module_that_is_not_there(self) -> None:
+        with pytest.raises(ArgumentError, match="metric 'nowhere:Rows': cannot import 'nowhere'"):
+            find_metric("nowhere:Rows")
+        with pytest.raises(ArgumentError, match="metric '.here:Rows': cannot import '.here'"):
+            find_metric(".here:Rows")
+
+    @pytest.mark.usefixtures("plugin")
+    def test_a_class_that_is_not_there(self) -> None:
+        with pytest.raises(ArgumentError, match="rows_plugin has no 'Row' .did you mean 'Rows'"):
+            find_metric("rows_plugin:Row")
+
+    @pytest.mark.usefixtures("plugin")
+    def test_something_that_is_no_metric(self) -> None:
+        with pytest.raises(ArgumentError, match="a metric must be a BaseMetric, got a number"):
+            find_metric("rows_plugin:nothing")
+        with pytest.raises(ArgumentError, match="metric Needy cannot be made without arguments"):
+            find_metric("rows_plugin:Needy")
+
+    def test_an_entry_point_that_cannot_be_loaded(
+        self, plugin: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (plugin / "rows_plugin-1.0.dist-info" / "entry_points.txt").write_text(
+            "[abstain.metrics]\nbroken = rows_plugin:Missing\n"
+        )
+        monkeypatch.syspath_prepend(plugin)
+        with pytest.raises(
+            ArgumentError, match=r"the entry point 'broken' \(rows_plugin:Missing\) cannot be loaded"
+        ):
+            known_metrics()
+
+    def test_a_compute_that_returns_no_score(self) -> None:
+        class Wrong(Rows):
+            name = "wrong"
+
+            def compute(self, results: list[EvaluationResult]) -> MetricScore:
+                return 3.0  # type: ignore[return-value]
+
+        with pytest.raises(
+            ArgumentError, match=r"wrong: compute\(\) must return a MetricScore, got a number"
+        ):
+            abstain.evaluate(results_to_items([EvaluationResult(1, 1)]), metrics=Wrong, resamples=2)

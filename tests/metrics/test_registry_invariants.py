@@ -1,0 +1,244 @@
+"""What must hold for every metric of the registry, whatever it is: no metric is named here.
+
+Rows are drawn with ties, abstentions, missing confidences and missing guidance; some sets are degenerate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from abstain import _labels
+from abstain.metrics._columns import Columns
+from abstain.metrics.registry import ALIASES, BUNDLES, METRICS, MetricSpecification
+
+EVERY = pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
+ROOT = Path(__file__).parents[2]
+WORDS = np.array(["none", "mild", "severe"], dtype=object)
+
+
+def drawn(
+    rng: np.random.Generator,
+    size: int,
+    *,
+    labels: str = "binary",
+    abstains: float = 0.3,
+    states: float = 1.0,
+    guides: float = 0.8,
+) -> Columns:
+    """Random rows, each a cluster of its own."""
+    codes = {"binary": 2, "numbers": 5, "words": 3}[labels]
+    truth, prediction = rng.integers(0, codes, size), rng.integers(0, codes, size)
+    sides: list[Any] = [truth.astype(float), prediction.astype(float)]
+    if labels == "words":
+        sides = [WORDS[truth], WORDS[prediction]]
+    answered = rng.random(size) >= abstains
+    confidence = np.where(rng.random(size) < states, rng.integers(0, 11, size) / 10.0, np.nan)
+    loss = np.abs(truth - prediction).astype(float)
+    low = prediction - rng.integers(0, 3, size) / 2.0
+    intervals = np.stack([low, low + rng.integers(0, 4, size)], axis=1)
+    intervals[rng.random(size) >= states] = np.nan
+    return Columns(
+        answered=answered,
+        truth=sides[0],
+        prediction=sides[1],
+        confidence=confidence,
+        should_abstain=np.where(rng.random(size) < guides, rng.integers(0, 2, size), np.nan),
+        loss=np.where(answered, loss, np.nan),
+        cluster=np.arange(size),
+        weight=np.ones(size),
+        intervals=intervals,
+        sets=rng.random((size, codes)) < 0.6 if labels != "words" else np.empty((0, 0), np.bool_),
+    )
+
+
+def many(seed: int, sets: int = 25) -> list[Columns]:
+    """Sets of every kind and size, from one row up."""
+    rng = np.random.default_rng(seed)
+    return [
+        drawn(
+            rng,
+            int(rng.choice([1, 2, 5, 30])),
+            labels=str(rng.choice(["binary", "numbers", "words"])),
+            abstains=float(rng.choice([0.0, 0.3, 1.0])),
+            states=float(rng.choice([0.0, 0.7, 1.0])),
+            guides=float(rng.choice([0.0, 0.8, 1.0])),
+        )
+        for _ in range(sets)
+    ]
+
+
+def value(metric: MetricSpecification, rows: Columns) -> float:
+    return float(metric.build(rows)(np.ones((1, rows.clusters)))[0, 0])
+
+
+def sound(seed: int = 7, size: int = 60) -> Columns:
+    """Rows for which every metric is defined."""
+    return drawn(np.random.default_rng(seed), size)
+
+
+def same(left: float, right: float) -> bool:
+    return (math.isnan(left) and math.isnan(right)) or left == pytest.approx(right, abs=1e-9)
+
+
+@EVERY
+def test_the_function_is_the_plan_at_weights_all_one(metric: MetricSpecification) -> None:
+    compared = 0
+    for rows in [sound(), *many(1)]:
+        if metric.problem(rows) is None:
+            assert same(metric.compute(rows), value(metric, rows))
+            compared += 1
+    assert compared
+
+
+@EVERY
+def test_it_is_undefined_exactly_where_it_says_so(metric: MetricSpecification) -> None:
+    for rows in many(2, sets=60):
+        problem = metric.problem(rows)
+        assert (problem is not None) == math.isnan(value(metric, rows))
+        if problem is not None:
+            assert problem.code
+            assert problem.sentence
+
+
+@EVERY
+def test_row_order_does_not_matter(metric: MetricSpecification) -> None:
+    rng = np.random.default_rng(3)
+    for rows in [sound(), *many(3)]:
+        shuffled = rows.take(rng.permutation(len(rows)))[0]
+        assert same(value(metric, rows), value(metric, shuffled))
+
+
+@EVERY
+def test_a_weight_is_a_repetition(metric: MetricSpecification) -> None:
+    rng = np.random.default_rng(4)
+    for rows in [sound(), *many(4)]:
+        times = rng.integers(0, 3, len(rows))
+        times[0] += 1
+        repeated = rows.take(np.repeat(np.arange(len(rows)), times))[0]
+        if metric.problem(rows) is None:
+            drawn_again = metric.build(rows)(times[None, :].astype(float))[0, 0]
+            assert same(drawn_again, value(metric, repeated))
+        weighted = replace(rows, weight=times.astype(float))
+        if metric.problem(weighted) is None and metric.problem(repeated) is None:
+            assert same(metric.compute(weighted), value(metric, repeated))
+
+
+@EVERY
+def test_clusters_only_say_what_is_drawn_together(metric: MetricSpecification) -> None:
+    rng = np.random.default_rng(5)
+    for rows in [sound(), *many(5)]:
+        together = replace(rows, cluster=np.unique(rng.integers(0, 4, len(rows)), return_inverse=True)[1])
+        assert same(value(metric, rows), value(metric, together))
+        weights = rng.integers(0, 3, (3, together.clusters)).astype(float)
+        weights[:, 0] += 1
+        assert np.allclose(
+            metric.build(together)(weights), metric.build(rows)(weights[:, together.cluster]), equal_nan=True
+        )
+
+
+@EVERY
+def test_one_cluster_serves(metric: MetricSpecification) -> None:
+    rows = replace(sound(), cluster=np.zeros(60, np.intp))
+    twice = metric.build(rows)(np.array([[1.0], [2.0]]))
+    assert np.isfinite(twice).all()
+
+
+@EVERY
+def test_a_batch_is_its_rows(metric: MetricSpecification) -> None:
+    rows = sound(size=25)
+    weights = np.random.default_rng(6).multinomial(25, np.full(25, 0.04), size=8).astype(float)
+    plan = metric.build(rows)
+    single = np.concatenate([plan(weight[None, :]) for weight in weights])
+    assert np.allclose(plan(weights), single, equal_nan=True)
+
+
+@EVERY
+def test_what_an_abstained_row_would_have_said_does_not_matter(metric: MetricSpecification) -> None:
+    rng = np.random.default_rng(8)
+    for rows in [sound(), *many(8)]:
+        prediction = rows.prediction.copy()
+        prediction[rows.abstained] = prediction[rng.integers(0, len(rows), int(rows.abstained.sum()))]
+        assert same(value(metric, rows), value(metric, replace(rows, prediction=prediction)))
+
+
+@EVERY
+@pytest.mark.parametrize("abstains", [0.0, 1.0])
+def test_all_or_none_abstained_gives_a_number_or_a_reason(
+    metric: MetricSpecification, abstains: float
+) -> None:
+    rows = drawn(np.random.default_rng(9), 20, abstains=abstains)
+    found = value(metric, rows)
+    assert math.isfinite(found) or metric.problem(rows) is not None
+
+
+@EVERY
+def test_shares_stay_within_their_bounds(metric: MetricSpecification) -> None:
+    for rows in many(10):
+        found = value(metric, rows)
+        if metric.unit == "share" and not math.isnan(found):
+            assert -1e-12 <= found <= 1.0 + 1e-12
+
+
+@EVERY
+def test_the_better_of_two_runs_scores_better(metric: MetricSpecification) -> None:
+    """A run that errs rarely, knows it, and declines as it should, against one that does the opposite."""
+    rng = np.random.default_rng(11)
+    size = 200
+    truth = rng.integers(0, 2, size).astype(float)
+    hold = np.arange(size) % 4 == 0
+    scores = {}
+    for name, errs in (("good", 0.05), ("bad", 0.6)):
+        wrong = rng.random(size) < errs
+        sure = np.where(wrong | hold, 0.2, 0.9) if name == "good" else np.where(wrong | hold, 0.9, 0.2)
+        chance = np.where(hold, 0.1, 0.9) if name == "good" else np.where(hold, 0.9, 0.6)
+        answered = rng.random(size) < chance
+        rows = Columns(
+            answered=answered,
+            truth=truth,
+            prediction=np.where(wrong, 1.0 - truth, truth),
+            confidence=sure + rng.random(size) / 100,
+            should_abstain=hold.astype(float),
+            loss=np.where(answered, wrong, np.nan),
+            cluster=np.arange(size),
+            weight=np.ones(size),
+            intervals=np.stack([truth - 0.1, truth + 0.1], axis=1)
+            + np.where(wrong, 0.5, 0.0)[:, None] * [1, 5],
+            sets=np.stack([truth == 0, truth == 1], axis=1)
+            ^ (wrong[:, None] & np.array([True, name == "good"])),
+        )
+        scores[name] = value(metric, rows)
+    if metric.direction == "higher":
+        assert scores["good"] >= scores["bad"]
+    if metric.direction == "lower":
+        assert scores["good"] <= scores["bad"]
+
+
+@EVERY
+def test_the_entry_is_complete(metric: MetricSpecification) -> None:
+    assert metric.summary
+    assert metric.unit
+    assert metric.needs
+    assert METRICS[metric.name] is metric
+    path, _, anchor = metric.definition.partition("#")
+    headings = [line.lstrip("# ") for line in (ROOT / path).read_text().splitlines() if line.startswith("#")]
+    assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
+
+
+def test_bundles_and_aliases_name_metrics() -> None:
+    for names in BUNDLES.values():
+        assert set(names) <= set(METRICS)
+    assert set(ALIASES.values()) <= set(METRICS)
+    assert set(ALIASES).isdisjoint(METRICS)
+
+
+def test_labels_of_the_drawn_rows_are_canonical() -> None:
+    for rows in many(12):
+        again = _labels.column(rows.truth.tolist(), "y_true")
+        assert again.dtype == rows.truth.dtype
+        assert (again == rows.truth).all()

@@ -1,0 +1,71 @@
+"""When two labels match, and what is no label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from abstain import _labels
+from abstain.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("truth", "prediction", "expected"),
+    [
+        (1, 1, True),
+        (1, "1", True),
+        (1, " 1 ", True),
+        (1, "+1", True),
+        (-1, "-1", True),
+        (1, "01", True),
+        (1, 1.0, True),
+        (1, True, True),
+        (1, "1.0", False),
+        (1, 2, False),
+        (1, "one", False),
+        ("stable", " STABLE ", True),
+        ("straße", "STRASSE", True),
+        ("stable", "worse", False),
+        ("1", 1, True),
+        (1.5, 1, False),
+        (1, None, False),
+        ("a", None, False),
+        (10, "1_0", False),
+        (2**53, 2**53 + 1, False),
+        (2**60, str(2**60), True),
+        (10**400, 10**400, True),
+        ("1" * 5000, 1, False),
+    ],
+)
+def test_matching(truth: Any, prediction: Any, expected: bool) -> None:
+    pair = _labels.column([truth], "y_true"), _labels.column([prediction], "y_pred")
+    assert _labels.matches(*pair).tolist() == [expected]
+
+
+def test_missing_labels_match_nothing() -> None:
+    nothing = _labels.column([None, float("nan"), "a"], "y_true")
+    assert _labels.missing(nothing).tolist() == [True, True, False]
+    assert _labels.matches(nothing, nothing).tolist() == [False, False, True]
+
+
+def test_classes_are_numbered_in_order() -> None:
+    codes, count = _labels.classes(_labels.column([3, 1, None, 3], "y_true"))
+    assert codes.tolist() == [1, 0, -1, 1]
+    assert count == 2
+    codes, count = _labels.classes(_labels.column(["b", "2", "a"], "y_true"))
+    assert codes.tolist() == [2, 0, 1]
+
+
+def test_numbers_leave_text_out() -> None:
+    found = _labels.numbers(_labels.column([1, "two", None, 3], "y_pred"))
+    assert np.isnan(found).tolist() == [False, True, True, False]
+
+
+def test_truths_are_of_one_kind() -> None:
+    assert _labels.truths(["1", 2, None]).tolist()[:2] == [1, 2]
+    with pytest.raises(DataError, match="mixed label types: a number at row 1 and text at row 0"):
+        _labels.truths(["stable", 2])
+    with pytest.raises(DataError, match="ground_truth is a dict at row 0; a label must be a number or text"):
+        _labels.truths([{}], "ground_truth")
