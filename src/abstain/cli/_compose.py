@@ -19,6 +19,11 @@ class Later:
     work: Callable[..., Any]
     options: Mapping[str, Any]
 
+    def but(self, **options: Any) -> Later:
+        """Return the same work with other options where none were given."""
+        given = {name: value for name, value in self.options.items() if value is not None}
+        return Later(self.work, {**self.options, **options, **given})
+
     def __call__(self) -> Any:
         """Do the work."""
         return self.work(**self.options)

@@ -19,6 +19,19 @@ _OUTPUT = "Where the report goes; else into a new file here, whose name is print
 _MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
 _RESPONSES = "With --mistakes: what the model was asked and wrote, too, where the input has it."
 
+# What the panel of abstention safety shows unless other metrics are asked for; those that the data cannot serve are
+# named with their reason.
+METRICS = (
+    "accuracy",
+    "selective_accuracy",
+    "answer_rate",
+    "reliable_accuracy",
+    "effective_reliability",
+    "abstention_precision",
+    "abstention_recall",
+    "over_conservativeness",
+)
+
 EXAMPLES = """\b
 Examples:
   abstain report run.json --mode few_shot -o report.html
@@ -47,7 +60,7 @@ def _report(
         raise ArgumentError("--responses goes with --mistakes: say how many to show")
     if output is not None:
         _files.check_output(output)
-    done: Judged = judged()
+    done: Judged = judged.but(confidence=["default"], metrics=list(METRICS))()
     place = output or new_name(result_name(done.items), "-report.html")
     from abstain.report.html import write_report  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ def result_html(result: Evaluation | Comparison | ConformalEvaluation) -> str:
             [name, *(str(getattr(variant, field)) for field in _FIGURES.values())]
             for name, variant in result.items()
         ]
-        rows += [[name, str(estimate)] for name, estimate in _further(result)]
+        rows += [[name, str(estimate)] for name, estimate in (result.metrics or {}).items()]
         return _page(title, ["confidence", *_FIGURES], rows, map(str, result.cautions))
     if isinstance(result, Comparison):
         title = f"Right less left over {result.overlap.included:,} {result.left.cluster_noun}s"
@@ -44,11 +44,6 @@ def result_html(result: Evaluation | Comparison | ConformalEvaluation) -> str:
     ]
     title = f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"
     return _page(title, ["level", "verdict", *names], rows, map(str, result.cautions))
-
-
-def _further(evaluation: Evaluation) -> Iterable[tuple[str, object]]:
-    metrics = getattr(evaluation, "metrics", None)
-    return metrics.items() if metrics else ()
 
 
 def _page(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], cautions: Iterable[str]) -> str:

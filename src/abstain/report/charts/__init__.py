@@ -16,6 +16,7 @@ from abstain.report.charts.curves import (
     curves_chart,
     difference_chart,
     figures_chart,
+    groups_chart,
     risk_coverage_chart,
 )
 
@@ -32,6 +33,7 @@ __all__ = [
     "difference_chart",
     "draw",
     "figures_chart",
+    "groups_chart",
     "reliability_diagram",
     "risk_coverage_chart",
     "save_chart",

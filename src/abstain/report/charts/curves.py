@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import altair as alt
 
-    from abstain.evaluation import Comparison, Evaluation
+    from abstain.evaluation import Comparison, Evaluation, MetricTable
     from abstain.evaluation._profile import Line, Profile
     from abstain.inference import Estimate
     from abstain.report.charts._look import Chart
@@ -28,6 +28,7 @@ __all__ = [
     "curves_chart",
     "difference_chart",
     "figures_chart",
+    "groups_chart",
     "risk_coverage_chart",
 ]
 
@@ -216,13 +217,27 @@ def difference_chart(comparison: Comparison, figure: str = "augrc", *, title: st
     if figure != "cmax":
         told += "; left of 0 the right side is better"
     label = f"difference in {FIGURE_NAMES[figure]}, right - left"
-    return _forest(rows, label, title or f"Difference in {FIGURE_NAMES[figure]}", told, zero=True)
+    return _forest(rows, label, title or f"Difference in {FIGURE_NAMES[figure]}", told, rule=0.0)
+
+
+def groups_chart(table: MetricTable, metric: str) -> Chart:
+    """Draw one metric of every group with its interval; the dashed line is the metric over all items.
+
+    Args:
+        table: the metrics of an evaluation, by group.
+        metric: which of its metrics.
+    """
+    whole = table[metric]
+    rows = [(group.label, group.estimates[metric]) for group in table.groups]
+    told = f"{100 * whole.level:g}% intervals" if whole.resamples else "no intervals: 0 resamples"
+    told += "; dashed: all items"
+    return _forest(rows, metric, f"{metric} by group", told, rule=whole.value)
 
 
 def _forest(
-    rows: Sequence[tuple[str, Estimate]], label: str, title: str, subtitle: str, *, zero: bool = False
+    rows: Sequence[tuple[str, Estimate]], label: str, title: str, subtitle: str, *, rule: float | None = None
 ) -> Chart:
-    """Points with interval bars, one row a name, in the order given."""
+    """Points with interval bars, one row a name, in the order given, and a dashed line at `rule`."""
     import altair as alt  # noqa: PLC0415
 
     records: list[dict[str, Any]] = []
@@ -236,7 +251,7 @@ def _forest(
     base = alt.Chart(data(records)).encode(
         y=alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
     )
-    scale = alt.Scale(zero=zero, nice=True)
+    scale = alt.Scale(zero=rule == 0.0, nice=True)
     bars = base.mark_rule(color=BLUE, strokeWidth=2, opacity=0.6).encode(
         x=alt.X("low:Q", title=label, scale=scale), x2="high:Q"
     )
@@ -244,8 +259,8 @@ def _forest(
         x=alt.X("value:Q", scale=scale), tooltip=["name:N", alt.Tooltip("told:N", title=label)]
     )
     layers = [bars, dots]
-    if zero:
-        line = alt.Chart(data([{"zero": 0.0}])).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="zero:Q")
+    if rule is not None:
+        line = alt.Chart(data([{"rule": rule}])).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
         layers.insert(0, line)
     return finished(
         alt.layer(*layers).properties(

@@ -19,7 +19,7 @@ from abstain.evaluation import Comparison, Evaluation
 from abstain.report.charts import unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._explorer import embedded_json, explorer_data
-from abstain.report.html._further import conformal_panel, mistakes_panel
+from abstain.report.html._further import conformal_panel, metric_panels, mistakes_panel
 from abstain.report.html._parts import figure_markup
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def _judged(
     sides = _panels.sides_of(result, progress)
     first, profile = next(iter(sides.values()))
     reliability, left_out = _panels.reliability_figures(sides)
-    panels = [] if conformal is None else [conformal_panel(conformal)]
+    panels = metric_panels(result)
+    panels += [] if conformal is None else [conformal_panel(conformal)]
     panels += [mistakes_panel(first, mistakes, responses=responses)] if mistakes else []
     return {
         "title": _panels.title_of(sides),

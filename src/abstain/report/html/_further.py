@@ -1,4 +1,4 @@
-"""The panels that only some reports have: intervals or sets, and the most confident mistakes."""
+"""The panels that only some reports have: abstention safety, groups, intervals or sets, the most confident mistakes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,107 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain.evaluation import Comparison
+from abstain.report.charts import groups_chart
 from abstain.report.charts.intervals import charts
 from abstain.report.html._parts import Panel, TableView, figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain.evaluation import Evaluation
+    from abstain.evaluation import Evaluation, MetricTable
     from abstain.evaluation.conformal import ConformalEvaluation, Stratum
 
-__all__ = ["conformal_panel", "conformal_verdict", "mistakes_panel"]
+__all__ = ["conformal_panel", "conformal_verdict", "metric_panels", "mistakes_panel"]
 
 # Texts that a source may carry beside an item: shown only when asked for.
 _TEXTS = ("prompt", "raw_response")
 _MOST_GROUPS = 20
+_MOST_CHARTS = 3
+
+
+def metric_panels(result: Evaluation | Comparison) -> list[Panel]:
+    """Return the panels of abstention safety and of groups, where metrics were asked for."""
+    if isinstance(result, Comparison):
+        return _compared_metrics(result)
+    table = result.metrics
+    if table is None:
+        return []
+    panels = [_safety(table)]
+    if table.groups:
+        panels.append(_groups(table))
+    return panels
+
+
+def _safety(table: MetricTable) -> Panel:
+    counts = table.outcomes
+    rows = [
+        [name, estimate, _better(table, name), table.specifications[name].summary.replace("``", "")]
+        for name, estimate in table.items()
+        if estimate.defined
+    ]
+    words = [
+        f"Of all items, {counts.right:,} were answered rightly, {counts.wrong:,} answered wrongly, "
+        f"{counts.abstained:,} declined, and {counts.failed:,} failed."
+    ]
+    reasons: dict[str, list[str]] = {}
+    for name, estimate in table.items():
+        if not estimate.defined:
+            reasons.setdefault(estimate.reason, []).append(name)
+    words += [f"Undefined here: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
+    return Panel(
+        anchor="safety",
+        title="Abstention safety: is declining, and answering, to be relied on?",
+        short="Abstention safety",
+        words=words,
+        tables=[TableView("", ["metric", "value", "better", "what it is"], rows)] if rows else [],
+    )
+
+
+def _groups(table: MetricTable) -> Panel:
+    defined = [name for name, estimate in table.items() if estimate.defined]
+    rows = []
+    for name in defined:
+        gap = table.gaps.get(name)
+        for group in table.groups:
+            worst = gap is not None and gap.group == group.label
+            remark = f"worst: {gap.gap} against all others" if gap is not None and worst else group.note
+            counts = [f"{count:,}" for count in (group.items, group.answered, group.clusters)]
+            rows.append([name, group.label, *counts, group.estimates[name], remark])
+    return Panel(
+        anchor="groups",
+        title=f"By {' and '.join(table.by)}",
+        short="Groups",
+        words=["Every group has the same draws as the whole; a group named worst was chosen by its value."],
+        tables=[TableView("", ["metric", "group", "items", "answered", "clusters", "value", ""], rows)],
+        figures=[
+            figure(groups_chart(table, name), f"{name} by group with its interval", wide=True)
+            for name in defined[:_MOST_CHARTS]
+        ],
+    )
+
+
+def _compared_metrics(comparison: Comparison) -> list[Panel]:
+    left, right, deltas = comparison.left.metrics, comparison.right.metrics, comparison.metrics
+    if left is None or right is None or deltas is None:
+        return []
+    rows = [
+        [name, left[name], right[name], delta, _better(left, name)]
+        for name, delta in deltas.items()
+        if delta.defined
+    ]
+    return [
+        Panel(
+            anchor="safety",
+            title="Abstention safety, right - left",
+            short="Abstention safety",
+            tables=[TableView("", ["metric", "left", "right", "right - left", "better"], rows)],
+        )
+    ]
+
+
+def _better(table: MetricTable, name: str) -> str:
+    return {"higher": "higher", "lower": "lower", "neither": "depends"}[table.specifications[name].direction]
 
 
 def conformal_verdict(result: ConformalEvaluation) -> list[str]:

@@ -44,6 +44,10 @@ def evaluation_verdict(evaluation: Evaluation, profile: Profile) -> list[str]:
             f"Nothing was answered: all {population.items:,} items were declined. There is no risk to judge, and an "
             "area of 0 over an empty range is no achievement."
         ]
+    if not profile.leader:
+        return [
+            f"The model answers {population.answered:,} of {population.items:,} items and declines the rest."
+        ]
     leader = evaluation[profile.leader]
     points = profile.points[profile.leader]
     full = Tell(points.selective_risk[-1], points.selective_low[-1], points.selective_high[-1])
