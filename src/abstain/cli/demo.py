@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from abstain.evaluation import Comparison, Evaluation
+
 RUN_NAME = "abstain-demo-run.json"
+REPORT_NAME = "abstain-demo-report.html"
 
 
 def demo_command(
     directory: Annotated[
-        Path, typer.Option("--directory", metavar="DIR", help="Where the demo writes its run file.")
+        Path, typer.Option("--directory", metavar="DIR", help="Where the demo writes its run and its report.")
     ] = Path(),
     resamples: Annotated[
         int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples.")
@@ -37,12 +42,32 @@ def demo_command(
     settings = {"confidence": "probability", "loss": "zero_one", "resamples": resamples}
     show(judge(items[:1], settings))
     typer.echo("\n" + "-" * 80 + "\n")
-    show(judge(items, settings))
+    compared = judge(items, settings)
+    show(compared)
+    report = _write_report(compared, directory / REPORT_NAME, place)
     run = str(place)
     typer.echo(
         f"\nThe run is in {run}. Try next:\n\n"
         f"  abstain evaluate {run} --mode {OVERCONFIDENT} --confidence probability,margin --loss zero_one\n"
         f"  abstain evaluate --input {run} --mode {CAREFUL} --input {run} --mode {OVERCONFIDENT} \\\n"
         "      --confidence margin --loss zero_one --json\n"
-        "  abstain evaluate --help"
+        "  abstain evaluate --help\n\n"
+        f"The report with curves and a threshold explorer is in {report}."
+    )
+    if sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Open it in the browser?", default=True):
+        typer.launch(str(report))
+
+
+def _write_report(compared: Evaluation | Comparison, place: Path, run: Path) -> Path:
+    from abstain.cli.report import command_line  # noqa: PLC0415
+    from abstain.report.html import write_report  # noqa: PLC0415
+    from abstain.sources.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
+
+    inputs = [part for mode in (CAREFUL, OVERCONFIDENT) for part in ("--input", str(run), "--mode", mode)]
+    again = ["report", *inputs, "--confidence", "probability", "--loss", "zero_one", "-o", str(place)]
+    return write_report(
+        place,
+        compared,
+        title="Two classifiers that may decline to answer: careful against over-confident",
+        command=command_line(again),
     )

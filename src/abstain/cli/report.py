@@ -13,6 +13,8 @@ from abstain.cli._compose import Later, with_options_of
 from abstain.cli.evaluate import judged_inputs, new_name, result_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abstain.cli.evaluate import Judged
 
 _OUTPUT = "Where the report goes; else into a new file here, whose name is printed."
@@ -70,7 +72,7 @@ def _report(
             place,
             done.result,
             title=title,
-            command=shlex.join(["abstain", *sys.argv[1:]]),
+            command=command_line(sys.argv[1:]),
             mistakes=mistakes,
             responses=responses,
             progress=progress,
@@ -78,6 +80,11 @@ def _report(
     typer.echo(str(place) if quiet else f"report: {place}")
     if open_it:
         typer.launch(str(place))
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """Return a command as one would type it."""
+    return shlex.join(["abstain", *arguments])
 
 
 report_command = with_options_of(judged_inputs, _report)
