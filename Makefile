@@ -52,8 +52,13 @@ check: $(READY)  ## Lint, types and layers
 bench: $(READY)  ## Measure speed as ratios against peers, single thread
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
-docs: $(READY)  ## Regenerate the pages that are made from the code
+docs: $(DOCS_READY)  ## Regenerate the pages that are made from the code, and build the site into site/, offline
 	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+screenshots: $(BROWSER_READY)  ## Take the pictures of README and docs anew (needs chromium)
+	$(BIN)/python docs/screenshots.py
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .

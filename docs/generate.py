@@ -14,6 +14,8 @@ HERE = Path(__file__).parent
 VERBS: tuple[tuple[str, ...], ...] = (
     (),
     ("evaluate",),
+    ("report",),
+    ("plot",),
     ("intervals",),
     ("sets",),
     ("metrics",),

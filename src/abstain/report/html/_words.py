@@ -64,7 +64,9 @@ def evaluation_verdict(evaluation: Evaluation, profile: Profile) -> list[str]:
     )
     half = leader.risk_at_coverage.get(_HALF)
     if half is not None and half.defined:
-        lines[-1] += f" Deferring more, until half of all items are answered, its mean loss is {half}."
+        lines[-1] += (
+            f" At the first threshold that answers at least half of all items, the mean loss is {half}."
+        )
     if profile.contrasts:
         lines.append(_contrasts(evaluation, profile))
     return lines
@@ -80,7 +82,7 @@ def _contrasts(evaluation: Evaluation, profile: Profile) -> str:
     if close:
         parts.append(f"{listed(close)} cannot be told apart from it")
     if worse:
-        what = "all others are" if not close else f"{worse} other{'s are' if worse > 1 else ' is'}"
+        what = "All others are" if not close else f"{worse} other{'s are' if worse > 1 else ' is'}"
         parts.append(f"{what} worse by more than chance")
     return (
         f"{'; '.join(parts)} ({level} intervals of the paired differences in AUGRC, each for itself: "
