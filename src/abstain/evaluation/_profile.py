@@ -195,7 +195,7 @@ def thinned(x: Floats, y: Floats, columns: int = _COLUMNS) -> Indices:
     Hackenbroich and Markl, "M4: a visualization-oriented time series data aggregation", 2014.
 
     >>> thinned(np.arange(1000.0), np.arange(1000.0) ** 2, columns=3).tolist()
-    [0, 333, 334, 666, 667, 999]
+    [0, 332, 333, 665, 666, 999]
     """
     if len(x) <= 4 * columns:
         return np.arange(len(x))
