@@ -156,7 +156,7 @@ def _read(
     if found in ("csv", "parquet", "jsonl"):
         from abstain.sources._tables import open_table  # noqa: PLC0415
 
-        _refuse(choices, f"a {FORMATS[found]}")
+        _refuse(choices, f"{paths[0]}: a {FORMATS[found]}")
         table = open_table(paths, found)
         items = items_from_table(table, roles, problems)
         return items.with_provenance(path=table.label, format=found, sha256=digest(paths))
@@ -176,25 +176,25 @@ def _read_log(
     if kind == "inspect":
         from abstain.sources._inspect import read_inspect  # noqa: PLC0415
 
-        _refuse(choices, f"an {FORMATS[kind]}", but=("scorer",))
+        _refuse(choices, f"{path}: an {FORMATS[kind]}", but=("scorer",))
         settings = {"scorer": choices["scorer"], "cluster": roles.cluster, "rule": roles.rule}
         items = read_inspect(path, **settings, scale=roles.scale, **limits)  # type: ignore[arg-type]
     elif kind == "lm-eval":
         from abstain.sources._lm_eval import read_lm_eval  # noqa: PLC0415
 
-        _refuse(choices, FORMATS[kind], but=("scorer", "filter"))
+        _refuse(choices, f"{path}: a file of {FORMATS[kind]}", but=("scorer", "filter"))
         settings = {"scorer": choices["scorer"], "cluster": roles.cluster, "rule": roles.rule}
         items = read_lm_eval(path, **settings, filter_name=choices["filter"], scale=roles.scale)  # type: ignore[arg-type]
     elif kind == "evaluation":
-        _refuse(choices, FORMATS[kind])
+        _refuse(choices, f"{path}: an {FORMATS[kind]}")
         if roles.rule is not None:
-            raise ArgumentError(f"{path}: evaluation results say who abstained; leave the rule out")
+            raise ArgumentError(f"{path}: an evaluation file says who abstained; leave the rule out")
         items = read_evaluation_file(path, cluster=roles.cluster, item=roles.item, scale=roles.scale)
         return items.with_provenance(format=kind)
     else:
         from abstain.sources._run_file import read_run_file  # noqa: PLC0415
 
-        _refuse(choices, f"a {FORMATS[kind]}", but=("mode",))
+        _refuse(choices, f"{path}: a {FORMATS[kind]}", but=("mode",))
         if roles.cluster is not None or roles.rule is not None:
             raise ArgumentError(
                 f"{path}: a run file knows its clusters and abstentions; leave cluster and rule out"

@@ -23,7 +23,7 @@ __all__ = ["FORMATS", "digest", "expand", "recognise"]
 
 FORMATS = {
     "run": "run file",
-    "evaluation": "evaluation results",
+    "evaluation": "evaluation file",
     "inspect": "Inspect log",
     "lm-eval": "lm-eval samples",
     "csv": "CSV table",
