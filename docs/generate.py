@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 VERBS: tuple[tuple[str, ...], ...] = (
     (),
     ("evaluate",),
+    ("check",),
     ("intervals",),
     ("sets",),
     ("metrics",),
