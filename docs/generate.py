@@ -16,6 +16,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("evaluate",),
     ("report",),
     ("plot",),
+    ("check",),
     ("intervals",),
     ("sets",),
     ("metrics",),

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from abstain import calibrators, metrics
     from abstain.confidence import register_confidence
     from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, SignalError
-    from abstain.evaluation import Comparison, Evaluation, VariantResult, compare, evaluate
+    from abstain.evaluation import Comparison, Evaluation, VariantResult, check, compare, evaluate
     from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
     from abstain.inference import Estimate, bootstrap, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
-    from abstain.sources import read
+    from abstain.sources import AbstentionRule, read
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AbstainError": "errors",
+    "AbstentionRule": "sources",
     "ArgumentError": "errors",
     "Comparison": "evaluation",
     "DataError": "errors",
@@ -43,6 +44,7 @@ _HOME = {
     "VariantResult": "evaluation",
     "bootstrap": "inference",
     "calibrators": "",
+    "check": "evaluation",
     "compare": "evaluation",
     "evaluate": "evaluation",
     "evaluate_intervals": "evaluation.conformal",
@@ -56,6 +58,7 @@ _HOME = {
 
 __all__ = [
     "AbstainError",
+    "AbstentionRule",
     "ArgumentError",
     "Comparison",
     "DataError",
@@ -71,6 +74,7 @@ __all__ = [
     "__version__",
     "bootstrap",
     "calibrators",
+    "check",
     "compare",
     "evaluate",
     "evaluate_intervals",

@@ -24,7 +24,9 @@ from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -289,7 +291,8 @@ class Items:
     @cached_property
     def judged(self) -> Items:
         """The items of N: answered and abstained ones, with nothing else left."""
-        return self.take(self.outcome <= Outcome.ABSTAINED)
+        kept = self.outcome <= Outcome.ABSTAINED
+        return self if kept.all() else self.take(kept)
 
     @cached_property
     def cluster_ids(self) -> NDArray[Any]:
@@ -313,6 +316,31 @@ class Items:
             signals={name: signal.take(rows) for name, signal in self.signals.items()},
             metadata={name: _frozen(column[rows]) for name, column in self.metadata.items()},
         )
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return the items as a data frame that `abstain.read` takes back.
+
+        Args:
+            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+
+        >>> Items.from_arrays([1, 0], [1, 1], confidence=[0.9, 0.6]).to_frame("polars").columns
+        ['truth', 'prediction', 'outcome', 'cluster', 'item', 'confidence']
+        """
+        from abstain import _export  # noqa: PLC0415
+
+        return _export.to_frame(self, backend)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> Path:
+        """Write the items as a Parquet file that `abstain.read` takes back; return its path."""
+        from abstain import _export  # noqa: PLC0415
+
+        return _export.to_parquet(self, path)
+
+    def to_run_file(self, path: str | os.PathLike[str], *, mode: str = "exported") -> Path:
+        """Write the items as a run file that `abstain.read` takes back; return its path."""
+        from abstain import _export  # noqa: PLC0415
+
+        return _export.to_run_file(self, path, mode=mode)
 
     def with_provenance(self, **provenance: Any) -> Items:
         """Return the same items with more said about where they came from."""

@@ -237,7 +237,7 @@ class TestBadInput:
 
     def test_a_mode_is_not_to_be_had(self, tmp_path: Path) -> None:
         path = write_evaluation_file(tmp_path / "ours.json", RESULTS)
-        with pytest.raises(ArgumentError, match="an evaluation file has no modes"):
+        with pytest.raises(ArgumentError, match="an evaluation file has no mode to choose"):
             abstain.read(path, mode="few_shot")
 
     def test_another_file(self, tmp_path: Path) -> None:

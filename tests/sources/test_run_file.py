@@ -74,7 +74,8 @@ def test_columns(tmp_path: Path) -> None:
     assert items.metadata["note"].tolist() == ["x", None, None, None]
     provenance = dict(items.provenance)
     assert len(provenance.pop("sha256")) == 64
-    assert provenance == {"path": str(path), "run_id": "r1", "git_commit": "abc", "mode": "few_shot"}
+    expected = {"path": str(path), "run_id": "r1", "git_commit": "abc", "mode": "few_shot", "format": "run"}
+    assert provenance == expected
 
 
 def test_older_form(tmp_path: Path) -> None:

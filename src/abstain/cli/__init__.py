@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from abstain.cli import calibrate, demo, evaluate, intervals, metrics, plot, report, schema, sets
+from abstain.cli import calibrate, check, demo, evaluate, intervals, metrics, plot, report, schema, sets
 from abstain.errors import AbstainError
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def _register(
 _register("evaluate", evaluate.evaluate_command, evaluate.EXAMPLES)
 _register("report", report.report_command, report.EXAMPLES)
 _register("plot", plot.plot_command, plot.EXAMPLES)
+_register("check", check.check_command, check.EXAMPLES)
 _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMPLES, within=calibrate_app)
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
 _register("intervals", intervals.intervals_command, intervals.EXAMPLES)

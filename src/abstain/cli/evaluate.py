@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from abstain.cli import _source_options as options
 from abstain.cli._compose import Later, with_options_of
 from abstain.errors import ArgumentError
 
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
     from abstain.evaluation import Comparison, Evaluation
     from abstain.items import Items
 
-_INPUT = "One run or evaluation file, or two to compare left with right."
+_INPUT = (
+    "A run or evaluation file, table or log to judge, or two to compare left with right; a pattern in quotes is one "
+    "input."
+)
 _MODE = "Which experiment of each input, in order; given once it serves all."
 _CONFIDENCE = (
     "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
@@ -33,6 +38,7 @@ _METRIC = (
 )
 _BY = "Metadata columns, separated by commas: every metric by group, too."
 _INSTRUMENT = "Judge one total a participant in place of items: PHQ-8, or a JSON file that declares another."
+_LOSS = "abs, abs_norm or zero_one; else abs_norm, or zero_one where truth and prediction are labels."
 _SCALE = "Lowest and highest score there can be; else what the file declares, else 0,3."
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
@@ -43,6 +49,9 @@ Examples:
   abstain evaluate run.json --mode few_shot --confidence all -o metrics.json
   abstain evaluate --input run.json --mode zero_shot --input run.json --mode few_shot
   abstain evaluate --input results.json --metric default_benchmark --by ckd_stage
+  abstain evaluate preds.csv --truth label --prediction pred --confidence prob --cluster patient_id --loss zero_one
+  abstain evaluate logs/2026-11-15_task.eval --cluster-by doc
+  abstain evaluate samples_arc_easy.jsonl
 """
 
 
@@ -80,7 +89,7 @@ def judged_inputs(
     instrument: Annotated[
         str | None, typer.Option("--instrument", metavar="NAME", help=_INSTRUMENT, show_default=False)
     ] = None,
-    loss: Annotated[str, typer.Option(metavar="NAME", help="abs, abs_norm or zero_one.")] = "abs_norm",
+    loss: Annotated[str | None, typer.Option(metavar="NAME", help=_LOSS, show_default=False)] = None,
     scale: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help=_SCALE, show_default=False)] = None,
     coverage_grid: Annotated[
         str, typer.Option(metavar="LIST", help="Coverages at which the risk is reported.")
@@ -100,15 +109,26 @@ def judged_inputs(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")
     ] = False,
+    format: options.Format = None,  # noqa: A002
+    truth: options.Truth = None,
+    prediction: options.Prediction = None,
+    abstained: options.Abstained = None,
+    failed: options.Failed = None,
+    item: options.Item = None,
+    cluster: options.Cluster = None,
+    null_prediction: options.NullPrediction = None,
+    abstain_rule: options.AbstainRule = None,
+    scorer: options.Scorer = None,
+    filter: options.Filter = None,  # noqa: A002
 ) -> Judged:
     """Read one or two inputs and judge them: the options that every verb which judges has."""
     pairs = _pair([*(inputs or []), *(further_inputs or [])], modes or [])
+    groups = [name.strip() for part in by for name in part.split(",")] if by else None
     settings = {
         "confidence": confidence or None,
         "calibration": calibration,
         "metrics": metrics or None,
-        "by": [name.strip() for part in by for name in part.split(",")] if by else None,
-        "loss": loss,
+        "by": groups,
         "coverage_grid": _numbers(coverage_grid, "--coverage-grid"),
         "area_coverage": area_coverage,
         "convention": convention,
@@ -117,9 +137,34 @@ def judged_inputs(
         "level": level,
     }
     bounds = None if scale is None else _numbers(scale, "--scale")
-    from abstain import read  # noqa: PLC0415
+    from abstain import _validate, read  # noqa: PLC0415
+    from abstain.confidence import signals_needed  # noqa: PLC0415
+    from abstain.losses import LOSS_NAMES  # noqa: PLC0415
 
-    items = [read(path, mode=mode, scale=bounds) for path, mode in pairs]
+    if loss is not None:
+        _validate.choice(loss, "loss", LOSS_NAMES)
+    reading: dict[str, Any] = {
+        "scale": bounds,
+        "format": format,
+        "truth": truth,
+        "prediction": prediction,
+        "abstained": abstained,
+        "failed": failed,
+        "item": item,
+        "cluster": cluster,
+        "null_prediction": null_prediction,
+        "abstain_rule": abstain_rule,
+        "scorer": scorer,
+        "filter": filter,
+        # Of a table only the columns that the judgement needs are read; what metrics need they find themselves.
+        "signals": None if metrics or groups else signals_needed(confidence or "default"),
+        "metadata": None if metrics or groups else (),
+    }
+    items = [read(path, mode=mode, **reading) for path, mode in pairs]
+    items = [_with_groups(side, groups or ()) for side in items]
+    if not quiet:
+        options.announce(items, settled=("confidence",) if confidence else ())
+    settings["loss"] = loss or usual_loss(items)
     if instrument is not None:
         items = totals(items, instrument)
     result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
@@ -163,6 +208,18 @@ def totals(items: Sequence[Items], instrument: str) -> list[Items]:
     else:
         form = find_instrument(instrument)
     return [total_items(side, form) for side in items]
+
+
+def usual_loss(items: Sequence[Items]) -> str:
+    """Return the loss when none is asked for: what the sources imply if they agree, else abs_norm."""
+    implied = {side.provenance.get("defaults", {}).get("loss") for side in items}
+    return (implied.pop() if len(implied) == 1 else None) or "abs_norm"
+
+
+def _with_groups(items: Items, names: Sequence[str]) -> Items:
+    """Let numeric columns serve as groups, too; a table's reader takes every number for a signal."""
+    numeric = {name: items.signals[name].values for name in names if name in items.signals}
+    return replace(items, metadata={**numeric, **items.metadata}) if numeric else items
 
 
 def judge(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
-from abstain.confidence._signals import ConsistencySignals, TokenSignals, consistency_signals, token_signals
+from abstain._signals import ConsistencySignals, TokenSignals, consistency_signals, token_signals
 from abstain.confidence._variants import (
     Need,
     Variant,
@@ -45,12 +45,15 @@ __all__ = [
     "register_confidence",
     "select",
     "servable",
+    "signals_needed",
     "token_signals",
     "unregister_confidence",
     "variants",
 ]
 
 DEFAULT = ("llm", "total_evidence")
+# No ranking at all: every answer is as good as any other. For sources that have nothing to rank by.
+CONSTANT = "constant"
 CALIBRATED_VARIANTS = ("verbalized_calibrated", "calibrated")
 _COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: a * b}
 
@@ -58,16 +61,15 @@ _COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: 
 def select(asked: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:
     """Return the names that were asked for, each once, in order; an unknown one is an error that suggests the nearest.
 
-    ``default`` is ``llm, total_evidence``, or the signal ``confidence`` for items that have that and no
-    evidence counts; ``all`` is every variant that needs no calibration artifact. Names may be separated by
-    commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
+    ``default`` is ``llm, total_evidence``; for items without evidence counts the signal ``confidence``, else
+    what their source suggests. ``all`` is every variant that needs no calibration artifact. Names may be
+    separated by commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
     """
     parts = [asked] if isinstance(asked, str) else list(asked)
     names: dict[str, None] = {}
     for part in (piece.strip() for text in parts for piece in str(text).split(",")):
         if part == "default":
-            own = "confidence" in items.signals and "llm_evidence_count" not in items.signals
-            names.update(dict.fromkeys(("confidence",) if own else DEFAULT))
+            names.update(dict.fromkeys(_default(items)))
         elif part == "all":
             names.update(dict.fromkeys(variant.name for variant in variants()))
         else:
@@ -76,6 +78,35 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
     if not names:
         raise ArgumentError("no confidence was asked for; name one, or ask for default or all")
     return tuple(names)
+
+
+def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
+    """Return the signals that the confidences asked for are made of; None where only the items can tell.
+
+    >>> signals_needed("hybrid_evidence_similarity,margin")
+    ('llm_evidence_count', 'retrieval_similarity_mean', 'margin')
+    >>> signals_needed("default") is None
+    True
+    """
+    parts = [asked] if isinstance(asked, str) else list(asked)
+    keys: dict[str, None] = {}
+    for name in (piece.strip() for text in parts for piece in str(text).split(",")):
+        if name in ("default", "all", *CALIBRATED_VARIANTS) or name.startswith("calibrated:"):
+            return None
+        for base in _split_secondary(name)[:2] if name.startswith("secondary:") else (name,):
+            variant = find_variant(base)
+            if base != CONSTANT:
+                keys.update(dict.fromkeys(need.key for need in variant.needs) if variant else {base: None})
+    return tuple(keys)
+
+
+def _default(items: Items) -> tuple[str, ...]:
+    if "llm_evidence_count" in items.signals:
+        return DEFAULT
+    if "confidence" in items.signals:
+        return ("confidence",)
+    suggested = items.provenance.get("defaults", {}).get("confidence")
+    return (suggested,) if suggested else DEFAULT
 
 
 def confidence_values(items: Items, name: str) -> Floats:
@@ -89,6 +120,8 @@ def confidence_values(items: Items, name: str) -> Floats:
     array([1. , 0.4])
     """
     _check_name(name, items)
+    if name == CONSTANT:
+        return np.zeros(len(items))
     if name.startswith("secondary:"):
         first, second, combination = _split_secondary(name)
         pair = (confidence_values(items, first), confidence_values(items, second))
@@ -136,7 +169,7 @@ def _check_name(name: str, items: Items, *, calibration: bool = False) -> None:
             f"confidence {name!r} needs a calibration artifact, and none was given; pass one with --calibration "
             "(calibration= in Python), made by abstain calibrate"
         )
-    elif find_variant(name) is None and name not in items.signals:
+    elif name != CONSTANT and find_variant(name) is None and name not in items.signals:
         known = [*(variant.name for variant in variants()), *items.signals]
         raise ArgumentError(
             f"unknown confidence {name!r}{_validate.suggestion(name, known)}; known: default, all, "

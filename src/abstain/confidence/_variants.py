@@ -66,13 +66,20 @@ class Variant:
         columns = [_column(items, need, self.name) for need in self.needs]
         result = _validate.floats(self.function(*columns), f"confidence {self.name}")
         _validate.same_length(len(items), **{f"confidence {self.name}": result})
-        wrong = ~np.isfinite(result)
+        wrong = ~np.isfinite(result) & _asked_for(items)
         if wrong.any():
             row = int(np.argmax(wrong))
             raise DataError(
                 f"confidence {self.name} is {result[row]} for {items.describe_row(row)}; it must be finite"
             )
         return result
+
+
+def _asked_for(items: Items) -> NDArray[np.bool_]:
+    """True where a signal must be there: for every answer, and in a run file, which is strict, for every item."""
+    if items.provenance.get("format") == "run" and not items.provenance.get("exported"):
+        return np.ones(len(items), np.bool_)
+    return items.answered
 
 
 def _column(items: Items, need: Need, variant: str) -> Floats:
@@ -83,9 +90,12 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
             f"signals here: {', '.join(sorted(items.signals)) or 'none'}"
         )
     values = signal.values
+    asked_for = _asked_for(items)
     for state, rows, default in (("missing", signal.absent, need.absent), ("null", signal.null, need.null)):
         if default is None:
-            _refuse(items, rows, f"confidence {variant} needs the signal {need.key}, which is {state}")
+            _refuse(
+                items, rows & asked_for, f"confidence {variant} needs the signal {need.key}, which is {state}"
+            )
         elif rows.any():
             values = np.where(rows, default, values)
     if need.within is not None:

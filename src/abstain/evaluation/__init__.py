@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.errors import DataError
+from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
 from abstain.evaluation._confidences import load_calibrations, variant_confidences
 from abstain.evaluation._metrics import (
     GroupGap,
@@ -59,8 +60,10 @@ if TYPE_CHECKING:
     Progress = Callable[[int], None]
 
 __all__ = [
+    "Availability",
     "Basis",
     "Caution",
+    "ClusterSizes",
     "Comparison",
     "Evaluation",
     "GroupGap",
@@ -72,9 +75,12 @@ __all__ = [
     "Population",
     "Profile",
     "Settings",
+    "SignalSummary",
+    "SourceCheck",
     "VariantDelta",
     "VariantResult",
     "WorkingPoints",
+    "check",
     "compare",
     "evaluate",
 ]
@@ -279,7 +285,8 @@ class _Side:
                     measured.values,
                     values,
                     judged.answered,
-                    cluster=judged.cluster_index,
+                    # Without resamples clusters do not matter, and a single one costs much less memory.
+                    cluster=judged.cluster_index if settings.resamples else None,
                     area_coverage=settings.area_coverage,
                     coverage_grid=settings.coverage_grid,
                     convention=settings.convention,

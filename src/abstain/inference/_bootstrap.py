@@ -47,7 +47,7 @@ def replicates(plans: Sequence[Plan], draws: Draws, progress: Progress | None = 
         draws: the resamples.
         progress: called with the number of resamples done since the last call.
     """
-    if any(plan.clusters != draws.clusters for plan in plans):
+    if draws.resamples and any(plan.clusters != draws.clusters for plan in plans):
         raise DataError("plans that are weighed together must have the same clusters")
     _settle_heap()
     single = {id(plan): plan for plan in plans}

@@ -20,6 +20,8 @@ import numpy as np
 from abstain.metrics._ladder import Climb, trapezoids
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -29,6 +31,8 @@ CONVENTIONS = ("trapezoid", "interpolated", "mean", "torch-uncertainty")
 
 # Guards against float noise where a coverage is asked for that a count meets exactly.
 TOLERANCE = 1e-9
+# A ladder of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
+_BLOCK = 1 << 22
 
 
 def selective_risk(climb: Climb) -> Floats:
@@ -95,11 +99,13 @@ def truncated(climb: Climb, limit: Floats) -> Climb:
 
 
 def harmonic(count: Floats) -> Floats:
-    """Return the harmonic numbers, continued to fractions by the digamma function."""
+    """Return the harmonic numbers less that of the smallest count, continued to fractions by the digamma function."""
     whole = count.astype(np.intp)
     if (whole == count).all():
-        table = np.zeros(int(whole.max(initial=0)) + 1)
-        np.cumsum(1.0 / np.arange(1, len(table)), out=table[1:])
+        low, high = (int(whole.min()), int(whole.max())) if whole.size else (0, 0)
+        table = np.zeros(high - low + 1)
+        np.cumsum(1.0 / np.arange(low + 1, high + 1), out=table[1:])
+        whole -= low
         return table.take(whole)
     from scipy.special import digamma  # noqa: PLC0415  (only fractional weights need it)
 
@@ -118,10 +124,25 @@ def prefix_mean_sum(climb: Climb, *, continuous: bool = False) -> Floats:
     After ``k0`` items with loss sum ``S0``, a rung of ``m`` items of mean loss ``l`` adds
     ``m*l + (S0 - k0*l) * (H[k0 + m] - H[k0])``, where the logarithm takes the place of ``H`` in the integral.
     """
-    before_count, before_sum = climb.count[:, :-1], climb.risk_sum[:, :-1]
-    mean = np.diff(climb.risk_sum, axis=1) / np.maximum(climb.step, np.finfo(np.float64).tiny)
-    growth = logarithm(climb.count) if continuous else harmonic(climb.count)
-    return climb.last_risk_sum + np.vecdot(before_sum - before_count * mean, np.diff(growth, axis=1))
+    total = climb.last_risk_sum.copy()
+    for part in _blocks(climb):
+        before_count, before_sum = part.count[:, :-1], part.risk_sum[:, :-1]
+        mean = np.diff(part.risk_sum, axis=1) / np.maximum(part.step, np.finfo(np.float64).tiny)
+        growth = logarithm(part.count) if continuous else harmonic(part.count)
+        total += np.vecdot(before_sum - before_count * mean, np.diff(growth, axis=1))
+    return total
+
+
+def _blocks(climb: Climb) -> Iterator[Climb]:
+    """Yield stretches of a ladder, each from where the one before ends; all of it at once unless it is very long."""
+    rows, columns = climb.count.shape
+    rungs = max(_BLOCK // max(rows, 1), 1)
+    if columns - 1 <= rungs:
+        yield climb
+        return
+    for start in range(0, columns - 1, rungs):
+        stretch = slice(start, start + rungs + 1)
+        yield Climb(climb.count[:, stretch], climb.risk_sum[:, stretch])
 
 
 def single_item_trapezoid(climb: Climb) -> Floats:

@@ -77,6 +77,8 @@ class Ladder:
     def build(cls, rung: Indices, cluster: Indices, clusters: int, weight: Floats, loss: Floats) -> Ladder:
         """Collapse rows to cells; `rung` counts from 0 in rank order and skips no number."""
         rungs = int(rung.max()) + 1 if len(rung) else 0
+        if clusters == 1:
+            return cls._single(rung, rungs, weight, loss)
         order = np.lexsort((cluster, rung))
         rung, cluster = rung[order], cluster[order]
         starts = (
@@ -99,6 +101,15 @@ class Ladder:
             else np.zeros(1, np.intp)
         )
         return cls(rungs, tables, moments, cell_cluster, count, risk, rung_end)
+
+    @classmethod
+    def _single(cls, rung: Indices, rungs: int, weight: Floats, loss: Floats) -> Ladder:
+        """The ladder of one cluster: its cells are its rungs, so nothing is sorted and little memory is needed."""
+        tables = np.zeros((1, rungs + 1)), np.zeros((1, rungs + 1))
+        np.cumsum(np.bincount(rung, weights=weight, minlength=rungs), out=tables[0][0, 1:])
+        np.cumsum(np.bincount(rung, weights=weight * loss, minlength=rungs), out=tables[1][0, 1:])
+        none = np.zeros(0, np.intp)
+        return cls(rungs, tables, None, none, np.zeros(0), np.zeros(0), none)
 
     @property
     def width(self) -> int:

@@ -406,9 +406,14 @@ def tie_sensitivity(
     keep = rows.answered & (rows.weight > 0)
     losses, levels, weight = rows.loss[keep], rows.confidence[keep], rows.weight[keep]
     total = float(rows.weight.sum())
-    plateau = np.unique(levels, return_inverse=True)[1]
+    distinct, plateau = np.unique(levels, return_inverse=True)
+    if len(distinct) == len(levels):
+        # Where no item shares its confidence there is one order, and one area.
+        only = _single_area(len(levels) - 1 - plateau, losses, weight, total, area)
+        return TieSensitivity(only, only, 0.0)
     size = np.bincount(plateau, weights=weight)
-    tied = float(size[size > 1].sum() / size.sum()) if len(size) else 0.0
+    tied = float(size[size > 1].sum() / size.sum())
+    del plateau, size
     return TieSensitivity(
         best=_split_area(losses, levels, weight, total, area, worst_first=False),
         worst=_split_area(losses, levels, weight, total, area, worst_first=True),
@@ -420,12 +425,18 @@ def _split_area(
     loss: Floats, confidence: Floats, weight: Floats, total: float, area: str, *, worst_first: bool
 ) -> float:
     """The area over single items when every plateau is ordered by loss: runs of equal loss need no taking apart."""
-    key = -loss if worst_first else loss
-    order = np.lexsort((key, -confidence))
-    step = (np.diff(confidence[order]) != 0) | (np.diff(loss[order]) != 0)
-    rung = np.cumsum(np.r_[False, step][: len(order)]).astype(np.intp)
-    ladder = Ladder.build(rung, np.zeros(len(order), np.intp), 1, weight[order], loss[order])
-    climb = ladder.climb(np.ones((1, 1)))
+    order = np.lexsort((-loss if worst_first else loss, -confidence))
+    step = np.diff(confidence[order]) != 0
+    loss, weight = loss[order], weight[order]
+    del order
+    step |= np.diff(loss) != 0
+    rung = np.zeros(len(loss), np.intp)
+    np.cumsum(step, out=rung[1:])
+    return _single_area(rung, loss, weight, total, area)
+
+
+def _single_area(rung: NDArray[np.intp], loss: Floats, weight: Floats, total: float, area: str) -> float:
+    climb = Ladder.build(rung, np.broadcast_to(np.intp(0), len(rung)), 1, weight, loss).climb(np.ones((1, 1)))
     if area == "aurc":
         return float(_areas.single_item_trapezoid(climb)[0]) / total
     return float(loss_area(climb)[0]) / total**2

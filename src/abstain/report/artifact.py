@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from abstain.calibrators import Calibration
     from abstain.evaluation import Caution, Comparison, Evaluation, Population, VariantDelta, VariantResult
     from abstain.inference import Estimate
+    from abstain.metrics.selective import RiskCoverageCurve
 
 __all__ = ["comparison_artifact", "encode", "evaluation_artifact", "metrics_schema"]
 
 Interval = Annotated[tuple[float, float], Meta(description="lower and upper end")]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
+_CURVE_POINTS = 10_000
 _FURTHER = ("aurc_optimal", "augrc_optimal", "eaurc", "eaugrc", "aurc_achievable")
 _CI_NAMES = {
     "cmax": "cmax",
@@ -146,8 +148,9 @@ class Bootstrap(Struct, kw_only=True, omit_defaults=True):
 
 
 class Curve(Struct, kw_only=True):
-    """The working points, most confident first."""
+    """The working points, most confident first; of very many an even choice, which `points` tells from all."""
 
+    points: int
     coverage: list[float]
     selective_risk: list[float]
     generalized_risk: list[float]
@@ -360,7 +363,6 @@ def _calibration(used: Calibration) -> CalibrationInput:
 def _variant(result: VariantResult, evaluation: Evaluation) -> VariantPart:
     settings = evaluation.settings
     used = min(settings.area_coverage, result.cmax.value)
-    curve = result.curve
 
     def area(estimate: Estimate) -> AreaAtCoverage:
         return AreaAtCoverage(requested=settings.area_coverage, used=used, value=_number(estimate))
@@ -383,17 +385,26 @@ def _variant(result: VariantResult, evaluation: Evaluation) -> VariantPart:
         augrc_at_c=area(result.augrc_at_coverage),
         mae_at_coverage={_key(coverage): _risk(result, coverage) for coverage in settings.coverage_grid},
         bootstrap=_bootstrap(result, evaluation),
-        curve=Curve(
-            coverage=curve.coverage.tolist(),
-            selective_risk=curve.selective_risk.tolist(),
-            generalized_risk=curve.generalized_risk.tolist(),
-            threshold=curve.threshold.tolist(),
-        ),
+        curve=_curve(result.curve),
         tie_sensitivity=Ties(
             tied_share=result.ties.tied_share, aurc_best=result.ties.best, aurc_worst=result.ties.worst
         ),
         reasons=_reasons(result),
         warnings=_cautions(result.cautions),
+    )
+
+
+def _curve(curve: RiskCoverageCurve) -> Curve:
+    count = len(curve)
+    # Every point of a small curve; of a large one both ends and an even choice between them, which looks the same.
+    kept = [count * place // _CURVE_POINTS for place in range(_CURVE_POINTS)] + [count - 1]
+    chosen = kept if count > _CURVE_POINTS else slice(None)
+    return Curve(
+        points=count,
+        coverage=curve.coverage[chosen].tolist(),
+        selective_risk=curve.selective_risk[chosen].tolist(),
+        generalized_risk=curve.generalized_risk[chosen].tolist(),
+        threshold=curve.threshold[chosen].tolist(),
     )
 
 

@@ -9,7 +9,7 @@ become `Signal` columns, all others metadata.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from abstain import _files, _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome, signals_from_rows
+from abstain.sources._exported_run import exported_items
 
 if TYPE_CHECKING:
     import os
@@ -38,9 +39,14 @@ def read_run_file(
     provenance = _mapping(experiment.get("provenance"))
     participants = _participants(experiment, path)
     bounds = _validate.scale(scale) if scale is not None else _declared_scale(provenance, path)
-    rows = _rows(participants, bounds, path)
+    said = provenance.get("abstain")
+    if isinstance(said, dict):
+        exported = exported_items(participants, said, path)
+        items = exported if scale is None else replace(exported, scale=bounds)
+    else:
+        items = _items(_rows(participants, bounds, path), bounds)
     metadata = _mapping(run.get("run_metadata"))
-    return _items(rows, bounds).with_provenance(
+    return items.with_provenance(
         path=str(path),
         sha256=_files.sha256(content),
         run_id=metadata.get("run_id"),

@@ -1,0 +1,288 @@
+"""Items out again: as a data frame, as a Parquet file, as a run file; each can be read back.
+
+The table has the columns ``truth``, ``prediction``, ``outcome``, ``cluster`` and ``item``, then every signal
+and all metadata under their own names. Where a signal is absent for some items, which is not the same as
+null, a boolean column ``<signal>.absent`` says where. Metadata that a reader would take for something else
+(numbers, or a name that a role has) are called ``metadata.<name>``; lists and objects become JSON text in a
+column ``<name>.json``.
+
+A run file has one record a cluster and a map from item to score in each. What that form has no place for
+stands under ``abstain`` in the experiment's provenance, where other readers pass over it: labels (scores are
+their numbers), items that not every cluster has, outcomes of single items, the order of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from abstain import _files, _validate
+from abstain.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    class _Signal(Protocol):
+        @property
+        def values(self) -> NDArray[np.float64]: ...
+        @property
+        def absent(self) -> NDArray[np.bool_]: ...
+
+    class _Items(Protocol):
+        """What is needed of `abstain.Items`, which this module cannot know."""
+
+        @property
+        def truth(self) -> NDArray[Any]: ...
+        @property
+        def prediction(self) -> NDArray[Any]: ...
+        @property
+        def outcome(self) -> NDArray[np.uint8]: ...
+        @property
+        def cluster(self) -> NDArray[Any]: ...
+        @property
+        def item(self) -> NDArray[Any]: ...
+        @property
+        def signals(self) -> Mapping[str, _Signal]: ...
+        @property
+        def metadata(self) -> Mapping[str, NDArray[Any]]: ...
+        @property
+        def scale(self) -> tuple[float, float] | None: ...
+        @property
+        def cluster_noun(self) -> str: ...
+        @property
+        def provenance(self) -> Mapping[str, Any]: ...
+
+
+__all__ = ["ABSENT_SUFFIX", "METADATA_PREFIX", "OUTCOMES", "to_frame", "to_parquet", "to_run_file"]
+
+ABSENT_SUFFIX = ".absent"
+METADATA_PREFIX = "metadata."
+JSON_SUFFIX = ".json"
+OUTCOMES = ("answered", "abstained", "failed", "unscored")
+PARQUET_KEY = "abstain"
+_ROLES = ("truth", "prediction", "outcome", "cluster", "item")
+_FAILED = OUTCOMES.index("failed")
+_BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def to_frame(items: _Items, backend: str | None) -> Any:
+    """Return items as a data frame; see `abstain.Items.to_frame`."""
+    import narwhals as nw  # noqa: PLC0415
+
+    chosen = _installed() if backend is None else _validate.choice(backend, "backend", _BACKENDS)
+    columns = {name: _frame_column(column) for name, column in _columns(items).items()}
+    try:
+        return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
+    except ImportError:
+        raise ArgumentError(
+            f"the backend {chosen} is not installed; choose another: {', '.join(_BACKENDS)}"
+        ) from None
+
+
+def to_parquet(items: _Items, path: str | os.PathLike[str]) -> Path:
+    """Write items as a Parquet file; see `abstain.Items.to_parquet`."""
+    import duckdb  # noqa: PLC0415
+
+    place = _files.check_output(path)
+    columns = list(_columns(items).items())
+    # Numbered names, so that no name from the data is ever part of a statement but as a quoted identifier.
+    arrays = {f"c{number}": column for number, (_, column) in enumerate(columns)}
+    chosen = ", ".join(
+        f"{_text_cast(f'c{number}', column)} AS {_quoted(name)}"
+        for number, (name, column) in enumerate(columns)
+    )
+    declared = {"scale": items.scale, "cluster_noun": items.cluster_noun}
+    note = json.dumps(declared).replace("'", "''")
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as folder:
+        part = Path(folder) / "part"
+        with duckdb.connect() as connection:
+            connection.register("arrays", arrays)
+            connection.execute(
+                f"COPY (SELECT {chosen} FROM arrays) TO {_literal(str(part))} "
+                f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: '{note}'}})"
+            )
+        part.replace(place)
+    return place
+
+
+def to_run_file(items: _Items, path: str | os.PathLike[str], *, mode: str) -> Path:
+    """Write items as a run file; see `abstain.Items.to_run_file`."""
+    place = _files.check_output(path)
+    labels = _label_codes(items)
+    records, order = _records(items, labels)
+    metadata = [name for name in items.metadata if name not in items.signals]
+    low, high = _scale(items, labels)
+    extension = {
+        "cluster_noun": items.cluster_noun,
+        "scale": items.scale,
+        "labels": None if labels is None else list(labels),
+        "whole_items": items.item.dtype.kind in "iu",
+        "metadata": metadata,
+        "rows": None if order == sorted(order) else order,
+    }
+    provenance = items.provenance
+    experiment = {
+        "provenance": {"mode": mode, "scale": [low, high], "abstain": extension},
+        "results": {"mode": mode, "total_subjects": len(records), "results": records},
+    }
+    run = {
+        "run_metadata": {"run_id": provenance.get("run_id"), "git_commit": provenance.get("git_commit")},
+        "experiments": [experiment],
+    }
+    return _files.write_whole(place, json.dumps(run, allow_nan=False).encode() + b"\n")
+
+
+def _columns(items: _Items) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {
+        "truth": items.truth,
+        "prediction": items.prediction,
+        "outcome": np.array(OUTCOMES, dtype=object)[items.outcome],
+        "cluster": items.cluster,
+        "item": items.item,
+    }
+    for name, signal in items.signals.items():
+        if name in _ROLES:
+            raise DataError(
+                f"the signal {name!r} has the name of a column that items have themselves; rename it"
+            )
+        columns[name] = signal.values
+        if signal.absent.any():
+            columns[name + ABSENT_SUFFIX] = signal.absent
+    for name, column in items.metadata.items():
+        plain, nested = _plain(column)
+        hidden = plain.dtype.kind in "iuf" or name in columns
+        columns[f"{METADATA_PREFIX if hidden else ''}{name}{JSON_SUFFIX if nested else ''}"] = plain
+    return columns
+
+
+def _plain(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    """Return a column of one type, as it is or objects turned to numbers or text; and whether that text is JSON."""
+    if column.dtype.kind != "O":
+        return column, False
+    known = [value for value in column.tolist() if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return (column if len(known) < len(column) else column.astype(np.bool_)), False
+    if known and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
+        whole = len(known) == len(column) and all(isinstance(value, int) for value in known)
+        return column.astype(np.int64 if whole else np.float64), False
+    if all(isinstance(value, str) for value in known):
+        return column, False
+    text = np.empty(len(column), dtype=object)
+    text[:] = [None if value is None else json.dumps(value, default=str) for value in column.tolist()]
+    return text, True
+
+
+def _frame_column(column: NDArray[Any]) -> Any:
+    # Text as a list: every backend makes its own kind of string column of that, and None a null.
+    return column.tolist() if column.dtype.kind in "OU" else column
+
+
+def _installed() -> str:
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    for backend in _BACKENDS:
+        if find_spec(backend) is not None:
+            return backend
+    raise ArgumentError(f"a data frame needs one of {', '.join(_BACKENDS)} to be installed")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _text_cast(name: str, column: NDArray[Any]) -> str:
+    if column.dtype.kind == "O" and any(isinstance(value, bool) for value in column.tolist()):
+        return f"CAST({name} AS BOOLEAN)"
+    return f"CAST({name} AS VARCHAR)" if column.dtype.kind in "OU" else name
+
+
+def _label_codes(items: _Items) -> dict[str, int] | None:
+    """Return a number for every label, or None where scores are numbers already."""
+    if items.truth.dtype.kind == "f" and items.prediction.dtype.kind == "f":
+        return None
+    labels = {
+        str(value) for column in (items.truth, items.prediction) for value in column.tolist() if _known(value)
+    }
+    return {label: code for code, label in enumerate(sorted(labels))}
+
+
+def _scale(items: _Items, labels: dict[str, int] | None) -> tuple[float, float]:
+    if labels is not None:
+        return 0.0, float(max(len(labels) - 1, 1))
+    if items.scale is not None:
+        return items.scale
+    judged = np.concatenate([items.truth, items.prediction])
+    known = judged[np.isfinite(judged)]
+    # Without a declared scale the usual one of 0 to 3 holds, unless the scores themselves leave it.
+    return float(min(known.min(initial=0.0), 0.0)), float(max(known.max(initial=3.0), 3.0))
+
+
+def _records(items: _Items, labels: dict[str, int] | None) -> tuple[list[dict[str, Any]], list[int]]:
+    groups: dict[Any, list[int]] = {}
+    for row, cluster in enumerate(items.cluster.tolist()):
+        groups.setdefault(cluster, []).append(row)
+    names = [str(name) for name in items.item.tolist()]
+    records, order = [], []
+    for cluster, rows in groups.items():
+        if len({names[row] for row in rows}) < len(rows):
+            raise DataError(
+                f"{items.cluster_noun} {cluster} has an item twice; a run file needs unique items"
+            )
+        order += rows
+        records.append(
+            {
+                "participant_id": cluster,
+                "success": any(items.outcome[row] != _FAILED for row in rows),
+                "ground_truth_items": {names[row]: _score(items.truth[row], labels) for row in rows},
+                "predicted_items": {
+                    names[row]: _score(items.prediction[row], labels) if items.outcome[row] == 0 else None
+                    for row in rows
+                },
+                "item_signals": {names[row]: _row_signals(items, row) for row in rows},
+                "outcomes": {names[row]: OUTCOMES[items.outcome[row]] for row in rows},
+            }
+        )
+    return records, order
+
+
+def _row_signals(items: _Items, row: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, signal in items.signals.items():
+        if not signal.absent[row]:
+            value = float(signal.values[row])
+            if math.isinf(value):
+                raise DataError(f"the signal {name} is {value} at row {row}; JSON has no infinite numbers")
+            found[name] = None if math.isnan(value) else value
+    for name, column in items.metadata.items():
+        value = column[row].item() if isinstance(column[row], np.generic) else column[row]
+        found.setdefault(name, None if isinstance(value, float) and not math.isfinite(value) else value)
+    return found
+
+
+def _score(value: Any, labels: dict[str, int] | None) -> float | int | None:
+    if not _known(value):
+        return None
+    return float(value) if labels is None else labels[str(value)]
+
+
+def _known(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def decode_rows(order: Sequence[int]) -> NDArray[np.intp]:
+    """Return where each row of a run file that was written here belongs."""
+    positions = np.empty(len(order), dtype=np.intp)
+    positions[np.asarray(order, dtype=np.intp)] = np.arange(len(order))
+    return positions

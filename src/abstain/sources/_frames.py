@@ -1,0 +1,102 @@
+"""Data frames as tables: pandas, polars, PyArrow and whatever else narwhals knows; none is a dependency."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain.errors import ArgumentError
+from abstain.sources._tables import DuckTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.sources._tables import Table
+
+__all__ = ["open_frame"]
+
+
+def open_frame(source: object) -> Table:
+    """Return a data frame, eager or lazy, as a table."""
+    # A relation is known by its module, so that nothing is imported for the sake of asking.
+    if type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
+        return DuckTable(source, "the DuckDB relation")  # type: ignore[arg-type]
+    import narwhals as nw  # noqa: PLC0415
+
+    try:
+        frame = nw.from_native(source)  # type: ignore[call-overload]
+    except TypeError:
+        raise ArgumentError(
+            f"a {type(source).__name__} cannot be read; pass a path, several paths, or a pandas, polars, PyArrow or "
+            "DuckDB table"
+        ) from None
+    return FrameTable(frame)
+
+
+class FrameTable:
+    """A narwhals frame as a table."""
+
+    def __init__(self, frame: Any) -> None:
+        self.label = f"the {frame.implementation.name.lower()} frame"
+        self.declared: Mapping[str, Any] = {}
+        self._frame = frame
+        self._schema = dict(frame.collect_schema())
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of each column."""
+        return {str(name): _kind(dtype) for name, dtype in self._schema.items()}
+
+    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return columns as arrays."""
+        import narwhals as nw  # noqa: PLC0415
+
+        if not names:
+            return {}
+        chosen = self._frame.select(*names)
+        if isinstance(chosen, nw.LazyFrame):
+            chosen = chosen.collect()
+        kinds = self.kinds
+        return {name: _array(chosen[name], kinds[name]) for name in names}
+
+    def as_text(self, names: Sequence[str]) -> bool:  # noqa: ARG002
+        """A frame says itself what its columns are."""
+        return False
+
+
+def _kind(dtype: Any) -> str:
+    import narwhals as nw  # noqa: PLC0415
+
+    if dtype == nw.Boolean:
+        return "boolean"
+    if dtype.is_integer():
+        return "whole"
+    if dtype.is_numeric():
+        return "number"
+    if dtype.is_nested() or dtype in (nw.Binary, nw.Unknown):
+        return "other"
+    return "text"
+
+
+def _array(series: Any, kind: str) -> NDArray[Any]:
+    import narwhals as nw  # noqa: PLC0415
+
+    nulls = series.is_null().to_numpy()
+    if kind == "number" or (kind == "whole" and nulls.any()):
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    if kind == "whole" or (kind == "boolean" and not nulls.any()):
+        return np.asarray(series.to_numpy())
+    values = series.to_list() if series.dtype == nw.Object else _text(series).to_list()
+    column = np.empty(len(values), dtype=object)
+    # A float NaN in a column of objects is a pandas way to say null.
+    column[:] = [None if missing else value for value, missing in zip(values, nulls, strict=True)]
+    return column
+
+
+def _text(series: Any) -> Any:
+    import narwhals as nw  # noqa: PLC0415
+
+    return series if series.dtype in (nw.String, nw.Boolean) else series.cast(nw.String)

@@ -1,0 +1,271 @@
+"""From judged log rows to items: what Inspect logs and lm-eval samples have in common.
+
+Both logs carry a judge's verdict beside each answer, and the verdict rules: an answer may be right though it
+is worded differently, and wrong though it looks alike. Where every verdict is right or wrong, truth and
+prediction are labels: the target, and for a right answer the target again, else what the model said; so
+loss ``zero_one`` counts what the judge counted. Where verdicts are graded (0.5, 7 of 10), the truth is the
+highest grade and the prediction the grade given; so loss ``abs`` is what was missing. Answer, target and
+grade stand in the metadata either way. Long texts are kept by their beginning: items hold labels, not
+transcripts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate
+from abstain._signals import consistency_signals, token_signals
+from abstain.errors import ArgumentError, DataError
+from abstain.items import Items, Outcome, signals_from_rows
+from abstain.sources._rules import Determination
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.sources._rules import AbstentionRule
+
+__all__ = ["LogRow", "items_from_log", "token_log_signals"]
+
+TEXT_LIMIT = 256
+JUDGED_WRONG = "(judged wrong)"
+
+
+@dataclass(slots=True)
+class LogRow:
+    """One answer of a log.
+
+    Attributes:
+        question: what was asked; answers to the same question are samples of one another.
+        item: the name of the item.
+        cluster: the id of its cluster.
+        outcome: answered until known better.
+        answer: what the model said, as the judge read it.
+        target: what is right.
+        grade: the judge's verdict as a number, NaN where there is none.
+        signals: numbers that a confidence may be made of.
+        metadata: anything else worth keeping.
+    """
+
+    question: int | str
+    item: int | str
+    cluster: int | str
+    outcome: Outcome
+    answer: str | None
+    target: str
+    grade: float = math.nan
+    signals: dict[str, float | None] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def apply_rule(
+    rule: AbstentionRule | None, row: LogRow, texts: Iterable[str | None], counts: Counter[str]
+) -> None:
+    """Let a rule say whether an answer that the log does not mark is an abstention; what it cannot tell stays."""
+    if rule is None or row.outcome != Outcome.ANSWERED:
+        return
+    right = None if math.isnan(row.grade) else row.grade >= 1.0
+    found = rule.determine(*texts, right=right)
+    counts[found.value] += 1
+    if found is Determination.ABSTAINED:
+        row.outcome = Outcome.ABSTAINED
+
+
+def token_log_signals(tokens: Sequence[Mapping[str, Any]], place: str) -> dict[str, float | None]:
+    """Return the token signals of an answer: all three with top log-probabilities, else the first alone."""
+    if not tokens:
+        return {}
+    try:
+        if all(token.get("top_logprobs") for token in tokens):
+            signals = token_signals(tokens)
+            return {
+                "token_msp": signals.token_msp,
+                "token_pe": signals.token_pe,
+                "token_energy": signals.token_energy,
+            }
+        own = [{"logprob": token.get("logprob"), "top_logprobs": [token]} for token in tokens]
+        return {"token_msp": token_signals(own).token_msp}
+    except DataError as problem:
+        raise DataError(f"{place}: {problem}") from None
+
+
+def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
+    """Return the consistency signals of repeated answers; None is an abstention.
+
+    Answers that are all numbers are compared as numbers; else by their wording, whatever its case and
+    spacing, and then there is no spread to speak of.
+
+    >>> agreement(["Paris", "paris ", None])["consistency_modal_confidence"]
+    0.6666666666666666
+    """
+    numbers = [None if sample is None else _number(sample) for sample in samples]
+    numeric = all(
+        (number is None) == (sample is None) for number, sample in zip(numbers, samples, strict=True)
+    )
+    if not numeric:
+        codes: dict[str, float] = {}
+        numbers = [
+            None if sample is None else codes.setdefault(plain(sample), float(len(codes)))
+            for sample in samples
+        ]
+    found = consistency_signals(numbers)
+    signals: dict[str, float | None] = {
+        "consistency_modal_count": float(found.consistency_modal_count),
+        "consistency_modal_confidence": found.consistency_modal_confidence,
+        "consistency_na_rate": found.consistency_na_rate,
+    }
+    if numeric:
+        signals["consistency_modal_score"] = found.consistency_modal_score
+        signals["consistency_score_std"] = found.consistency_score_std
+    return signals
+
+
+def items_from_log(
+    rows: Sequence[LogRow], path: object, *, scale: Sequence[float] | None, cluster_noun: str
+) -> Items:
+    """Return the items of judged rows; see the module for what truth and prediction are."""
+    if not rows:
+        raise DataError(f"{path}: the log holds no samples")
+    _check_unique(rows, path)
+    for row in rows:
+        if row.outcome == Outcome.ANSWERED and math.isnan(row.grade):
+            row.outcome = Outcome.UNSCORED
+    grades = {row.grade for row in rows if row.outcome == Outcome.ANSWERED}
+    if scale is None and grades <= {0.0, 1.0}:
+        truth, prediction, bounds, loss = _labels(rows)
+    else:
+        truth, prediction, bounds, loss = _grades(rows, scale, grades, path)
+    keys = dict.fromkeys(key for row in rows for key in row.metadata)
+    metadata: dict[str, NDArray[Any]] = {
+        "answer": objects([shorten(row.answer) for row in rows]),
+        "target": objects([shorten(row.target) for row in rows]),
+        "grade": np.array([row.grade for row in rows]),
+    }
+    metadata |= {key: objects([row.metadata.get(key) for row in rows]) for key in keys}
+    items = Items(
+        truth=truth,
+        prediction=prediction,
+        outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
+        cluster=identifiers([row.cluster for row in rows]),
+        item=identifiers([row.item for row in rows]),
+        signals=signals_from_rows([row.signals for row in rows]),
+        metadata=metadata,
+        scale=bounds,
+        cluster_noun=cluster_noun,
+    )
+    return items.with_provenance(path=str(path), defaults={"loss": loss, "confidence": ranking_signal(items)})
+
+
+def ranking_signal(items: Items) -> str:
+    """Return the confidence to use when none is asked for: the best one there is, else none at all."""
+    for signal, confidence in (
+        ("confidence", "confidence"),
+        ("token_msp", "token_msp"),
+        ("consistency_modal_confidence", "consistency"),
+    ):
+        if signal in items.signals:
+            return confidence
+    return next(iter(items.signals), "constant")
+
+
+def plain(text: str) -> str:
+    """Return text without what does not matter when answers are compared."""
+    return " ".join(text.casefold().split())
+
+
+def shorten(text: str | None) -> str | None:
+    """Return the beginning of a text that is too long for a label."""
+    return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "\u2026"
+
+
+def identifiers(values: Sequence[int | str]) -> NDArray[Any]:
+    """Return ids as an array: whole numbers if all are, else text."""
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return np.array(values, dtype=np.int64)
+    return np.array([str(value) for value in values], dtype=np.str_)
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return a column of objects, each as it is."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def keep_scalars(record: object) -> dict[str, Any]:
+    """Return what of a record can stand in a table: numbers, booleans and short text."""
+    if not isinstance(record, dict):
+        return {}
+    return {
+        str(key): shorten(value) if isinstance(value, str) else value
+        for key, value in record.items()
+        if value is None or isinstance(value, (bool, int, float, str))
+    }
+
+
+def named_cluster(record: object, key: str, place: str, what: str) -> int | str:
+    """Return the cluster id that a record holds under `key`, or say which keys there are."""
+    found = record if isinstance(record, dict) else {}
+    if key not in found:
+        hint = _validate.suggestion(key, [str(name) for name in found])
+        listed = ", ".join(str(name) for name in found) or "none"
+        raise ArgumentError(f"{place}: has no {key!r} in its {what}{hint}; it has: {listed}")
+    value = found[key]
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise DataError(f"{place}: {key!r} must be text or a whole number to be a cluster")
+    return value
+
+
+def _labels(rows: Sequence[LogRow]) -> tuple[NDArray[Any], NDArray[Any], None, str]:
+    truth = objects([None if row.outcome == Outcome.UNSCORED else shorten(row.target) for row in rows])
+    prediction = objects([_label(row) for row in rows])
+    return truth, prediction, None, "zero_one"
+
+
+def _label(row: LogRow) -> str | None:
+    if row.outcome != Outcome.ANSWERED:
+        return None
+    target, answer = shorten(row.target), shorten(row.answer)
+    if row.grade == 1.0:
+        return target
+    return answer if answer is not None and answer != target else JUDGED_WRONG
+
+
+def _grades(
+    rows: Sequence[LogRow], scale: Sequence[float] | None, grades: set[float], path: object
+) -> tuple[NDArray[Any], NDArray[Any], tuple[float, float], str]:
+    low, high = (0.0, 1.0) if scale is None else _validate.scale(scale)
+    outside = [grade for grade in grades if not low <= grade <= high]
+    if outside:
+        raise DataError(
+            f"{path}: a score of {outside[0]:g} is outside {low:g} to {high:g}; say what the lowest and the highest "
+            "score are (scale, --scale)"
+        )
+    judged = [row.outcome <= Outcome.ABSTAINED for row in rows]
+    truth = np.where(judged, high, np.nan)
+    prediction = np.array([row.grade if row.outcome == Outcome.ANSWERED else math.nan for row in rows])
+    return truth, prediction, (low, high), "abs_norm"
+
+
+def _check_unique(rows: Sequence[LogRow], path: object) -> None:
+    seen: set[int | str] = set()
+    for number, row in enumerate(rows):
+        if row.item in seen:
+            raise DataError(
+                f"{path}: the item {row.item} stands twice (again at row {number}); ids must be unique"
+            )
+        seen.add(row.item)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,127 @@
+"""Abstention rules: who declined, in sources that do not say so.
+
+A rule reads an answer and says one of three things: abstained, answered, or undetermined. It is undetermined
+where there is nothing to read, and where the rule says abstained although the source judged the answer right:
+a hedge before a good answer is no refusal. A rule never changes what a source says of itself, and the counts
+of all three travel with the items. Written as text a rule is one of::
+
+    choice:E                          the answer is this choice (its label or its wording)
+    regex:(?i)not enough evidence     the answer contains a match
+    phrases:I don't know|cannot say   the answer contains one of the phrases, whatever their case and spacing
+    phrases:@refusals.txt             the same, one phrase a line of a file
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from abstain import _files
+from abstain.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["AbstentionRule", "Determination"]
+
+_KINDS = "choice:<choice>, regex:<pattern> or phrases:<phrase>|<phrase>..."
+
+
+class Determination(enum.Enum):
+    """What a rule says of an answer."""
+
+    ABSTAINED = "abstained"
+    ANSWERED = "answered"
+    UNDETERMINED = "undetermined"
+
+
+@dataclass(frozen=True, slots=True)
+class AbstentionRule:
+    """A way to tell a refusal from an answer; build one with `choice`, `regex`, `phrases` or `parse`.
+
+    Attributes:
+        text: the rule as it is written on the command line.
+        pattern: what a refusal matches; for a choice the whole answer must.
+        whole: True when the whole answer must match.
+
+    >>> rule = AbstentionRule.phrases(["I don't know", "cannot say"])
+    >>> [rule.determine(text).value for text in ("Sorry, I  DON'T know.", "Paris", "")]
+    ['abstained', 'answered', 'undetermined']
+    >>> rule.determine("I don't know, perhaps Paris", right=True).value
+    'undetermined'
+    """
+
+    text: str
+    pattern: re.Pattern[str]
+    whole: bool
+
+    @classmethod
+    def choice(cls, name: str) -> AbstentionRule:
+        """The rule that an answer which is this choice, and nothing else, declines."""
+        if not name.strip():
+            raise ArgumentError("an abstention rule needs a choice, such as choice:E")
+        return cls(f"choice:{name}", re.compile(re.escape(_plain(name))), whole=True)
+
+    @classmethod
+    def regex(cls, pattern: str) -> AbstentionRule:
+        """The rule that an answer with a match of `pattern` in it declines."""
+        if not pattern:
+            raise ArgumentError("an abstention rule needs a pattern, such as regex:(?i)not sure")
+        try:
+            return cls(f"regex:{pattern}", re.compile(pattern), whole=False)
+        except re.error as problem:
+            raise ArgumentError(f"the abstention rule is no regular expression: {problem}") from None
+
+    @classmethod
+    def phrases(cls, phrases: Sequence[str]) -> AbstentionRule:
+        """The rule that an answer with one of `phrases` in it declines, whatever their case and spacing."""
+        plain = [_plain(phrase) for phrase in phrases if _plain(phrase)]
+        if not plain:
+            raise ArgumentError("an abstention rule needs phrases, such as phrases:I don't know|cannot say")
+        return cls(f"phrases:{'|'.join(phrases)}", re.compile("|".join(map(re.escape, plain))), whole=False)
+
+    @classmethod
+    def parse(cls, text: str) -> AbstentionRule:
+        """Return the rule that `text` writes."""
+        kind, _, rest = text.partition(":")
+        if kind == "choice":
+            return cls.choice(rest)
+        if kind == "regex":
+            return cls.regex(rest)
+        if kind == "phrases" and rest.startswith("@"):
+            try:
+                lines = _files.read_bytes(rest[1:]).decode("utf-8-sig").splitlines()
+            except UnicodeDecodeError:
+                raise ArgumentError(f"{rest[1:]}: the phrases must be UTF-8 text, one a line") from None
+            return cls.phrases(lines)
+        if kind == "phrases":
+            return cls.phrases(rest.split("|"))
+        raise ArgumentError(f"the abstention rule {text!r} must be {_KINDS}")
+
+    def determine(self, *answers: str | None, right: bool | None = None) -> Determination:
+        """Say what an answer is; several wordings of one answer may be given, and `right` if it was judged so."""
+        readable = [answer for answer in answers if answer is not None and answer.strip()]
+        if not readable:
+            return Determination.UNDETERMINED
+        if not any(self._matches(answer) for answer in readable):
+            return Determination.ANSWERED
+        return Determination.UNDETERMINED if right else Determination.ABSTAINED
+
+    def _matches(self, answer: str) -> bool:
+        if self.whole:
+            return self.pattern.fullmatch(_plain(answer)) is not None
+        if self.text.startswith("regex:"):
+            return self.pattern.search(answer) is not None
+        return self.pattern.search(_plain(answer)) is not None
+
+
+def rule_from(rule: AbstentionRule | str | None) -> AbstentionRule | None:
+    """Return a rule given as such or as text."""
+    return AbstentionRule.parse(rule) if isinstance(rule, str) else rule
+
+
+def _plain(text: str) -> str:
+    # Typographic apostrophes are the commonest reason why a phrase is not found.
+    return " ".join(text.replace("\u2019", "'").casefold().split())

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from abstain import check, cli
+from examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+TABLE = """label,pred,prob,patient_id,abstained,note
+1,1,0.9,a,false,x
+0,1,0.9,a,false,y
+1,,,b,true,z
+0,0,0.4,b,false,w
+,1,0.5,c,false,v
+"""
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["abstain", *(str(argument) for argument in arguments)])
+        code: object = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        text = capsys.readouterr()
+        assert isinstance(code, int)
+        return code, text.out, " ".join(text.err.split())
+
+    return call
+
+
+def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "preds.csv").write_text(TABLE)
+    code, out, _ = run("check", "preds.csv")
+    assert code == 0
+    text = " ".join(out.split())
+    for words in (
+        "preds.csv: CSV table",
+        "truth = label (guessed), prediction = pred (guessed)",
+        "3 answered, 1 abstained, 0 failed, 1 unscored, coverage 0.750",
+        "3 patients, 1 to 2 items each, median 2",
+        "metadata: note",
+        "when none is named: confidence, with loss zero_one",
+        "yes risk-coverage curve, AURC, AUGRC",
+        "no abstention safety, deferral alignment: there is no column should_abstain",
+        "not token_msp: the signal token_msp, which no item has",
+        "no problems found",
+    ):
+        assert words in text, words
+    prob = next(line for line in out.splitlines() if line.startswith(" prob"))
+    assert prob.split() == ["prob", "0.4", "0.9", "2", "67%", "0"]
+
+
+def test_check_as_json(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "preds.csv").write_text(TABLE)
+    code, out, _ = run("check", "preds.csv", "--json", "--cluster", "note")
+    assert code == 0
+    found = json.loads(out)
+    assert found["outcomes"] == {"answered": 3, "abstained": 1, "failed": 0, "unscored": 1}
+    assert found["columns"]["cluster"] == "note"
+    assert found["clusters"] == {"noun": "cluster", "count": 5, "smallest": 1, "median": 1.0, "largest": 1}
+    assert found["signals"]["prob"]["tied_share"] == pytest.approx(2 / 3)
+    assert found["metrics"]["balanced accuracy"] == {"possible": True, "reason": ""}
+    assert found["confidences"]["consistency"]["possible"] is False
+    assert found["problems"] == []
+
+
+def test_check_lists_every_problem_by_row(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("id,label,pred,prob\n1,1,,0.5\n1,0,1,\n2,1,1,0.5\n")
+    code, out, _ = run("check", "bad.csv")
+    assert code == 3
+    text = " ".join(out.split())
+    assert "the prediction (pred) is missing at row 0 and nothing says why" in text
+    assert "the item ids (id) must be unique; one stands again at row 1" in text
+    assert "the confidence (prob) is missing or not finite for an answered item at row 1" in text
+    code, _, err = run("evaluate", "bad.csv")
+    assert code == 3
+    assert "nothing says why; name a column of abstentions" in err
+
+
+def test_check_a_run_file(run: Run) -> None:
+    code, out, _ = run("check", EXAMPLES / "run_a.json", "--mode", "few_shot")
+    assert code == 0
+    assert "run file" in out
+    assert "155 answered, 77 abstained, 8 failed, 0 unscored" in out
+    found = check(EXAMPLES / "run_a.json", mode="few_shot")
+    assert "hybrid_consistency" in found.servable
+    assert found.metrics["mean absolute error (abs, abs_norm)"].possible
+    code, _, err = run("check", EXAMPLES / "run_a.json")
+    assert code == 2
+    assert "choose a mode: zero_shot, few_shot" in err
+
+
+def test_evaluate_a_table_in_one_command(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "preds.csv").write_text(TABLE)
+    flags = ("--truth", "label", "--prediction", "pred", "--confidence", "prob", "--cluster", "patient_id")
+    common = ("--loss", "zero_one", "--bootstrap-resamples", 20, "--json")
+    code, out, err = run("evaluate", "preds.csv", *flags, *common)
+    assert code == 0
+    assert "guessed abstained = abstained" in err
+    artifact = json.loads(out)
+    assert artifact["population"]["participants_total"] == 3
+    # Confidences 0.9 (one of two wrong) and 0.4: N is 4.
+    assert artifact["confidence_variants"]["prob"]["cmax"] == 0.75
+    assert artifact["confidence_variants"]["prob"]["aurc_full"] == pytest.approx(
+        0.25 + 0.25 * (1 / 2 + 1 / 3) / 2
+    )
+    assert artifact["inputs"][0]["sha256"]
+    code, out, err = run("evaluate", "preds.csv", "--bootstrap-resamples", 20, "--json")
+    assert code == 0
+    assert "preds.csv: a CSV table; guessed truth = label, prediction = pred, confidence = prob" in err
+    assert json.loads(out)["loss"]["name"] == "zero_one"
+    code, _, err = run("evaluate", "preds.csv", "--truth", "lable")
+    assert code == 2
+    assert "has no column 'lable' (did you mean 'label'?)" in err
+    code, _, err = run("evaluate", "preds.csv", "--confidence", "note")
+    assert code == 3
+    assert "the column 'note' holds text (first at row 0)" in err
+
+
+def test_compare_two_tables(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "left.csv").write_text(TABLE)
+    (tmp_path / "right.csv").write_text(TABLE.replace("0,1,0.9", "0,0,0.9"))
+    code, out, _ = run("evaluate", "left.csv", "right.csv", "--bootstrap-resamples", 20, "--json")
+    assert code == 0
+    assert json.loads(out)["comparison"]["deltas"]["confidence"]["augrc_full"]["delta"] < 0
+
+
+def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(
+        '{"truth": "a", "prediction": "a"}\n{"truth": "a", "prediction": "I cannot say"}\n'
+        '{"truth": "b", "prediction": ""}\n'
+    )
+    code, out, err = run(
+        "evaluate", "t.jsonl", "--abstain-rule", "phrases:cannot say", "--bootstrap-resamples", 0
+    )
+    assert code == 0
+    assert "the abstention rule found 1 abstained, 1 answered, 1 undetermined" in err
+    assert "constant" in out
+    code, _, err = run("evaluate", "t.jsonl", "--abstain-rule", "cannot say")
+    assert code == 2
+    assert "must be choice:<choice>, regex:<pattern>" in err

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from abstain import ArgumentError, DataError, FormatError, Items, evaluate, read
+from examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def plain(column: Any) -> list[Any]:
+    return [None if isinstance(value, float) and math.isnan(value) else value for value in column.tolist()]
+
+
+def assert_same(left: Items, right: Items, *, declared: bool = True) -> None:
+    for name in ("truth", "outcome", "cluster", "item"):
+        assert plain(getattr(left, name)) == plain(getattr(right, name)), name
+    answered = left.answered
+    assert plain(left.prediction[answered]) == plain(right.prediction[answered])
+    assert list(left.signals) == list(right.signals)
+    for name, signal in left.signals.items():
+        np.testing.assert_array_equal(signal.values, right.signals[name].values)
+        assert signal.absent.tolist() == right.signals[name].absent.tolist(), name
+    assert set(left.metadata) == set(right.metadata)
+    for name, column in left.metadata.items():
+        assert plain(column) == plain(right.metadata[name]), name
+    if declared:
+        assert left.scale == right.scale
+        assert left.cluster_noun == right.cluster_noun
+
+
+def _table() -> Items:
+    columns = {
+        "truth": [1, 0, 7],
+        "prediction": [1, None, 2],
+        "x": [0.5, None, 1.0],
+        "cluster": ["b", "a", "b"],
+    }
+    return read(pl.DataFrame(columns), null_prediction="abstained")
+
+
+def _odd() -> Items:
+    return Items.from_records(
+        [
+            {"truth": "a", "prediction": "b", "signals": {"s": 1}, "metadata": {"flag": True, "item": 3}},
+            {"truth": None, "prediction": "b", "signals": {"s": None}, "metadata": {"flag": None, "item": 4}},
+            {"truth": "a", "prediction": None, "failed": True, "metadata": {"flag": False, "item": 5}},
+            {
+                "truth": 'o\'clock "x"',
+                "prediction": "a",
+                "signals": {"s": 2},
+                "metadata": {"flag": True, "item": 6},
+            },
+        ]
+    )
+
+
+@pytest.fixture(params=["run", "older run", "inspect", "graded", "lm-eval", "table", "odd"])
+def items(request: pytest.FixtureRequest, inspect_logs: Path, lm_eval_samples: Path) -> Items:
+    older = EXAMPLES / "run_b.json"
+    makers: dict[str, Callable[[], Items]] = {
+        "run": lambda: read(EXAMPLES / "run_a.json", mode="few_shot"),
+        "older run": lambda: read(older, mode=_first_mode(older)),
+        "inspect": lambda: read(inspect_logs / "epochs.eval", cluster_by="doc"),
+        "graded": lambda: read(inspect_logs / "plain.eval", scorer="graded.content"),
+        "lm-eval": lambda: read(
+            lm_eval_samples / "samples_repeated.jsonl", abstain_rule="phrases:I don't know"
+        ),
+        "table": _table,
+        "odd": _odd,
+    }
+    return makers[request.param]()
+
+
+def _first_mode(path: Path) -> str:
+    return str(json.loads(path.read_text())["experiments"][0]["provenance"]["mode"])
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_a_frame_is_read_back_equal(items: Items, backend: str) -> None:
+    assert_same(items, read(items.to_frame(backend)), declared=False)
+
+
+def test_a_parquet_file_is_read_back_equal(items: Items, tmp_path: Path) -> None:
+    assert_same(items, read(items.to_parquet(tmp_path / "items.parquet")))
+    assert [path.name for path in tmp_path.iterdir()] == ["items.parquet"]
+
+
+def test_a_run_file_is_read_back_equal(items: Items, tmp_path: Path) -> None:
+    path = items.to_run_file(tmp_path / "run.json")
+    assert_same(items, read(path))
+    assert read(path, mode="exported").provenance["mode"] == "exported"
+
+
+def test_the_numbers_stay_the_same(tmp_path: Path, inspect_logs: Path) -> None:
+    items = read(inspect_logs / "epochs.eval")
+    right = evaluate(items, confidence="consistency", loss="zero_one", resamples=50)["consistency"]
+    for path in (items.to_run_file(tmp_path / "run.json"), items.to_parquet(tmp_path / "t.parquet")):
+        found = evaluate(read(path), confidence="consistency", loss="zero_one", resamples=50)["consistency"]
+        assert found.aurc == right.aurc
+
+
+def test_default_frames_and_unknown_ones(tmp_path: Path) -> None:
+    items = Items.from_arrays([1], [1])
+    assert type(items.to_frame()).__module__.startswith("pandas")
+    with pytest.raises(ArgumentError, match="unknown backend 'spark'; known: pandas, polars, pyarrow"):
+        items.to_frame("spark")
+    with pytest.raises(ArgumentError, match="the directory .* does not exist"):
+        items.to_parquet(tmp_path / "none" / "x.parquet")
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    items = Items.from_arrays([1, 1], [1, 1], cluster=[0, 0], item=["a", "a"])
+    with pytest.raises(DataError, match="cluster 0 has an item twice"):
+        items.to_run_file(tmp_path / "run.json")
+    items = Items.from_arrays([1], [1], signals={"x": [np.inf]})
+    with pytest.raises(DataError, match="the signal x is inf at row 0; JSON has no infinite numbers"):
+        items.to_run_file(tmp_path / "run.json")
+    with pytest.raises(DataError, match="the signal 'truth' has the name of a column"):
+        Items.from_arrays([1], [1], signals={"truth": [1]}).to_frame()
+
+
+def test_an_exported_run_that_was_edited(tmp_path: Path) -> None:
+    path = Items.from_arrays(["a"], ["b"]).to_run_file(tmp_path / "run.json")
+    run = json.loads(path.read_text())
+    run["experiments"][0]["results"]["results"][0]["predicted_items"]["0"] = 9
+    path.write_text(json.dumps(run))
+    with pytest.raises(FormatError, match="what stands under provenance.abstain does not fit"):
+        read(path)
+    del run["experiments"][0]["results"]["results"][0]["outcomes"]
+    path.write_text(json.dumps(run))
+    with pytest.raises(FormatError, match="participant 0 has no outcomes for each of its items"):
+        read(path)

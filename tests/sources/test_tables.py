@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from abstain import ArgumentError, DataError, FormatError, Items, evaluate, read
+from memory import run_measured
+
+LABELS = ("ill", "well")
+ROLES: dict[str, Any] = {
+    "truth": "diagnosis",
+    "prediction": "said",
+    "abstained": "declined",
+    "cluster": "patient_id",
+    "confidence": "prob",
+}
+
+
+def records(count: int = 60) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(5)
+    rows = []
+    for number in range(count):
+        declined = bool(rng.random() < 0.2)
+        rows.append(
+            {
+                "diagnosis": LABELS[int(rng.integers(2))] if number % 17 else None,
+                "said": None if declined else LABELS[int(rng.integers(2))],
+                "prob": None if declined else round(float(rng.random()), 3),
+                "declined": declined,
+                "patient_id": int(number // 4),
+                "margin": float(number),
+                "note": f"text {number}",
+            }
+        )
+    return rows
+
+
+def doors(folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same rows in every form that a table can have."""
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    frame.write_csv(folder / "t.csv")
+    frame.write_csv(folder / "t.tsv", separator="\t")
+    (folder / "t.csv.gz").write_bytes(gzip.compress((folder / "t.csv").read_bytes()))
+    frame.write_parquet(folder / "t.parquet")
+    frame.write_ndjson(folder / "t.jsonl")
+    (folder / "t.json").write_text(json.dumps(rows))
+    half = len(rows) // 2
+    frame[:half].write_parquet(folder / "part_1.parquet")
+    frame[half:].write_parquet(folder / "part_2.parquet")
+    arrow = frame.to_arrow()
+    return {
+        "csv": folder / "t.csv",
+        "tsv": str(folder / "t.tsv"),
+        "compressed csv": folder / "t.csv.gz",
+        "parquet": folder / "t.parquet",
+        "several files": [folder / "part_1.parquet", folder / "part_2.parquet"],
+        "pattern": str(folder / "part_*.parquet"),
+        "jsonl": folder / "t.jsonl",
+        "json list": folder / "t.json",
+        "pandas": pd.DataFrame(rows),
+        "pandas arrow": arrow.to_pandas(types_mapper=pd.ArrowDtype),
+        "polars": frame,
+        "polars lazy": frame.lazy(),
+        "arrow": arrow,
+        "duckdb": duckdb.sql("SELECT * FROM arrow"),
+    }
+
+
+def expected(rows: list[dict[str, Any]]) -> Items:
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    return Items.from_arrays(
+        columns["diagnosis"],
+        columns["said"],
+        abstained=columns["declined"],
+        confidence=columns["prob"],
+        cluster=columns["patient_id"],
+    )
+
+
+def test_the_same_numbers_through_every_door(tmp_path: Path) -> None:
+    rows = records()
+    items = expected(rows)
+    right = evaluate(items, loss="zero_one", resamples=200)["confidence"]
+    for name, source in doors(tmp_path, rows).items():
+        found = read(source, **ROLES)
+        assert found.counts == items.counts, name
+        assert found.truth.tolist() == items.truth.tolist(), name
+        assert found.prediction[found.answered].tolist() == items.prediction[items.answered].tolist(), name
+        assert found.cluster.tolist() == items.cluster.tolist(), name
+        assert set(found.signals) == {"confidence", "prob", "margin"}, name
+        assert found.metadata["note"].tolist() == [row["note"] for row in rows], name
+        result = evaluate(found, loss="zero_one", resamples=200)["confidence"]
+        for figure in ("cmax", "aurc", "augrc", "eaurc"):
+            assert getattr(result, figure) == getattr(right, figure), (name, figure)
+
+
+def test_the_same_numbers_from_a_run_file(tmp_path: Path) -> None:
+    path = Path("tests/data/examples/run_a.json")
+    items = read(path, mode="few_shot")
+    right = evaluate(items, confidence="token_msp", loss="abs", resamples=100)["token_msp"]
+    for backend in ("pandas", "polars", "pyarrow"):
+        found = evaluate(read(items.to_frame(backend)), confidence="token_msp", loss="abs", resamples=100)
+        assert found["token_msp"].aurc == right.aurc
+    items.to_frame("polars").drop("consistency_samples.json").write_csv(tmp_path / "t.csv")
+    items.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        found = evaluate(read(tmp_path / name), confidence="token_msp", loss="abs", resamples=100)
+        assert found["token_msp"].augrc == right.augrc
+
+
+def test_usual_names_are_guessed_and_announced() -> None:
+    frame = pl.DataFrame({"Label": [1, 0], "pred": [1, 1], "prob": [0.9, 0.1], "patient_id": ["a", "b"]})
+    items = read(frame)
+    assert items.provenance["columns"] == {
+        "truth": "Label",
+        "prediction": "pred",
+        "confidence": "prob",
+        "cluster": "patient_id",
+    }
+    assert items.provenance["guessed"] == ("truth", "prediction", "confidence", "cluster")
+    assert items.cluster_noun == "patient"
+    named = read(frame, truth="pred", prediction="Label")
+    assert named.truth.tolist() == [1.0, 1.0]
+    assert named.provenance["guessed"] == ("confidence", "cluster")
+
+
+def test_doubtful_names_are_asked_for() -> None:
+    frame = pl.DataFrame({"label": [1], "target": [1], "pred": [1]})
+    with pytest.raises(ArgumentError, match="truth could be label or target; name the column"):
+        read(frame)
+    assert len(read(frame, truth="label")) == 1
+    with pytest.raises(ArgumentError, match="which column is the prediction.*columns: truth, x"):
+        read(pl.DataFrame({"truth": [1], "x": [1]}))
+    # The very name of a role leaves no doubt.
+    assert read(frame.with_columns(truth=pl.lit(0))).truth.tolist() == [0.0]
+
+
+def test_null_predictions_mean_what_the_user_says() -> None:
+    frame = pd.DataFrame({"truth": [1, 0, 1], "prediction": [1, None, np.nan]})
+    with pytest.raises(
+        DataError, match=r"prediction \(prediction\) is missing at row 1, 2 and nothing says why"
+    ):
+        read(frame)
+    assert read(frame, null_prediction="abstained").counts.abstained == 2
+    assert read(frame, null_prediction="failed").counts.failed == 2
+    with pytest.raises(ArgumentError, match="unknown null_prediction 'wrong'"):
+        read(frame, null_prediction="wrong")
+    marked = frame.assign(abstained=[False, True, False], failed=[0, 0, 1])
+    counts = read(marked).counts
+    assert (counts.answered, counts.abstained, counts.failed) == (1, 1, 1)
+
+
+def test_types_and_nulls_are_kept() -> None:
+    frame = pl.DataFrame(
+        {
+            "truth": [1, 0, None],
+            "prediction": [True, False, True],
+            "score": [1, None, 3],
+            "when": ["2020-01-01", None, "x"],
+            "flag": [True, None, False],
+            "kind": pl.Series(["a", "b", None], dtype=pl.Categorical),
+            "nested": [[1], [2], [3]],
+        }
+    )
+    items = read(frame)
+    assert items.counts.unscored == 1
+    assert items.prediction.tolist() == [1.0, 0.0, 1.0]
+    assert items.signals["score"].null.tolist() == [False, True, False]
+    assert items.metadata["when"].tolist() == ["2020-01-01", None, "x"]
+    assert items.metadata["flag"].tolist() == [True, None, False]
+    assert items.metadata["kind"].tolist() == ["a", "b", None]
+    assert "nested" not in items.metadata
+    with pytest.raises(DataError, match="'nested' is nested or binary"):
+        read(frame, signals=["nested"])
+
+
+def test_only_what_is_asked_for_is_kept(tmp_path: Path) -> None:
+    source = doors(tmp_path, records())["parquet"]
+    items = read(source, **ROLES, signals=(), metadata=())
+    assert set(items.signals) == {"confidence", "prob"}
+    assert not items.metadata
+    items = read(source, **ROLES, signals=["margin"], metadata=["prob"])
+    assert set(items.signals) == {"margin", "confidence", "prob"}
+    assert set(items.metadata) == {"prob"}
+    assert set(read(source, **ROLES, metadata=["margin"]).metadata) == {"margin"}
+
+
+def test_a_signal_of_an_abstention_need_not_be_there(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("label,pred,prob,abstained\n1,1,0.5,false\n0,,,true\n")
+    result = evaluate(read(tmp_path / "t.csv"), loss="zero_one", resamples=0)["confidence"]
+    assert result.cmax.value == 0.5
+    (tmp_path / "t.csv").write_text("label,pred,prob,abstained\n1,1,0.5,false\n0,1,,false\n")
+    with pytest.raises(
+        DataError, match="confidence needs the signal confidence, which is null for cluster 1"
+    ):
+        evaluate(read(tmp_path / "t.csv"), loss="zero_one", resamples=0)
+
+
+def test_abstention_rules_on_a_column() -> None:
+    frame = pl.DataFrame({"truth": ["a", "b", "unsure", "a"], "prediction": ["a", "unsure", "unsure", "b"]})
+    items = read(frame, abstain_rule="choice:Unsure")
+    assert items.abstained.tolist() == [False, True, False, False]
+    said = items.provenance["abstention_rule"]
+    assert said == {"rule": "choice:Unsure", "answered": 2, "abstained": 1, "undetermined": 1}
+    numbers = pl.DataFrame({"truth": [1.0, 2.0], "prediction": [-1.0, 2.0]})
+    assert read(numbers, abstain_rule="choice:-1").counts.abstained == 1
+
+
+def test_csv_values_are_text_until_all_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("truth,prediction,code,x\n1,1,001,1e3\n01,unsure,002, 2\n")
+    items = read(path)
+    # Truth and prediction are taken alike, and 01 is not 1.
+    assert items.truth.tolist() == ["1", "01"]
+    assert items.prediction.tolist() == ["1", "unsure"]
+    assert items.metadata["code"].tolist() == ["001", "002"]
+    assert items.signals["x"].values.tolist() == [1000.0, 2.0]
+    path.write_text('truth;prediction;"a ""quoted"" name"\n1;0;2.5\n')
+    assert read(path).signals['a "quoted" name'].values.tolist() == [2.5]
+    path.write_text('\ufefftruth,prediction,"two\nlines"\n1,1,"5"\n')
+    assert read(path).signals["two\nlines"].values.tolist() == [5.0]
+    pd.DataFrame({"truth": [1], "prediction": [0]}).to_csv(path)
+    assert set(read(path).signals) == {"column0"}
+    path.write_text("# truth,prediction\n#1,1\n")
+    with pytest.raises(ArgumentError, match="which column is the truth"):
+        read(path)
+
+
+def test_numbers_never_equal_text() -> None:
+    frame = pl.DataFrame({"truth": [1, 0], "prediction": ["1", "0"]})
+    with pytest.raises(
+        DataError, match="numbers in one column and text in the other; they would never be equal"
+    ):
+        read(frame)
+
+
+HOSTILE = '"; DROP TABLE x; --'
+
+
+def test_names_are_never_statements(tmp_path: Path) -> None:
+    frame = pl.DataFrame({HOSTILE: [1, 0], "said'); SELECT 1; --": [1, 1], "a\nb": [0.5, 0.25]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_ndjson(tmp_path / "t.jsonl")
+    roles: dict[str, Any] = {"truth": HOSTILE, "prediction": "said'); SELECT 1; --"}
+    for source in (tmp_path / "t.parquet", tmp_path / "t.jsonl", frame):
+        items = read(source, **roles, confidence="a\nb")
+        assert items.truth.tolist() == [1.0, 0.0]
+        back = read(items.to_parquet(tmp_path / "back.parquet"))
+        assert back.signals["a\nb"].values.tolist() == [0.5, 0.25]
+    odd = tmp_path / "o'dd [1]*?.csv"
+    odd.write_text('"""; DROP TABLE x; --",p\n1,1\n')
+    assert read(odd, truth=HOSTILE, prediction="p").provenance["path"] == str(odd)
+
+
+BAD_FILES: dict[str, tuple[str, bytes, str]] = {
+    "empty": ("t.csv", b"", "the file is empty"),
+    "blank": ("t.jsonl", b" \n ", "the file is empty"),
+    "header alone": ("t.csv", b"truth,prediction\n", "the table has no rows"),
+    "truncated Parquet": ("t.parquet", b"PAR1" + bytes(300), "the Parquet file is damaged or cut off"),
+    "short row": ("t.csv", b"truth,prediction\n1,1\n0\n1,0\n", "line 3 has 1 fields where the header has 2"),
+    "long row": (
+        "t.csv",
+        b"truth,prediction\n1,1\n0,1,secret\n",
+        "line 3 has 3 fields where the header has 2",
+    ),
+    "open quote": ("t.csv", b'truth,prediction\n1,"1\n0,1\n', "line . is no CSV row"),
+    "twice": ("t.csv", b"truth,truth\n1,1\n", "the column 'truth' stands twice"),
+    "not UTF-8": ("t.csv", b"truth,prediction\n\xff\xfe,1\n", "not UTF-8 text"),
+    "binary": ("t.dat", b"\x89PNG\x00\x00", "neither text nor any format known here"),
+    "arrow file": ("t.arrow", b"ARROW1\x00\x00", "open it with pyarrow and pass the table"),
+    "broken line": (
+        "t.jsonl",
+        b'{"truth": 1, "prediction": 1}\n{"truth": secret}\n',
+        "not JSON with one object a line",
+    ),
+    "not a table": ("t.json", b'{"a": 1}', "not a run file"),
+    "compressed and cut off": (
+        "t.csv.gz",
+        gzip.compress(b"truth,prediction\n" * 99)[:40],
+        "damaged or cut off",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files(tmp_path: Path, name: str) -> None:
+    file_name, content, message = BAD_FILES[name]
+    path = tmp_path / file_name
+    path.write_bytes(content)
+    with pytest.raises((FormatError, DataError), match=message) as caught:
+        read(path)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_parquet_file_that_was_cut_off(tmp_path: Path) -> None:
+    pl.DataFrame(records()).write_parquet(tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(content[: len(content) // 2])
+    with pytest.raises(FormatError, match="the Parquet file is damaged or cut off"):
+        read(tmp_path / "t.parquet")
+    (tmp_path / "t.parquet").write_bytes(content[:200] + bytes(200) + content[400:])
+    with pytest.raises((FormatError, DataError, ArgumentError), match="damaged|cannot be read|has no column"):
+        read(tmp_path / "t.parquet", **ROLES)
+
+
+BAD_TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
+    "no such column": (
+        {},
+        {"truth": "tuth"},
+        r"has no column 'tuth' \(did you mean 'truth'\?\); columns: truth",
+    ),
+    "text for numbers": (
+        {"prob": ["0.5", "high", "0.2"]},
+        {"confidence": "prob"},
+        r"text \(first at row 1\)",
+    ),
+    "booleans for numbers": ({"prob": [True, False, True]}, {"confidence": "prob"}, "holds booleans"),
+    "duplicate items": (
+        {"item": ["a", "b", "a"]},
+        {},
+        r"item ids \(item\) must be unique; one stands again at row 2",
+    ),
+    "duplicates in a cluster": (
+        {"item": ["a", "a", "a"], "cluster": [1, 2, 1]},
+        {},
+        "unique within one cluster; one stands again at row 2",
+    ),
+    "missing cluster": ({"cluster": ["a", None, "b"]}, {}, r"cluster \(cluster\) is missing at row 1"),
+    "odd flags": (
+        {"gone": ["yes", "no", "no"]},
+        {"abstained": "gone"},
+        "must hold true or false.* row 0, 1, 2",
+    ),
+    "null flags": ({"gone": [True, None, False]}, {"abstained": "gone"}, "must hold true or false.* row 1"),
+    "both": (
+        {"abstained": [True, False, False], "failed": [True, False, False]},
+        {},
+        "row 0 is both abstained",
+    ),
+    "odd outcomes": (
+        {"outcome": ["answered", "gone", "failed"]},
+        {},
+        "'outcome' must say answered.* at row 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+@pytest.mark.parametrize("form", ["frame", "parquet", "jsonl"])
+def test_bad_tables(tmp_path: Path, name: str, form: str) -> None:
+    columns, options, message = BAD_TABLES[name]
+    frame = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 0], **columns})
+    source: Any = frame
+    if form == "parquet":
+        frame.write_parquet(source := tmp_path / "t.parquet")
+    elif form == "jsonl":
+        frame.write_ndjson(source := tmp_path / "t.jsonl")
+    with pytest.raises((ArgumentError, DataError), match=message):
+        read(source, **options)
+
+
+def test_sources_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "preds.csv").write_text("a\n")
+    with pytest.raises(ArgumentError, match=r"pred.csv: no such file \(did you mean 'preds.csv'\?\)"):
+        read(tmp_path / "pred.csv")
+    with pytest.raises(ArgumentError, match="is a directory; name files"):
+        read(tmp_path)
+    with pytest.raises(ArgumentError, match="no file fits this pattern"):
+        read(str(tmp_path / "*.eval"))
+    with pytest.raises(ArgumentError, match="no file was named"):
+        read([])
+    with pytest.raises(ArgumentError, match="a dict cannot be read; pass a path"):
+        read({"truth": [1]})
+    with pytest.raises(ArgumentError, match="unknown format 'xml'"):
+        read(tmp_path / "preds.csv", format="xml")
+    with pytest.raises(ArgumentError, match="format is for files"):
+        read(pl.DataFrame(), format="csv")
+    with pytest.raises(ArgumentError, match="a CSV table has no mode to choose"):
+        read(tmp_path / "preds.csv", mode="few_shot")
+    with pytest.raises(ArgumentError, match="truth names a column of a table, and this is a run file"):
+        read("tests/data/examples/run_a.json", truth="x")
+    with pytest.raises(ArgumentError, match="a run file knows its clusters"):
+        read("tests/data/examples/run_a.json", cluster="x")
+    (tmp_path / "x.jsonl").write_text('{"truth": 1, "prediction": 1}\n')
+    with pytest.raises(FormatError, match="of different formats"):
+        read([tmp_path / "preds.csv", tmp_path / "x.jsonl"])
+    (tmp_path / "other.csv").write_text("b\n")
+    with pytest.raises(FormatError, match="its columns are not those of"):
+        read([tmp_path / "preds.csv", tmp_path / "other.csv"])
+
+
+def test_the_content_counts_and_not_the_ending(tmp_path: Path) -> None:
+    pl.DataFrame({"truth": [1], "prediction": [1]}).write_parquet(tmp_path / "t.csv")
+    assert read(tmp_path / "t.csv").provenance["format"] == "parquet"
+    (tmp_path / "t.parquet").write_text("truth,prediction\n1,1\n")
+    assert read(tmp_path / "t.parquet").provenance["format"] == "csv"
+    (tmp_path / "t.txt").write_text('{"truth": 1, "prediction": 1}\n{"truth": 0, "prediction": 1}\n')
+    assert read(tmp_path / "t.txt").provenance["format"] == "jsonl"
+    with pytest.raises(FormatError, match="Parquet file is damaged"):
+        read(tmp_path / "t.txt", format="parquet")
+
+
+def test_a_million_rows_are_judged_within_half_a_gigabyte(tmp_path: Path) -> None:
+    path = tmp_path / "big.parquet"
+    duckdb.sql(
+        "COPY (SELECT i % 2 AS label, CASE WHEN i % 5 = 0 THEN 1 ELSE i % 2 END AS pred, sin(i) AS prob, "
+        f"'a long text ' || i AS note FROM range(1000000) t(i)) TO '{path}' (FORMAT parquet)"
+    )
+    program = (
+        "import sys, abstain; "
+        "items = abstain.read(sys.argv[1], metadata=()); "
+        "print(abstain.evaluate(items, loss='zero_one', resamples=0)['confidence'].aurc.value)"
+    )
+    printed, kilobytes = run_measured(program, path)
+    assert float(printed) == pytest.approx(0.1, abs=0.01)
+    assert kilobytes < 500_000
+
+
+def test_arrow_tables_without_any_rows() -> None:
+    with pytest.raises(DataError, match="the table has no rows"):
+        read(pa.table({"truth": pa.array([], pa.float64()), "prediction": pa.array([], pa.float64())}))
