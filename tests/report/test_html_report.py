@@ -235,3 +235,34 @@ def test_json_in_a_page_cannot_end_its_element() -> None:
     text = embedded_json({"a": "</script><!--&"})
     assert "<" not in text
     assert json.loads(text) == {"a": "</script><!--&"}
+
+
+def test_safety_and_groups_have_panels() -> None:
+    guidance = [False, False, True, True] * 6
+    items = Items.from_arrays(
+        [1] * 24,
+        [1, 0, 1, None] * 6,
+        abstained=[False, False, False, True] * 6,
+        confidence=np.linspace(0.1, 0.9, 24),
+        cluster=np.arange(24),
+        metadata={"should_abstain": guidance, "site": [EVIL] * 12 + ["b"] * 12},
+    )
+    metrics = ["selective_accuracy", "abstention_recall", "abstention_precision"]
+    result = evaluate(
+        items, confidence="confidence", metrics=metrics, by="site", loss="zero_one", resamples=50
+    )
+    page = report_html(result)
+    told = words(page)
+    # Of 24 items, 6 are right and called for, 6 wrong, 6 answered against guidance, 6 declined as they should be.
+    assert "12 were answered rightly, 6 answered wrongly, 6 declined, and 0 failed" in told
+    assert "abstention_recall 0.333" in told
+    assert f"site={EVIL}" in told
+    assert "Worst group against all others" in told
+    assert "img" not in {tag for tag, _ in Outline(page).elements}
+
+
+def test_metrics_alone_have_a_report() -> None:
+    items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True])
+    page = report_html(evaluate(items, metrics="accuracy", resamples=20))
+    assert "The model answers 2 of 3 items" in words(page)
+    assert explorer(page)["curves"] == []

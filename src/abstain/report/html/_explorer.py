@@ -27,8 +27,9 @@ def explorer_data(sides: Mapping[str, tuple[Evaluation, Profile]]) -> dict[str, 
     """Return the explorer's data; with more than one side, the side's label stands before each confidence."""
     found: dict[str, Any] = {"sides": [], "curves": [], "start": 0}
     for number, (label, (evaluation, profile)) in enumerate(sides.items()):
-        mean = float(profile.random.selective_risk[0])
-        found["sides"].append({"mean": mean, "optimal": _line(profile.optimal)})
+        found["sides"].append(
+            {"mean": _rounded(profile.random.selective_risk[:1])[0], "optimal": _line(profile.optimal)}
+        )
         for name, points in profile.points.items():
             if len(points):
                 key = f"{label}: {name}" if len(sides) > 1 else name

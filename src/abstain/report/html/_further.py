@@ -65,20 +65,27 @@ def _safety(table: MetricTable) -> Panel:
 
 def _groups(table: MetricTable) -> Panel:
     defined = [name for name, estimate in table.items() if estimate.defined]
-    rows = []
-    for name in defined:
-        gap = table.gaps.get(name)
-        for group in table.groups:
-            worst = gap is not None and gap.group == group.label
-            remark = f"worst: {gap.gap} against all others" if gap is not None and worst else group.note
-            counts = [f"{count:,}" for count in (group.items, group.answered, group.clusters)]
-            rows.append([name, group.label, *counts, group.estimates[name], remark])
+    rows = [
+        [group.label, f"{group.items:,}", f"{group.answered:,}", *(group.estimates[name] for name in defined)]
+        for group in table.groups
+    ]
+    tables = [TableView("", ["group", "items", "answered", *defined], rows, compact=True)]
+    gaps = [[name, gap.group, gap.worst, gap.rest, gap.gap] for name, gap in table.gaps.items()]
+    if gaps:
+        headings = ["metric", "worst group", "there", "all others", "gap"]
+        caption = (
+            "Worst group against all others; it was chosen by its value, so its gap is not a fair sample."
+        )
+        tables.append(TableView(caption, headings, gaps))
+    small = [group.label for group in table.groups if group.note]
+    words = ["Every group is judged with the same draws as the whole."]
+    words += [f"Too small to judge: {', '.join(small)}."] if small else []
     return Panel(
         anchor="groups",
         title=f"By {' and '.join(table.by)}",
         short="Groups",
-        words=["Every group has the same draws as the whole; a group named worst was chosen by its value."],
-        tables=[TableView("", ["metric", "group", "items", "answered", "clusters", "value", ""], rows)],
+        words=words,
+        tables=tables,
         figures=[
             figure(groups_chart(table, name), f"{name} by group with its interval", wide=True)
             for name in defined[:_MOST_CHARTS]

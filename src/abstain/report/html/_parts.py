@@ -26,11 +26,15 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table whose cells are texts, numbers or estimates; the first cell of a row is its heading."""
+    """A table whose cells are texts or estimates; the first cell of a row is its heading.
+
+    A compact one has intervals below their values.
+    """
 
     caption: str
     headings: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    compact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
