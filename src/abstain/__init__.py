@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, SignalError
     from abstain.evaluation import Comparison, Evaluation, VariantResult, check, compare, evaluate
     from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
+    from abstain.evaluation.scan import scan
     from abstain.inference import Estimate, bootstrap, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import AbstentionRule, read
@@ -54,6 +55,7 @@ _HOME = {
     "paired_delta": "inference",
     "read": "sources",
     "register_confidence": "confidence",
+    "scan": "evaluation.scan",
 }
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "paired_delta",
     "read",
     "register_confidence",
+    "scan",
 ]
 
 

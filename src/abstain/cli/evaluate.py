@@ -42,6 +42,9 @@ _SCALE = "Lowest and highest score there can be; else what the file declares, el
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
 
+# Without intervals, a table of more bytes is scanned and not loaded.
+SCAN_BYTES = 1 << 28
+
 EXAMPLES = """\b
 Examples:
   abstain evaluate run.json --mode few_shot --loss abs
@@ -160,6 +163,12 @@ def evaluate_command(
         "signals": None if metrics or groups else signals_needed(confidence or "default"),
         "metadata": None if metrics or groups else (),
     }
+    if not (metrics or groups or instrument or calibration or resamples) and len(pairs) == 1:
+        scanned = _scanned(pairs[0][0], confidence or [], {**settings, "loss": loss}, reading)
+        if scanned is not None:
+            stem = Path(str(pairs[0][0])).stem
+            _publish(scanned, output or (None if as_json else _new_name(stem)), as_json=as_json, quiet=quiet)
+            return
     items = [read(path, mode=mode, **reading) for path, mode in pairs]
     items = [_with_groups(side, groups or ()) for side in items]
     if not quiet:
@@ -171,6 +180,32 @@ def evaluate_command(
     if output is None and not as_json:
         output = _new_name(result_name(items))
     _publish(result, output, as_json=as_json, quiet=quiet)
+
+
+def _scanned(
+    path: Path, confidence: Sequence[str], settings: Mapping[str, Any], reading: Mapping[str, Any]
+) -> Evaluation | None:
+    """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
+    from abstain import scan  # noqa: PLC0415
+    from abstain.confidence import signals_needed  # noqa: PLC0415
+    from abstain.sources import expand, recognise  # noqa: PLC0415
+
+    paths = expand(path)
+    if sum(part.stat().st_size for part in paths) < SCAN_BYTES or reading["abstain_rule"]:
+        return None
+    columns = signals_needed(confidence or "confidence") or ()
+    if len(columns) != 1 or (reading["format"] or recognise(paths[0])) not in ("csv", "parquet", "jsonl"):
+        return None
+    roles = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
+    return scan(
+        path,
+        confidence=columns[0] if confidence else None,
+        loss=settings["loss"] or "zero_one",
+        coverage_grid=settings["coverage_grid"],
+        area_coverage=settings["area_coverage"],
+        convention=settings["convention"],
+        **{role: reading[role] for role in roles},
+    )
 
 
 def totals(items: Sequence[Items], instrument: str) -> list[Items]:

@@ -233,6 +233,15 @@ def compare(
     )
 
 
+def judge_weighted(
+    items: Items, weight: Floats, loss: Loss, settings: Settings, population: Population
+) -> Evaluation:
+    """Judge items that each stand for several alike, without resamples; see `abstain.scan`."""
+    side = _Side.prepare(items, items, tuple(items.signals), loss, settings, (), (), weight)
+    nothing = {name: np.empty((0, len(plan.names))) for name, plan in side.plans.items()}
+    return side.evaluation(nothing, Draws(max(population.included, 1), 0, settings.seed), population)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Side:
     """Judged items with their loss, and one plan a confidence, ready to be weighed."""
@@ -245,6 +254,7 @@ class _Side:
     plans: Mapping[str, RanksPlan]
     settings: Settings
     calibrations: Sequence[Calibration]
+    weight: Floats | None = None
 
     @classmethod
     def prepare(
@@ -256,6 +266,7 @@ class _Side:
         settings: Settings,
         calibrations: Sequence[Calibration],
         asked: Sequence[MetricSpecification],
+        weight: Floats | None = None,
     ) -> _Side:
         if not len(judged):
             raise DataError("there is no item to judge: none is answered or abstained")
@@ -280,6 +291,7 @@ class _Side:
                     measured.values,
                     values,
                     judged.answered,
+                    weight=weight,
                     # Without resamples clusters do not matter, and a single one costs much less memory.
                     cluster=judged.cluster_index if settings.resamples else None,
                     area_coverage=settings.area_coverage,
@@ -287,7 +299,7 @@ class _Side:
                     convention=settings.convention,
                 )
             plans[name] = built[key]
-        return cls(source, judged, measured, confidences, cautions, plans, settings, calibrations)
+        return cls(source, judged, measured, confidences, cautions, plans, settings, calibrations, weight)
 
     @property
     def clusters(self) -> int:
@@ -325,11 +337,12 @@ class _Side:
 
     def _result(self, name: str, replicated: Floats, draws: Draws) -> VariantResult:
         plan = self.plans[name]
-        found = estimates(points(plan), replicated, draws, n=len(self.judged), level=self.settings.level)
+        count = len(self.judged) if self.weight is None else int(self.weight.sum())
+        found = estimates(points(plan), replicated, draws, n=count, level=self.settings.level)
         figures = dict(zip(FIGURES, found, strict=False))
         risks = dict(zip(self.settings.coverage_grid, found[len(FIGURES) :], strict=True))
         rows = (self.loss.values, self.confidences[name])
-        ties = tie_sensitivity(*rows, abstained=self.judged.abstained)
+        ties = tie_sensitivity(*rows, abstained=self.judged.abstained, weights=self.weight)
         if not self.judged.counts.answered:
             figures = {
                 key: value if key == "cmax" else replace(value, reason=EMPTY_RANGE)
@@ -342,7 +355,7 @@ class _Side:
                 coverage: _with_reason(risk, coverage, figures["cmax"].value)
                 for coverage, risk in risks.items()
             },
-            curve=risk_coverage_curve(*rows, abstained=self.judged.abstained),
+            curve=risk_coverage_curve(*rows, abstained=self.judged.abstained, weights=self.weight),
             ties=ties,
             cautions=(*self.cautions[name], *_variant_cautions(figures, ties, self.settings)),
         )

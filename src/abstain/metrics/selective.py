@@ -407,13 +407,14 @@ def tie_sensitivity(
     losses, levels, weight = rows.loss[keep], rows.confidence[keep], rows.weight[keep]
     total = float(rows.weight.sum())
     distinct, plateau = np.unique(levels, return_inverse=True)
-    if len(distinct) == len(levels):
-        # Where no item shares its confidence there is one order, and one area.
-        only = _single_area(len(levels) - 1 - plateau, losses, weight, total, area)
-        return TieSensitivity(only, only, 0.0)
     size = np.bincount(plateau, weights=weight)
-    tied = float(size[size > 1].sum() / size.sum())
-    del plateau, size
+    tied = float(size[size > 1].sum() / size.sum()) if len(size) else 0.0
+    del size
+    if len(distinct) == len(levels):
+        # Where no row shares its confidence with another there is one order, and one area.
+        only = _single_area(len(levels) - 1 - plateau, losses, weight, total, area)
+        return TieSensitivity(only, only, tied)
+    del plateau
     return TieSensitivity(
         best=_split_area(losses, levels, weight, total, area, worst_first=False),
         worst=_split_area(losses, levels, weight, total, area, worst_first=True),
