@@ -123,6 +123,9 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
     return items.with_provenance(
         columns=columns,
         guessed=tuple(role for role in columns if role not in roles.named()),
+        unread=tuple(
+            name for name, kind in table.kinds.items() if name not in loaded and kind in ("text", "boolean")
+        ),
         defaults={
             "loss": _usual_loss(items),
             "confidence": "confidence" if "confidence" in found else next(iter(found), "constant"),

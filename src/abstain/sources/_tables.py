@@ -267,7 +267,7 @@ def _plain_array(found: Any) -> NDArray[Any]:
 def _connect() -> duckdb.DuckDBPyConnection:
     import duckdb  # noqa: PLC0415
 
-    return duckdb.connect(
+    connection = duckdb.connect(
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -275,6 +275,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
             "temp_directory": tempfile.gettempdir(),
         }
     )
+    # It would draw on stdout, which belongs to the caller.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _duckdb_error() -> type[Exception]:
