@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli import _source_options as options
+from abstain.cli._tables import SummaryFormat, print_tables, summary_format
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Comparison, Evaluation
     from abstain.items import Items
+    from abstain.report.tables import Table
 
 _INPUT = (
     "A run or evaluation file, table or log to judge, or two to compare left with right; a pattern in quotes is one "
@@ -106,7 +108,8 @@ def evaluate_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the artifact's path alone.")] = False,
-    format: options.Format = None,  # noqa: A002
+    table_format: SummaryFormat = None,
+    source_format: options.Format = None,
     truth: options.Truth = None,
     prediction: options.Prediction = None,
     abstained: options.Abstained = None,
@@ -125,19 +128,20 @@ def evaluate_command(
             "--json and --quiet exclude each other: one prints the artifact, the other its path"
         )
     groups = [name.strip() for part in by for name in part.split(",")] if by else None
+    form = summary_format(table_format, as_json=as_json, quiet=quiet)
     settings = {
         "confidence": confidence or None,
         "calibration": calibration,
         "metrics": metrics or None,
         "by": groups,
-        "coverage_grid": _numbers(coverage_grid, "--coverage-grid"),
+        "coverage_grid": numbers(coverage_grid, "--coverage-grid"),
         "area_coverage": area_coverage,
         "convention": convention,
         "resamples": resamples,
         "seed": seed,
         "level": level,
     }
-    bounds = None if scale is None else _numbers(scale, "--scale")
+    bounds = None if scale is None else numbers(scale, "--scale")
     from abstain import _files, _validate, read  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.losses import LOSS_NAMES  # noqa: PLC0415
@@ -148,7 +152,7 @@ def evaluate_command(
         _validate.choice(loss, "loss", LOSS_NAMES)
     reading: dict[str, Any] = {
         "scale": bounds,
-        "format": format,
+        "format": source_format,
         "truth": truth,
         "prediction": prediction,
         "abstained": abstained,
@@ -177,9 +181,9 @@ def evaluate_command(
     if instrument is not None:
         items = totals(items, instrument)
     result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
-    if output is None and not as_json:
+    if output is None and not as_json and form == "text":
         output = _new_name(result_name(items))
-    _publish(result, output, as_json=as_json, quiet=quiet)
+    _publish(result, output, form, as_json=as_json, quiet=quiet)
 
 
 def _scanned(
@@ -262,6 +266,14 @@ def show(result: Evaluation | Comparison) -> None:
         screen.print(console.comparison_summary(result, screen.width))
 
 
+def table(result: Evaluation | Comparison) -> Table:
+    """Return every figure as one table."""
+    from abstain.evaluation import Evaluation  # noqa: PLC0415
+    from abstain.report.estimates import comparison_table, evaluation_table  # noqa: PLC0415
+
+    return evaluation_table(result) if isinstance(result, Evaluation) else comparison_table(result)
+
+
 def artifact(result: Evaluation | Comparison) -> bytes:
     """Return the artifact as JSON."""
     from abstain.evaluation import Evaluation  # noqa: PLC0415
@@ -281,7 +293,9 @@ def result_name(items: Sequence[Items]) -> str:
     return "-".join(dict.fromkeys(str(part) for part in parts if part))
 
 
-def _publish(result: Evaluation | Comparison, output: Path | None, *, as_json: bool, quiet: bool) -> None:
+def _publish(
+    result: Evaluation | Comparison, output: Path | None, form: str, *, as_json: bool, quiet: bool
+) -> None:
     from abstain import _files  # noqa: PLC0415
 
     content = artifact(result)
@@ -291,6 +305,8 @@ def _publish(result: Evaluation | Comparison, output: Path | None, *, as_json: b
         typer.echo(content.decode(), nl=False)
     elif quiet:
         typer.echo(str(output))
+    elif form != "text":
+        print_tables([table(result)], form)
     else:
         show(result)
         typer.echo(f"\nartifact: {output}")
@@ -310,7 +326,8 @@ def _pair(paths: Sequence[Path], modes: Sequence[str]) -> list[tuple[Path, str |
     return list(zip(paths, modes, strict=True))
 
 
-def _numbers(text: str, name: str) -> tuple[float, ...]:
+def numbers(text: str, name: str) -> tuple[float, ...]:
+    """Return numbers separated by commas."""
     try:
         return tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError:

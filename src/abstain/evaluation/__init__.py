@@ -15,7 +15,10 @@ import numpy as np
 
 from abstain.errors import DataError
 from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
+from abstain.evaluation._conditions import Condition, parse_condition
 from abstain.evaluation._confidences import load_calibrations, variant_confidences
+from abstain.evaluation._gate import GateCheck, GateResult, gate
+from abstain.evaluation._matching import Matching
 from abstain.evaluation._metrics import (
     GroupGap,
     GroupResult,
@@ -36,6 +39,14 @@ from abstain.evaluation._results import (
     Settings,
     VariantDelta,
     VariantResult,
+)
+from abstain.evaluation._systems import compare_systems
+from abstain.evaluation._systems_results import (
+    Rank,
+    SystemDifference,
+    SystemResult,
+    SystemsComparison,
+    SystemsSettings,
 )
 from abstain.inference import Draws, Estimate, estimates, points, replicates
 from abstain.losses import item_loss
@@ -63,21 +74,33 @@ __all__ = [
     "Caution",
     "ClusterSizes",
     "Comparison",
+    "Condition",
     "Evaluation",
+    "GateCheck",
+    "GateResult",
     "GroupGap",
     "GroupResult",
+    "Matching",
     "MetricDeltas",
     "MetricTable",
     "Overlap",
     "Population",
+    "Rank",
     "Settings",
     "SignalSummary",
     "SourceCheck",
+    "SystemDifference",
+    "SystemResult",
+    "SystemsComparison",
+    "SystemsSettings",
     "VariantDelta",
     "VariantResult",
     "check",
     "compare",
+    "compare_systems",
     "evaluate",
+    "gate",
+    "parse_condition",
 ]
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

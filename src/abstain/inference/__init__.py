@@ -1,14 +1,16 @@
 """Inference: how certain a number is.
 
 `Draws` say which clusters enter a resample; `replicates` weighs plans with them; `estimates` turns replicates
-into intervals. `bootstrap` and `paired_delta` do all of it for any function of `Items`. Metrics are defined
-elsewhere. `binomial_interval` and `coverage_verdict` say how certain a share is without any resample.
+into intervals; `p_value`, `holm` and `clusters_needed` say whether a difference can be told from none.
+`bootstrap` and `paired_delta` do all of it for any function of `Items`. `binomial_interval` and
+`coverage_verdict` say how certain a share is without any resample. Metrics are defined elsewhere.
 """
 
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
 from abstain.inference._bootstrap import MetricPlan, bootstrap, estimates, paired_delta, points, replicates
 from abstain.inference._draws import Draws
 from abstain.inference._estimate import Estimate
+from abstain.inference._significance import clusters_needed, holm, p_value
 
 __all__ = [
     "CoverageVerdict",
@@ -18,8 +20,11 @@ __all__ = [
     "Trials",
     "binomial_interval",
     "bootstrap",
+    "clusters_needed",
     "coverage_verdict",
     "estimates",
+    "holm",
+    "p_value",
     "paired_delta",
     "points",
     "replicates",

@@ -119,6 +119,7 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
         ),
         scale=table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale),
         cluster_noun=table.declared.get("cluster_noun") or cluster_noun(columns.get("cluster")),
+        unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
     )
     return items.with_provenance(
         columns=columns,
