@@ -19,8 +19,18 @@ if TYPE_CHECKING:
     from abstain import calibrators, metrics
     from abstain.confidence import register_confidence
     from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, SignalError
-    from abstain.evaluation import Comparison, Evaluation, VariantResult, check, compare, evaluate
+    from abstain.evaluation import (
+        Comparison,
+        Evaluation,
+        VariantResult,
+        check,
+        compare,
+        compare_systems,
+        evaluate,
+        gate,
+    )
     from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
+    from abstain.evaluation.scan import scan
     from abstain.inference import Estimate, bootstrap, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import AbstentionRule, read
@@ -46,14 +56,17 @@ _HOME = {
     "calibrators": "",
     "check": "evaluation",
     "compare": "evaluation",
+    "compare_systems": "evaluation",
     "evaluate": "evaluation",
     "evaluate_intervals": "evaluation.conformal",
     "evaluate_quantiles": "evaluation.conformal",
     "evaluate_sets": "evaluation.conformal",
+    "gate": "evaluation",
     "metrics": "",
     "paired_delta": "inference",
     "read": "sources",
     "register_confidence": "confidence",
+    "scan": "evaluation.scan",
 }
 
 __all__ = [
@@ -76,14 +89,17 @@ __all__ = [
     "calibrators",
     "check",
     "compare",
+    "compare_systems",
     "evaluate",
     "evaluate_intervals",
     "evaluate_quantiles",
     "evaluate_sets",
+    "gate",
     "metrics",
     "paired_delta",
     "read",
     "register_confidence",
+    "scan",
 ]
 
 

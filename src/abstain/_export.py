@@ -104,6 +104,7 @@ def to_parquet(items: _Items, path: str | os.PathLike[str]) -> Path:
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as folder:
         part = Path(folder) / "part"
         with duckdb.connect() as connection:
+            connection.execute("SET enable_progress_bar = false")
             connection.register("arrays", arrays)
             connection.execute(
                 f"COPY (SELECT {chosen} FROM arrays) TO {_literal(str(part))} "

@@ -125,6 +125,7 @@ class Items:
         scale: the declared lowest and highest truth, or None.
         cluster_noun: what a cluster is called in messages, such as "participant".
         provenance: where the items came from: path, run_id, git_commit, mode, sha256.
+        unnamed: which of "cluster" and "item" nobody named, so that row numbers stand in; nothing is matched by those.
 
     >>> items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True], confidence=[0.9, 0.6, 0.1])
     >>> items
@@ -143,6 +144,7 @@ class Items:
     scale: tuple[float, float] | None = None
     cluster_noun: str = "cluster"
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    unnamed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         columns = {
@@ -209,6 +211,7 @@ class Items:
             signals={name: _signal(values, name) for name, values in columns.items()},
             metadata={name: _frozen(_objects(values, name)) for name, values in (metadata or {}).items()},
             scale=None if scale is None else _validate.scale(scale),
+            unnamed=tuple(name for name, ids in (("cluster", cluster), ("item", item)) if ids is None),
         )
 
     @classmethod

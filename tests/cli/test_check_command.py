@@ -153,3 +153,18 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
     code, _, err = run("evaluate", "t.jsonl", "--abstain-rule", "cannot say")
     assert code == 2
     assert "must be choice:<choice>, regex:<pattern>" in err
+
+
+def test_a_very_large_table_is_scanned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "preds.csv").write_text(TABLE)
+    flags = ("--confidence", "prob", "--bootstrap-resamples", 0, "--json")
+    loaded = json.loads(run("evaluate", "preds.csv", *flags)[1])
+    monkeypatch.setattr(cli.evaluate, "SCAN_BYTES", 10)
+    code, out, err = run("evaluate", "preds.csv", *flags)
+    assert code == 0, err
+    scanned = json.loads(out)
+    for part in ("population", "confidence_variants", "loss", "inputs"):
+        assert scanned[part] == loaded[part]
+    code, out, _ = run("evaluate", "preds.csv", "--bootstrap-resamples", 0)
+    assert code == 0
+    assert out.rstrip().endswith("artifact: preds-metrics.json")

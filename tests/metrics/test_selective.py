@@ -370,3 +370,9 @@ class TestBadInput:
 
 def _columns(data: list[tuple[float, int, bool]]) -> tuple[list[float], list[float], list[bool]]:
     return [row[0] for row in data], [float(row[1]) for row in data], [row[2] for row in data]
+
+
+def test_one_row_of_weight_five_is_five_tied_items() -> None:
+    whole = selective.tie_sensitivity([0, 1, 1, 1, 1, 1], [2, 1, 1, 1, 1, 1])
+    assert selective.tie_sensitivity([0, 1], [2, 1], weights=[1, 5]) == whole
+    assert whole.tied_share == pytest.approx(5 / 6)

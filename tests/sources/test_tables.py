@@ -236,11 +236,16 @@ def test_csv_values_are_text_until_all_are_numbers(tmp_path: Path) -> None:
 
 
 def test_numbers_never_equal_text() -> None:
-    frame = pl.DataFrame({"truth": [1, 0], "prediction": ["1", "0"]})
+    frame = pl.DataFrame({"truth": [1, 0], "prediction": ["ill", "well"]})
     with pytest.raises(
         DataError, match="numbers in one column and text in the other; they would never be equal"
     ):
         read(frame)
+
+
+def test_numbers_written_as_text_are_numbers() -> None:
+    items = read(pl.DataFrame({"truth": [1, 0], "prediction": ["1", "unsure"]}))
+    assert evaluate(items, loss="zero_one", resamples=0)["constant"].curve.selective_risk[-1] == 0.5
 
 
 HOSTILE = '"; DROP TABLE x; --'

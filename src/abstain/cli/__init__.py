@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from abstain.cli import calibrate, check, demo, evaluate, intervals, metrics, plot, report, schema, sets
+from abstain.cli import (
+    calibrate,
+    check,
+    compare,
+    demo,
+    evaluate,
+    gate,
+    intervals,
+    metrics,
+    plot,
+    report,
+    schema,
+    sets,
+)
 from abstain.errors import AbstainError
 
 if TYPE_CHECKING:
@@ -87,6 +100,8 @@ _register("evaluate", evaluate.evaluate_command, evaluate.EXAMPLES)
 _register("report", report.report_command, report.EXAMPLES)
 _register("plot", plot.plot_command, plot.EXAMPLES)
 _register("check", check.check_command, check.EXAMPLES)
+_register("compare", compare.compare_command, compare.EXAMPLES)
+_register("gate", gate.gate_command, gate.EXAMPLES)
 _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMPLES, within=calibrate_app)
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
 _register("intervals", intervals.intervals_command, intervals.EXAMPLES)

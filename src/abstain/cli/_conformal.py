@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from abstain.cli._tables import print_tables
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def publish(
     output: Path | None,
     charts: Path | None,
     chart_format: str,
+    form: str,
     *,
     as_json: bool,
     quiet: bool,
@@ -139,13 +141,18 @@ def publish(
     from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
 
     content = encode(conformal_artifact(result, datetime.now(UTC)))
-    if output is None and not as_json:
+    if output is None and not as_json and form == "text":
         output = _new_name(f"{Path(result.provenance['path']).stem}-{result.kind}")
     if output is not None:
         _files.write_whole(output, content)
     drawn = [] if charts is None else _draw(result, charts, chart_format)
     if as_json:
         typer.echo(content.decode(), nl=False)
+        return
+    if form != "text":
+        from abstain.report.listings import conformal_table  # noqa: PLC0415
+
+        print_tables([conformal_table(result)], form)
         return
     if not quiet:
         from abstain.report.console import console_for  # noqa: PLC0415

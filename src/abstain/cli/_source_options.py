@@ -25,10 +25,10 @@ def _column(flag: str, what: str) -> typer.models.OptionInfo:
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format",
+        "--input-format",
         metavar="NAME",
         show_default=False,
-        help="run, evaluation, inspect, lm-eval, csv, parquet or jsonl; else told from the content.",
+        help="What the input is: run, evaluation, inspect, lm-eval, csv, parquet or jsonl; else told from the content.",
     ),
 ]
 Truth = Annotated[str | None, _column("--truth", "What is right.")]

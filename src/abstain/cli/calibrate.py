@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from abstain.cli._tables import SummaryFormat, print_tables, summary_format
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def verbalized_command(
     seed: Seed = 42,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    table_format: SummaryFormat = None,
 ) -> None:
     """Fit the temperature of the confidence that a model states on a scale of 1 to 5."""
 
@@ -66,7 +68,9 @@ def verbalized_command(
 
         return fit_verbalized(items, folds=folds, seed=seed)
 
-    _calibrate(fit, [*(inputs or []), *(further_inputs or [])], mode, output, as_json=as_json, quiet=quiet)
+    form = summary_format(table_format, as_json=as_json, quiet=quiet)
+    paths = [*(inputs or []), *(further_inputs or [])]
+    _calibrate(fit, paths, mode, output, form, as_json=as_json, quiet=quiet)
 
 
 def train_command(
@@ -93,6 +97,7 @@ def train_command(
     seed: Seed = 42,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    table_format: SummaryFormat = None,
 ) -> None:
     """Train a calibrator on signals of the answered items."""
 
@@ -101,7 +106,9 @@ def train_command(
 
         return train(items, method=method, features=features, target=target, folds=folds, seed=seed)
 
-    _calibrate(fit, [*(inputs or []), *(further_inputs or [])], mode, output, as_json=as_json, quiet=quiet)
+    form = summary_format(table_format, as_json=as_json, quiet=quiet)
+    paths = [*(inputs or []), *(further_inputs or [])]
+    _calibrate(fit, paths, mode, output, form, as_json=as_json, quiet=quiet)
 
 
 def _calibrate(
@@ -109,6 +116,7 @@ def _calibrate(
     paths: Sequence[Path],
     mode: str | None,
     output: Path,
+    form: str,
     *,
     as_json: bool,
     quiet: bool,
@@ -129,6 +137,10 @@ def _calibrate(
         typer.echo(content.decode(), nl=False)
     elif quiet:
         typer.echo(str(output))
+    elif form != "text":
+        from abstain.report.listings import calibration_table  # noqa: PLC0415
+
+        print_tables([calibration_table(calibration)], form)
     else:
         from abstain.report import calibration as report  # noqa: PLC0415
         from abstain.report.console import console_for  # noqa: PLC0415

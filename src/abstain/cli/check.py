@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli import _source_options as options
+from abstain.cli._tables import SummaryFormat, print_tables, summary_format
 
 if TYPE_CHECKING:
     from abstain.evaluation import SourceCheck
@@ -34,7 +35,8 @@ def check_command(
         typer.Option(metavar="COLUMN", help="The column of the confidence.", show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
-    format: options.Format = None,  # noqa: A002
+    table_format: SummaryFormat = None,
+    source_format: options.Format = None,
     truth: options.Truth = None,
     prediction: options.Prediction = None,
     abstained: options.Abstained = None,
@@ -49,11 +51,12 @@ def check_command(
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
 
+    form = summary_format(table_format, as_json=as_json, quiet=False)
     found = check(
         inputs,
         mode=mode,
         confidence=confidence,
-        format=format,
+        format=source_format,
         truth=truth,
         prediction=prediction,
         abstained=abstained,
@@ -67,6 +70,10 @@ def check_command(
     )
     if as_json:
         typer.echo(json.dumps(_document(found), indent=2))
+    elif form != "text":
+        from abstain.report.listings import check_table  # noqa: PLC0415
+
+        print_tables([check_table(found)], form)
     else:
         from abstain.report.check import check_summary  # noqa: PLC0415
         from abstain.report.console import console_for  # noqa: PLC0415

@@ -11,6 +11,7 @@ import typer
 
 from abstain.cli import _source_options as options
 from abstain.cli._compose import Later, with_options_of
+from abstain.cli._tables import SummaryFormat, print_tables, summary_format
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Comparison, Evaluation
     from abstain.items import Items
+    from abstain.report.tables import Table
 
 _INPUT = (
     "A run or evaluation file, table or log to judge, or two to compare left with right; a pattern in quotes is one "
@@ -43,6 +45,9 @@ _SCALE = "Lowest and highest score there can be; else what the file declares, el
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
 
+# Without intervals, a table of more bytes is scanned and not loaded.
+SCAN_BYTES = 1 << 28
+
 EXAMPLES = """\b
 Examples:
   abstain evaluate run.json --mode few_shot --loss abs
@@ -56,9 +61,9 @@ Examples:
 
 
 class Judged(NamedTuple):
-    """The inputs, read, and the judgement on them."""
+    """The judgement on the inputs, and the stem of a name for what is written about it."""
 
-    items: Sequence[Items]
+    stem: str
     result: Evaluation | Comparison
 
 
@@ -109,7 +114,7 @@ def judged_inputs(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")
     ] = False,
-    format: options.Format = None,  # noqa: A002
+    source_format: options.Format = None,
     truth: options.Truth = None,
     prediction: options.Prediction = None,
     abstained: options.Abstained = None,
@@ -129,14 +134,14 @@ def judged_inputs(
         "calibration": calibration,
         "metrics": metrics or None,
         "by": groups,
-        "coverage_grid": _numbers(coverage_grid, "--coverage-grid"),
+        "coverage_grid": numbers(coverage_grid, "--coverage-grid"),
         "area_coverage": area_coverage,
         "convention": convention,
         "resamples": resamples,
         "seed": seed,
         "level": level,
     }
-    bounds = None if scale is None else _numbers(scale, "--scale")
+    bounds = None if scale is None else numbers(scale, "--scale")
     from abstain import _validate, read  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.losses import LOSS_NAMES  # noqa: PLC0415
@@ -145,7 +150,7 @@ def judged_inputs(
         _validate.choice(loss, "loss", LOSS_NAMES)
     reading: dict[str, Any] = {
         "scale": bounds,
-        "format": format,
+        "format": source_format,
         "truth": truth,
         "prediction": prediction,
         "abstained": abstained,
@@ -160,6 +165,10 @@ def judged_inputs(
         "signals": None if metrics or groups else signals_needed(confidence or "default"),
         "metadata": None if metrics or groups else (),
     }
+    if not (metrics or groups or instrument or calibration or resamples) and len(pairs) == 1:
+        scanned = _scanned(pairs[0][0], confidence or [], {**settings, "loss": loss}, reading)
+        if scanned is not None:
+            return Judged(Path(str(pairs[0][0])).stem, scanned)
     items = [read(path, mode=mode, **reading) for path, mode in pairs]
     items = [_with_groups(side, groups or ()) for side in items]
     if not quiet:
@@ -168,7 +177,7 @@ def judged_inputs(
     if instrument is not None:
         items = totals(items, instrument)
     result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
-    return Judged(items, result)
+    return Judged(result_name(items), result)
 
 
 def _evaluate(
@@ -177,6 +186,7 @@ def _evaluate(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")] = False,
+    table_format: SummaryFormat = None,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
     from abstain import _files  # noqa: PLC0415
@@ -186,15 +196,42 @@ def _evaluate(
         raise ArgumentError(
             "--json and --quiet exclude each other: one prints the artifact, the other its path"
         )
+    form = summary_format(table_format, as_json=as_json, quiet=quiet)
     if output is not None:
         _files.check_output(output)
     done: Judged = judged()
-    if output is None and not as_json:
-        output = new_name(result_name(done.items), "-metrics.json")
-    _publish(done.result, output, as_json=as_json, quiet=quiet)
+    if output is None and not as_json and form == "text":
+        output = new_name(done.stem, "-metrics.json")
+    _publish(done.result, output, form, as_json=as_json, quiet=quiet)
 
 
 evaluate_command = with_options_of(judged_inputs, _evaluate)
+
+
+def _scanned(
+    path: Path, confidence: Sequence[str], settings: Mapping[str, Any], reading: Mapping[str, Any]
+) -> Evaluation | None:
+    """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
+    from abstain import scan  # noqa: PLC0415
+    from abstain.confidence import signals_needed  # noqa: PLC0415
+    from abstain.sources import expand, recognise  # noqa: PLC0415
+
+    paths = expand(path)
+    if sum(part.stat().st_size for part in paths) < SCAN_BYTES or reading["abstain_rule"]:
+        return None
+    columns = signals_needed(confidence or "confidence") or ()
+    if len(columns) != 1 or (reading["format"] or recognise(paths[0])) not in ("csv", "parquet", "jsonl"):
+        return None
+    roles = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
+    return scan(
+        path,
+        confidence=columns[0] if confidence else None,
+        loss=settings["loss"] or "zero_one",
+        coverage_grid=settings["coverage_grid"],
+        area_coverage=settings["area_coverage"],
+        convention=settings["convention"],
+        **{role: reading[role] for role in roles},
+    )
 
 
 def totals(items: Sequence[Items], instrument: str) -> list[Items]:
@@ -251,6 +288,14 @@ def show(result: Evaluation | Comparison) -> None:
         screen.print(console.comparison_summary(result, screen.width))
 
 
+def table(result: Evaluation | Comparison) -> Table:
+    """Return every figure as one table."""
+    from abstain.evaluation import Evaluation  # noqa: PLC0415
+    from abstain.report.estimates import comparison_table, evaluation_table  # noqa: PLC0415
+
+    return evaluation_table(result) if isinstance(result, Evaluation) else comparison_table(result)
+
+
 def artifact(result: Evaluation | Comparison) -> bytes:
     """Return the artifact as JSON."""
     from abstain.evaluation import Evaluation  # noqa: PLC0415
@@ -270,7 +315,9 @@ def result_name(items: Sequence[Items]) -> str:
     return "-".join(dict.fromkeys(str(part) for part in parts if part))
 
 
-def _publish(result: Evaluation | Comparison, output: Path | None, *, as_json: bool, quiet: bool) -> None:
+def _publish(
+    result: Evaluation | Comparison, output: Path | None, form: str, *, as_json: bool, quiet: bool
+) -> None:
     from abstain import _files  # noqa: PLC0415
 
     content = artifact(result)
@@ -280,6 +327,8 @@ def _publish(result: Evaluation | Comparison, output: Path | None, *, as_json: b
         typer.echo(content.decode(), nl=False)
     elif quiet:
         typer.echo(str(output))
+    elif form != "text":
+        print_tables([table(result)], form)
     else:
         show(result)
         typer.echo(f"\nartifact: {output}")
@@ -299,7 +348,8 @@ def _pair(paths: Sequence[Path], modes: Sequence[str]) -> list[tuple[Path, str |
     return list(zip(paths, modes, strict=True))
 
 
-def _numbers(text: str, name: str) -> tuple[float, ...]:
+def numbers(text: str, name: str) -> tuple[float, ...]:
+    """Return numbers separated by commas."""
     try:
         return tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli import _conformal
+from abstain.cli._tables import SummaryFormat, summary_format
 from abstain.errors import ArgumentError
 
 EXAMPLES = """\b
@@ -47,6 +48,7 @@ def intervals_command(
     chart_format: _conformal.ChartFormat = "svg",
     as_json: _conformal.AsJson = False,
     quiet: _conformal.Quiet = False,
+    table_format: SummaryFormat = None,
 ) -> None:
     """Judge prediction intervals: does coverage hold, where does it fail, how certain is that?"""
     if not len(low) == len(high) == len(levels):
@@ -54,6 +56,7 @@ def intervals_command(
             f"give --low, --high and --level equally often, got {len(low)}, {len(high)} and {len(levels)}"
         )
     _conformal.check_outputs(output, charts, chart_format, as_json=as_json, quiet=quiet)
+    form = summary_format(table_format, as_json=as_json, quiet=quiet)
     import numpy as np  # noqa: PLC0415
 
     from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
@@ -79,4 +82,4 @@ def intervals_command(
     columns = {"truth": truth, "low": low, "high": high, "cluster": cluster, "by": by, "weight": weight}
     columns["feature"] = features
     result = _conformal.judged(source, columns, judge, resamples, show_progress=not (quiet or as_json))
-    _conformal.publish(result, output, charts, chart_format, as_json=as_json, quiet=quiet)
+    _conformal.publish(result, output, charts, chart_format, form, as_json=as_json, quiet=quiet)

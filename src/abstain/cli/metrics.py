@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from abstain.cli._tables import SummaryFormat, print_tables, summary_format
+
 if TYPE_CHECKING:
     from abstain.metrics.registry import MetricSpecification
 
@@ -23,10 +25,12 @@ def metrics_command(
         typer.Argument(metavar="NAME", help="Metrics or bundles to say all about.", show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The registry as JSON.")] = False,
+    table_format: SummaryFormat = None,
 ) -> None:
     """List the metrics: what each is, what it needs, and which way is better."""
     from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
 
+    form = summary_format(table_format, as_json=as_json, quiet=False)
     asked = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
     metrics = [find_metric(name) for name in asked] or list(known_metrics().values())
     if as_json:
@@ -34,6 +38,11 @@ def metrics_command(
 
         content = msgspec.json.encode([_record(metric) for metric in metrics])
         typer.echo(msgspec.json.format(content, indent=2).decode())
+        return
+    if form != "text":
+        from abstain.report.listings import metrics_table  # noqa: PLC0415
+
+        print_tables([metrics_table(metrics)], form)
         return
     from abstain.report.console import console_for  # noqa: PLC0415
     from abstain.report.metric_tables import metric_list  # noqa: PLC0415

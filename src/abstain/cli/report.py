@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._compose import Later, with_options_of
-from abstain.cli.evaluate import judged_inputs, new_name, result_name
+from abstain.cli.evaluate import judged_inputs, new_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def _report(
     if output is not None:
         _files.check_output(output)
     done: Judged = judged.but(confidence=["default"], metrics=list(METRICS))()
-    place = output or new_name(result_name(done.items), "-report.html")
+    place = output or new_name(done.stem, "-report.html")
     from abstain.report.html import write_report  # noqa: PLC0415
 
     quiet = judged.options["quiet"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli import _conformal
+from abstain.cli._tables import SummaryFormat, summary_format
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def sets_command(
     chart_format: _conformal.ChartFormat = "svg",
     as_json: _conformal.AsJson = False,
     quiet: _conformal.Quiet = False,
+    table_format: SummaryFormat = None,
 ) -> None:
     """Judge prediction sets: does coverage hold, where does it fail, how certain is that?"""
     if bool(sets) == bool(members):
@@ -67,6 +69,7 @@ def sets_command(
     if len(sets or [members]) != len(levels):
         raise ArgumentError(f"give one --level for each set, got {len(levels)} for {len(sets or [members])}")
     _conformal.check_outputs(output, charts, chart_format, as_json=as_json, quiet=quiet)
+    form = summary_format(table_format, as_json=as_json, quiet=quiet)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
     from abstain.sources._prediction_tables import PredictionTable  # noqa: PLC0415
 
@@ -98,7 +101,7 @@ def sets_command(
     }
     columns |= {"weight": weight, "feature": features}
     result = _conformal.judged(source, columns, judge, resamples, show_progress=not (quiet or as_json))
-    _conformal.publish(result, output, charts, chart_format, as_json=as_json, quiet=quiet)
+    _conformal.publish(result, output, charts, chart_format, form, as_json=as_json, quiet=quiet)
 
 
 def _from_members(

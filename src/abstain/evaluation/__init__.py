@@ -15,7 +15,10 @@ import numpy as np
 
 from abstain.errors import DataError
 from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
+from abstain.evaluation._conditions import Condition, parse_condition
 from abstain.evaluation._confidences import load_calibrations, variant_confidences
+from abstain.evaluation._gate import GateCheck, GateResult, gate
+from abstain.evaluation._matching import Matching
 from abstain.evaluation._metrics import (
     GroupGap,
     GroupResult,
@@ -37,6 +40,14 @@ from abstain.evaluation._results import (
     Settings,
     VariantDelta,
     VariantResult,
+)
+from abstain.evaluation._systems import compare_systems
+from abstain.evaluation._systems_results import (
+    Rank,
+    SystemDifference,
+    SystemResult,
+    SystemsComparison,
+    SystemsSettings,
 )
 from abstain.inference import Draws, Estimate, estimates, points, replicates
 from abstain.losses import item_loss
@@ -65,24 +76,36 @@ __all__ = [
     "Caution",
     "ClusterSizes",
     "Comparison",
+    "Condition",
     "Evaluation",
+    "GateCheck",
+    "GateResult",
     "GroupGap",
     "GroupResult",
     "Line",
+    "Matching",
     "MetricDeltas",
     "MetricTable",
     "Overlap",
     "Population",
     "Profile",
+    "Rank",
     "Settings",
     "SignalSummary",
     "SourceCheck",
+    "SystemDifference",
+    "SystemResult",
+    "SystemsComparison",
+    "SystemsSettings",
     "VariantDelta",
     "VariantResult",
     "WorkingPoints",
     "check",
     "compare",
+    "compare_systems",
     "evaluate",
+    "gate",
+    "parse_condition",
 ]
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -238,6 +261,15 @@ def compare(
     )
 
 
+def judge_weighted(
+    items: Items, weight: Floats, loss: Loss, settings: Settings, population: Population
+) -> Evaluation:
+    """Judge items that each stand for several alike, without resamples; see `abstain.scan`."""
+    side = _Side.prepare(items, items, tuple(items.signals), loss, settings, (), (), weight)
+    nothing = {name: np.empty((0, len(plan.names))) for name, plan in side.plans.items()}
+    return side.evaluation(nothing, Draws(max(population.included, 1), 0, settings.seed), population)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Side:
     """Judged items with their loss, and one plan a confidence, ready to be weighed."""
@@ -250,6 +282,7 @@ class _Side:
     plans: Mapping[str, RanksPlan]
     settings: Settings
     calibrations: Sequence[Calibration]
+    weight: Floats | None = None
 
     @classmethod
     def prepare(
@@ -261,6 +294,7 @@ class _Side:
         settings: Settings,
         calibrations: Sequence[Calibration],
         asked: Sequence[MetricSpecification],
+        weight: Floats | None = None,
     ) -> _Side:
         if not len(judged):
             raise DataError("there is no item to judge: none is answered or abstained")
@@ -285,6 +319,7 @@ class _Side:
                     measured.values,
                     values,
                     judged.answered,
+                    weight=weight,
                     # Without resamples clusters do not matter, and a single one costs much less memory.
                     cluster=judged.cluster_index if settings.resamples else None,
                     area_coverage=settings.area_coverage,
@@ -292,7 +327,7 @@ class _Side:
                     convention=settings.convention,
                 )
             plans[name] = built[key]
-        return cls(source, judged, measured, confidences, cautions, plans, settings, calibrations)
+        return cls(source, judged, measured, confidences, cautions, plans, settings, calibrations, weight)
 
     @property
     def clusters(self) -> int:
@@ -334,16 +369,18 @@ class _Side:
                 settings=self.settings,
                 # A copy, so that the replicates of all other figures need not be kept.
                 augrc={name: replicated[name][:, FIGURES.index("augrc")].copy() for name in self.plans},
+                weight=self.weight,
             ),
         )
 
     def _result(self, name: str, replicated: Floats, draws: Draws) -> VariantResult:
         plan = self.plans[name]
-        found = estimates(points(plan), replicated, draws, n=len(self.judged), level=self.settings.level)
+        count = len(self.judged) if self.weight is None else int(self.weight.sum())
+        found = estimates(points(plan), replicated, draws, n=count, level=self.settings.level)
         figures = dict(zip(FIGURES, found, strict=False))
         risks = dict(zip(self.settings.coverage_grid, found[len(FIGURES) :], strict=True))
         rows = (self.loss.values, self.confidences[name])
-        ties = tie_sensitivity(*rows, abstained=self.judged.abstained)
+        ties = tie_sensitivity(*rows, abstained=self.judged.abstained, weights=self.weight)
         if not self.judged.counts.answered:
             figures = {
                 key: value if key == "cmax" else replace(value, reason=EMPTY_RANGE)
@@ -356,7 +393,7 @@ class _Side:
                 coverage: _with_reason(risk, coverage, figures["cmax"].value)
                 for coverage, risk in risks.items()
             },
-            curve=risk_coverage_curve(*rows, abstained=self.judged.abstained),
+            curve=risk_coverage_curve(*rows, abstained=self.judged.abstained, weights=self.weight),
             ties=ties,
             cautions=(*self.cautions[name], *_variant_cautions(figures, ties, self.settings)),
         )

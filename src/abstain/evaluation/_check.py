@@ -111,7 +111,8 @@ def check(source: Any, **options: Any) -> SourceCheck:
     True
     """
     problems = Problems()
-    items = read(source, **options, problems=problems)
+    # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
+    items = read(source, **{"metadata": (), **options}, problems=problems)
     provenance = items.provenance
     judged = items.judged
     confidences = {variant.name: _confidence(judged, variant.name) for variant in variants()}
@@ -123,7 +124,7 @@ def check(source: Any, **options: Any) -> SourceCheck:
         counts=items.counts,
         clusters=_cluster_sizes(items),
         signals={name: _signal_summary(items, name) for name in items.signals},
-        metadata=tuple(items.metadata),
+        metadata=(*items.metadata, *provenance.get("unread", ())),
         confidences=confidences,
         metrics={name: test(judged) for name, test in _METRICS.items()},
         defaults=provenance.get("defaults", {"confidence": "default", "loss": "abs_norm"}),
@@ -176,8 +177,9 @@ def _numeric(judged: Items) -> str:
 
 
 def _classes(judged: Items) -> str:
-    classes = set(judged.truth.tolist())
-    return "" if len(classes) > 1 else "there are fewer than two truth classes"
+    truth = judged.truth
+    distinct = len(np.unique(truth)) if truth.dtype.kind == "f" else len(set(truth.tolist()))
+    return "" if distinct > 1 else "there are fewer than two truth classes"
 
 
 def _probability(judged: Items) -> str:
@@ -202,7 +204,8 @@ def _binary(judged: Items) -> str:
 
 
 def _deferral(judged: Items) -> str:
-    known = "should_abstain" in judged.metadata or "should_abstain" in judged.signals
+    columns = (*judged.metadata, *judged.signals, *judged.provenance.get("unread", ()))
+    known = "should_abstain" in columns
     return "" if known else "there is no column should_abstain that says when declining is right"
 
 

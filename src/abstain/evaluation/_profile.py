@@ -57,6 +57,7 @@ class Basis:
         plans: the plan of each confidence; those that are the same numbers share theirs.
         settings: what was asked for.
         augrc: the AUGRC of each confidence in every resample.
+        weight: how many items each row stands for, where not for one.
     """
 
     judged: Items
@@ -65,6 +66,12 @@ class Basis:
     plans: Mapping[str, RanksPlan]
     settings: Settings
     augrc: Mapping[str, Floats]
+    weight: Floats | None = None
+
+    @property
+    def weights(self) -> Floats:
+        """How many items each row stands for."""
+        return np.ones(len(self.judged)) if self.weight is None else self.weight
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,37 +148,33 @@ class Profile:
 
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:
     """Return the profile of an evaluation, with at most about `most` working points a confidence."""
-    judged, loss, settings = basis.judged, basis.loss.values, basis.settings
-    answered, cluster = judged.answered, judged.cluster_index
+    judged, settings = basis.judged, basis.settings
     draws = Draws(len(judged.cluster_ids), settings.resamples, settings.seed)
     # Confidences that are the same numbers share a plan, and here as well they are weighed once.
     shared = {name: id(plan) for name, plan in basis.plans.items()}
     first = {key: name for name, key in reversed(shared.items())}
-    curves, chosen, plans = {}, {}, {}
+    curves, found = {}, {}
     for key, name in first.items():
-        values = basis.confidences[name]
-        curves[key] = risk_coverage_curve(loss, values, abstained=judged.abstained)
-        chosen[key] = _choice(curves[key], settings.coverage_grid, most)
-        thresholds = curves[key].threshold[chosen[key]]
-        plans[key] = WorkingPointsPlan.build(loss, values, answered, cluster, thresholds)
-    found = {}
-    for key, plan in plans.items():
+        rows = (basis.loss.values, basis.confidences[name])
+        curves[key] = risk_coverage_curve(*rows, abstained=judged.abstained, weights=basis.weight)
+        chosen = _choice(curves[key], settings.coverage_grid, most)
+        thresholds = curves[key].threshold[chosen]
+        plan = WorkingPointsPlan.build(*rows, judged.answered, judged.cluster_index, thresholds, basis.weight)
         ends = band(plan, draws, level=settings.level, progress=progress)
-        confidence = basis.confidences[first[key]]
-        found[key] = _working_points(curves[key], chosen[key], ends, confidence[answered], loss[answered])
+        found[key] = _working_points(curves[key], chosen, ends, basis, name)
     lines = {key: _line(curve) for key, curve in curves.items()}
     area = {
         name: float(points(replace(plan, figures=("augrc",), coverage_grid=()))[0])
         for name, plan in basis.plans.items()
     }
-    leader = min(area, key=area.__getitem__) if area and answered.any() else ""
-    cmax, mean = judged.counts.coverage, float(loss[answered].mean()) if answered.any() else 0.0
+    leader = min(area, key=area.__getitem__) if area and judged.answered.any() else ""
+    random = _random(basis)
     return Profile(
         points={name: found[key] for name, key in shared.items()},
         lines={name: lines[key] for name, key in shared.items()},
-        optimal=_optimal(loss[answered], len(judged)),
-        random=Line(np.array([0.0, cmax]), np.array([mean, mean]), np.array([0.0, mean * cmax])),
-        random_augrc=0.5 * mean * cmax**2,
+        optimal=_optimal(basis),
+        random=random,
+        random_augrc=0.5 * float(random.generalized_risk[-1] * random.coverage[-1]),
         leader=leader,
         contrasts={
             name: estimates(
@@ -217,15 +220,21 @@ def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Ind
 
 
 def _working_points(
-    curve: RiskCoverageCurve, chosen: Indices, ends: Band, confidence: Floats, loss: Floats
+    curve: RiskCoverageCurve, chosen: Indices, ends: Band, basis: Basis, name: str
 ) -> WorkingPoints:
-    thresholds = curve.threshold[chosen]
-    rung = np.searchsorted(-thresholds, -confidence)
-    count = len(chosen)
+    answered = basis.judged.answered
+    thresholds, count = curve.threshold[chosen], len(chosen)
+    rung = np.searchsorted(-thresholds, -basis.confidences[name][answered])
+    weight, wrong = basis.weights[answered], basis.loss.values[answered] > 0
+
+    def climbed(weights: Floats) -> Indices:
+        added = np.bincount(rung, weights=weights, minlength=count)
+        return np.cumsum(added).round().astype(np.intp)
+
     return WorkingPoints(
         threshold=thresholds,
-        answered=np.cumsum(np.bincount(rung, minlength=count)),
-        wrong=np.cumsum(np.bincount(rung[loss > 0], minlength=count)),
+        answered=climbed(weight),
+        wrong=climbed(weight * wrong),
         coverage=curve.coverage[chosen],
         selective_risk=curve.selective_risk[chosen],
         selective_low=ends.low[:count],
@@ -242,13 +251,25 @@ def _line(curve: RiskCoverageCurve) -> Line:
     return Line(curve.coverage[kept], curve.selective_risk[kept], curve.generalized_risk[kept])
 
 
-def _optimal(loss: Floats, total: int) -> Line:
+def _random(basis: Basis) -> Line:
+    """The curve of a random order: the mean loss everywhere."""
+    answered, weight = basis.judged.answered, basis.weights
+    kept = weight[answered]
+    mean = float(np.average(basis.loss.values[answered], weights=kept)) if len(kept) else 0.0
+    cmax = float(kept.sum() / weight.sum())
+    return Line(np.array([0.0, cmax]), np.array([mean, mean]), np.array([0.0, mean * cmax]))
+
+
+def _optimal(basis: Basis) -> Line:
     """The curve of the smallest losses first, each item its own working point, at a choice of counts."""
+    answered = basis.judged.answered
+    loss, weight, total = basis.loss.values[answered], basis.weights[answered], float(basis.weights.sum())
     if not len(loss):
         return Line(np.empty(0), np.empty(0), np.empty(0))
-    ladder = Ladder.build(rungs_ascending(loss), np.zeros(len(loss), np.intp), 1, np.ones(len(loss)), loss)
+    ladder = Ladder.build(rungs_ascending(loss), np.zeros(len(loss), np.intp), 1, weight, loss)
     climb = ladder.climb(np.ones((1, 1)))
-    spread = np.unique(np.linspace(1, len(loss), min(_OPTIMAL_POINTS, len(loss))).astype(np.intp))
+    items = int(climb.last_count[0])
+    spread = np.unique(np.linspace(1, items, min(_OPTIMAL_POINTS, items)).astype(np.intp))
     counts = np.union1d(spread, climb.count[0, 1:])
     # Items of one rung have the same loss, so the sum grows straight within it.
     sums = np.interp(counts, climb.count[0], climb.risk_sum[0])
@@ -270,5 +291,6 @@ def _reliability(basis: Basis) -> dict[str, ReliabilityCurve]:
                 bins=RELIABILITY_BINS,
                 clusters=judged.cluster_index[answered],
                 level=basis.settings.level,
+                weights=basis.weights[answered],
             )
     return found

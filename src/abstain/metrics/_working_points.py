@@ -49,15 +49,16 @@ class WorkingPointsPlan:
         answered: NDArray[np.bool_],
         cluster: Indices,
         thresholds: Floats,
+        weight: Floats | None = None,
     ) -> WorkingPointsPlan:
         """Collapse rows to the thresholds: confidences that occur, descending to the lowest."""
         clusters = int(cluster.max()) + 1
         # Ascending for the search; a row enters at the highest threshold that it reaches.
         rung = np.searchsorted(-thresholds, -confidence[answered]).astype(np.intp)
-        weight = np.ones(int(answered.sum()))
+        weight = np.ones(len(loss)) if weight is None else weight
         return cls(
-            ladder=Ladder.build(rung, cluster[answered], clusters, weight, loss[answered]),
-            total=np.bincount(cluster, minlength=clusters).astype(np.float64),
+            ladder=Ladder.build(rung, cluster[answered], clusters, weight[answered], loss[answered]),
+            total=np.bincount(cluster, weights=weight, minlength=clusters).astype(np.float64),
         )
 
     @property

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import DataError
 from abstain.metrics import _areas
 from abstain.metrics._areas import CONVENTIONS
 from abstain.metrics._ladder import Ladder, loss_area, rungs_descending
+from abstain.metrics._ranked_rows import RankedRows
 from abstain.metrics._ranks import RanksPlan
 from abstain.metrics._reach import ReachPlan
 
@@ -139,7 +139,7 @@ def risk_coverage_curve(
     >>> risk_coverage_curve([0, 1], [0.9, 0.4]).selective_risk
     array([0. , 0.5])
     """
-    rows = _Rows.checked(loss, confidence, abstained, weights)
+    rows = RankedRows.checked(loss, confidence, abstained, weights)
     total = float(rows.weight.sum())
     levels = np.unique(rows.confidence[rows.answered & (rows.weight > 0)])[::-1]
     keep = rows.answered & (rows.weight > 0)
@@ -357,7 +357,7 @@ def coverage_at_risk(
     0.75
     """
     bound = _validate.real(risk, "risk")
-    rows = _Rows.checked(loss, confidence, abstained, weights)
+    rows = RankedRows.checked(loss, confidence, abstained, weights)
     one_cluster = np.zeros(len(rows.loss), np.intp)
     columns = (rows.loss, rows.confidence, rows.answered, rows.weight, one_cluster)
     return float(ReachPlan.build("coverage_at_risk", *columns, bound=bound)(np.ones((1, 1)))[0, 0])
@@ -402,18 +402,19 @@ def tie_sensitivity(
     (0.125, 0.875, 1.0)
     """
     _validate.choice(area, "area", ("aurc", "augrc"))
-    rows = _Rows.checked(loss, confidence, abstained, weights)
+    rows = RankedRows.checked(loss, confidence, abstained, weights)
     keep = rows.answered & (rows.weight > 0)
     losses, levels, weight = rows.loss[keep], rows.confidence[keep], rows.weight[keep]
     total = float(rows.weight.sum())
     distinct, plateau = np.unique(levels, return_inverse=True)
-    if len(distinct) == len(levels):
-        # Where no item shares its confidence there is one order, and one area.
-        only = _single_area(len(levels) - 1 - plateau, losses, weight, total, area)
-        return TieSensitivity(only, only, 0.0)
     size = np.bincount(plateau, weights=weight)
-    tied = float(size[size > 1].sum() / size.sum())
-    del plateau, size
+    tied = float(size[size > 1].sum() / size.sum()) if len(size) else 0.0
+    del size
+    if len(distinct) == len(levels):
+        # Where no row shares its confidence with another there is one order, and one area.
+        only = _single_area(len(levels) - 1 - plateau, losses, weight, total, area)
+        return TieSensitivity(only, only, tied)
+    del plateau
     return TieSensitivity(
         best=_split_area(losses, levels, weight, total, area, worst_first=False),
         worst=_split_area(losses, levels, weight, total, area, worst_first=True),
@@ -442,45 +443,6 @@ def _single_area(rung: NDArray[np.intp], loss: Floats, weight: Floats, total: fl
     return float(loss_area(climb)[0]) / total**2
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Rows:
-    """The checked arrays of one call."""
-
-    loss: Floats
-    confidence: Floats
-    answered: NDArray[np.bool_]
-    weight: Floats
-
-    @classmethod
-    def checked(
-        cls,
-        loss: ArrayLike,
-        confidence: ArrayLike | None,
-        abstained: ArrayLike | int | None,
-        weights: ArrayLike | None,
-    ) -> _Rows:
-        losses = _validate.floats(loss, "loss")
-        length = len(losses)
-        levels = np.zeros(length) if confidence is None else _validate.floats(confidence, "confidence")
-        _validate.same_length(length, confidence=levels)
-        weight = _validate.weights(weights, length)
-        declined = np.zeros(length, np.bool_)
-        if abstained is not None and np.ndim(abstained) == 0:
-            further = _validate.whole(abstained, "abstained")  # type: ignore[arg-type]
-            declined = np.r_[declined, np.ones(further, np.bool_)]
-            weight = np.r_[weight, np.ones(further)]
-            losses, levels = np.r_[losses, np.zeros(further)], np.r_[levels, np.zeros(further)]
-        elif abstained is not None:
-            declined = _validate.mask(abstained, "abstained", length)
-        if not len(losses):
-            raise DataError("loss is empty; there must be at least one item")
-        answered = ~declined
-        hint = "mark the item in abstained= if the model declined"
-        _validate.finite(losses, "loss", among=answered, hint=hint)
-        _validate.finite(levels, "confidence", among=answered, hint=hint)
-        return cls(losses, levels, answered, weight)
-
-
 def _figure(
     name: str | None,
     loss: ArrayLike,
@@ -493,7 +455,7 @@ def _figure(
 ) -> float:
     """One figure of the ranks plan, at weights all one."""
     _validate.choice(convention, "convention", CONVENTIONS)
-    rows = _Rows.checked(loss, confidence, abstained, weights)
+    rows = RankedRows.checked(loss, confidence, abstained, weights)
     plan = RanksPlan.build(
         rows.loss,
         rows.confidence,

@@ -35,9 +35,11 @@ __all__ = [
     "Determination",
     "EvaluationFile",
     "Problems",
+    "expand",
     "load_evaluation_file",
     "read",
     "read_evaluation_file",
+    "recognise",
     "write_evaluation_file",
 ]
 

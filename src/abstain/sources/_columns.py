@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _labels, _validate
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, Signal
@@ -83,15 +83,17 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
     """Return the items of a table; see `abstain.read`."""
     problems = problems or Problems(collect=False)
     problems.label = table.label
-    columns = _assign(table, roles)
+    columns = assign_columns(table, roles)
     signals, metadata = _further(table, roles, columns)
-    _agree_on_labels(table, columns)
+    agree_on_labels(table, columns)
     role_columns = table.load(list(dict.fromkeys(columns.values())))
     values = {role: role_columns[name] for role, name in columns.items()}
     length = len(values["truth"])
     if not length:
         raise DataError(f"{table.label}: the table has no rows")
-    truth, prediction = (_labels(values[role], columns[role], table) for role in ("truth", "prediction"))
+    truth, prediction = (
+        _label_column(values[role], columns[role], table) for role in ("truth", "prediction")
+    )
     _check_kinds(truth, prediction, columns, table)
     outcome, said = _outcomes(values, truth, prediction, roles, columns, problems)
     further = table.load([name for name in (*signals, *metadata) if name not in role_columns])
@@ -116,11 +118,15 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
             {name: loaded[name] for name in metadata}, found, written_here="outcome" in columns
         ),
         scale=table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale),
-        cluster_noun=table.declared.get("cluster_noun") or _noun(columns.get("cluster")),
+        cluster_noun=table.declared.get("cluster_noun") or cluster_noun(columns.get("cluster")),
+        unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
     )
     return items.with_provenance(
         columns=columns,
         guessed=tuple(role for role in columns if role not in roles.named()),
+        unread=tuple(
+            name for name, kind in table.kinds.items() if name not in loaded and kind in ("text", "boolean")
+        ),
         defaults={
             "loss": _usual_loss(items),
             "confidence": "confidence" if "confidence" in found else next(iter(found), "constant"),
@@ -129,7 +135,7 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
     )
 
 
-def _assign(table: Table, roles: Roles) -> dict[str, str]:
+def assign_columns(table: Table, roles: Roles) -> dict[str, str]:
     """Return the column of every role that has one."""
     named = roles.named()
     check_columns(table, named.values())
@@ -222,14 +228,14 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _agree_on_labels(table: Table, columns: Mapping[str, str]) -> None:
+def agree_on_labels(table: Table, columns: Mapping[str, str]) -> None:
     """Where a file does not say what its columns are, truth and prediction must be taken alike."""
     kinds = {table.kinds[columns[role]] for role in ("truth", "prediction")}
     if len(kinds) > 1 and not kinds <= {"whole", "number"}:
         table.as_text([columns[role] for role in ("truth", "prediction")])
 
 
-def _labels(values: NDArray[Any], name: str, table: Table) -> NDArray[Any]:
+def _label_column(values: NDArray[Any], name: str, table: Table) -> NDArray[Any]:
     if values.dtype.kind in "fiub":
         return values.astype(np.float64, copy=False)
     if table.kinds[name] in ("boolean", "whole", "number") or not any(
@@ -244,9 +250,13 @@ def _check_kinds(
 ) -> None:
     if (truth.dtype.kind == "f") == (prediction.dtype.kind == "f"):
         return
-    numeric = truth if truth.dtype.kind == "f" else prediction
-    if np.isnan(numeric).all():
-        return  # a column without any value is of no kind
+    numbers, texts = (truth, prediction) if truth.dtype.kind == "f" else (prediction, truth)
+    # A column without any value is of no kind, and a number may be written as text.
+    comparable = any(
+        not isinstance(_labels.canonical(text, "label", 0), str) for text in texts.tolist() if text
+    )
+    if comparable or np.isnan(numbers).all():
+        return
     raise DataError(
         f"{table.label}: {columns['truth']!r} and {columns['prediction']!r} are numbers in one column and text in "
         "the other; they would never be equal"
@@ -429,6 +439,6 @@ def _usual_loss(items: Items) -> str:
     return "zero_one" if binary and items.scale is None else "abs_norm"
 
 
-def _noun(column: str | None) -> str:
+def cluster_noun(column: str | None) -> str:
     lowered = (column or "").casefold()
     return next((noun for noun in _NOUNS if lowered.startswith(noun)), "cluster")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _labels, _validate
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, signals_from_rows
@@ -138,7 +138,7 @@ def items_from_log(
             row.outcome = Outcome.UNSCORED
     grades = {row.grade for row in rows if row.outcome == Outcome.ANSWERED}
     if scale is None and grades <= {0.0, 1.0}:
-        truth, prediction, bounds, loss = _labels(rows)
+        truth, prediction, bounds, loss = _label_columns(rows)
     else:
         truth, prediction, bounds, loss = _grades(rows, scale, grades, path)
     keys = dict.fromkeys(key for row in rows for key in row.metadata)
@@ -222,7 +222,7 @@ def named_cluster(record: object, key: str, place: str, what: str) -> int | str:
     return value
 
 
-def _labels(rows: Sequence[LogRow]) -> tuple[NDArray[Any], NDArray[Any], None, str]:
+def _label_columns(rows: Sequence[LogRow]) -> tuple[NDArray[Any], NDArray[Any], None, str]:
     truth = objects([None if row.outcome == Outcome.UNSCORED else shorten(row.target) for row in rows])
     prediction = objects([_label(row) for row in rows])
     return truth, prediction, None, "zero_one"
@@ -234,7 +234,9 @@ def _label(row: LogRow) -> str | None:
     target, answer = shorten(row.target), shorten(row.answer)
     if row.grade == 1.0:
         return target
-    return answer if answer is not None and answer != target else JUDGED_WRONG
+    # What was judged wrong must not count as right because it looks alike.
+    alike = answer is None or _labels.canonical(answer, "answer", 0) == _labels.canonical(target, "target", 0)
+    return JUDGED_WRONG if alike else answer
 
 
 def _grades(

@@ -42,6 +42,7 @@ def concatenate(parts: Sequence[Items]) -> Items:
         scale=first.scale,
         cluster_noun=first.cluster_noun,
         provenance=first.provenance,
+        unnamed=tuple(dict.fromkeys(role for part in parts for role in part.unnamed)),
     )
     _check_unique(joined)
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)

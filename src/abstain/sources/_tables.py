@@ -93,7 +93,7 @@ class DuckTable:
     ) -> None:
         self.label = label
         self.declared: Mapping[str, Any] = {}
-        self._relation = relation
+        self.relation = relation
         self._connection = connection  # a relation does not keep its connection alive
         types = [str(kind) for kind in relation.types]
         self._types = dict(zip(relation.columns, types, strict=True))
@@ -107,9 +107,9 @@ class DuckTable:
         """Return columns as arrays."""
         if not names:
             return {}
-        parts = [f"{self._expression(name)} AS c{place}" for place, name in enumerate(names)]
+        parts = [f"{self.expression(name)} AS c{place}" for place, name in enumerate(names)]
         try:
-            found = self._relation.project(", ".join(parts)).fetchnumpy()
+            found = self.relation.project(", ".join(parts)).fetchnumpy()
         except _duckdb_error() as problem:
             self._explain(problem)
         return {name: _plain_array(found[f"c{place}"]) for place, name in enumerate(names)}
@@ -120,10 +120,11 @@ class DuckTable:
 
     def row_count(self) -> int:
         """Return the number of rows."""
-        row = self._relation.aggregate("count(*)").fetchall()[0]
+        row = self.relation.aggregate("count(*)").fetchall()[0]
         return int(row[0])
 
-    def _expression(self, name: str) -> str:
+    def expression(self, name: str) -> str:
+        """Return what to select to get a column as numbers, booleans or text."""
         quoted, type_name = quote(name), self._types[name]
         if type_name == "JSON":
             return f"({quoted} ->> '$')"
@@ -164,7 +165,8 @@ class _CsvTable(DuckTable):
             self._types[name] = "VARCHAR"
         return True
 
-    def _expression(self, name: str) -> str:
+    def expression(self, name: str) -> str:
+        """Return what to select to get a column as what all of its values are."""
         quoted, type_name = quote(name), self._types[name]
         return quoted if type_name == "VARCHAR" else f"CAST({_trimmed(name)} AS {type_name})"
 
@@ -182,7 +184,7 @@ class _CsvTable(DuckTable):
                 f"coalesce(bool_and({test.format(value)}) FILTER (WHERE {value} IS NOT NULL), false)"
                 for test in tests.values()
             ]
-        row = self._relation.aggregate(", ".join(parts)).fetchall()[0]
+        row = self.relation.aggregate(", ".join(parts)).fetchall()[0]
         types = {}
         for place, name in enumerate(names):
             fits = row[place * len(tests) : (place + 1) * len(tests)]
@@ -265,7 +267,7 @@ def _plain_array(found: Any) -> NDArray[Any]:
 def _connect() -> duckdb.DuckDBPyConnection:
     import duckdb  # noqa: PLC0415
 
-    return duckdb.connect(
+    connection = duckdb.connect(
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -273,6 +275,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
             "temp_directory": tempfile.gettempdir(),
         }
     )
+    # It would draw on stdout, which belongs to the caller.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _duckdb_error() -> type[Exception]:

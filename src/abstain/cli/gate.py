@@ -1,0 +1,150 @@
+"""`abstain gate`: a verdict for a pipeline, as an exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  (typer reads annotations)
+from typing import Annotated
+
+import typer
+
+from abstain.cli import _source_options as options  # noqa: TC001  (typer reads annotations)
+from abstain.cli._tables import TableFormat, hand_over
+
+_FAIL_IF = (
+    "A condition under which the run fails, such as 'augrc worse by 0.005', 'cmax below 0.6' or 'ece above 0.1'; "
+    "may be given again."
+)
+_BASELINE = "The run that changes are measured from, on the same items."
+_UNDECIDED = "What a condition counts as whose interval spans its bound: pass or fail; else exit code 4."
+_LOSS = "abs, abs_norm or zero_one; else abs_norm, or zero_one where truth and prediction are labels."
+_INTERSECTION = "Measure changes on the items that both runs have when some lack some."
+
+EXAMPLES = """\b
+Exit codes: 0 pass, 1 fail, 4 undecided (2 and 3: the call or the data are wrong).
+
+\b
+Examples:
+  abstain gate new.json --baseline old.json --fail-if "augrc worse by 0.005"
+  abstain gate run.json --mode few_shot --fail-if "cmax below 0.6" --fail-if "aurc above 0.2"
+  abstain gate new.csv --baseline old.csv --fail-if "augrc at matched coverage worse by 0" \\
+      --undecided pass --junit gate.xml --markdown summary.md
+"""
+
+
+def gate_command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
+    fail_if: Annotated[
+        list[str], typer.Option("--fail-if", metavar="CONDITION", help=_FAIL_IF, show_default=False)
+    ],
+    baseline: Annotated[Path | None, typer.Option(metavar="FILE", help=_BASELINE, show_default=False)] = None,
+    undecided: Annotated[
+        str | None, typer.Option(metavar="VERDICT", help=_UNDECIDED, show_default=False)
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML here.", show_default=False)
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a Markdown summary here.", show_default=False)
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(metavar="MODE", help="Which experiment of the run.", show_default=False)
+    ] = None,
+    baseline_mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE", help="Which experiment of the baseline; else --mode.", show_default=False
+        ),
+    ] = None,
+    confidence: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What ranks the answers.", show_default=False)
+    ] = None,
+    loss: Annotated[str | None, typer.Option(metavar="NAME", help=_LOSS, show_default=False)] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(metavar="LOW,HIGH", help="Lowest and highest score there can be.", show_default=False),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same verdict.")] = 42,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
+    intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where the table goes; else to stdout.", show_default=False
+        ),
+    ] = None,
+    table_format: TableFormat = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
+    ] = False,
+    source_format: options.Format = None,
+    truth: options.Truth = None,
+    prediction: options.Prediction = None,
+    abstained: options.Abstained = None,
+    failed: options.Failed = None,
+    item: options.Item = None,
+    cluster: options.Cluster = None,
+    null_prediction: options.NullPrediction = None,
+    abstain_rule: options.AbstainRule = None,
+    scorer: options.Scorer = None,
+    filter: options.Filter = None,  # noqa: A002
+) -> None:
+    """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
+    from abstain import _files, _validate, gate  # noqa: PLC0415
+    from abstain.cli._progress import progress_bar  # noqa: PLC0415
+    from abstain.cli._systems import read_systems  # noqa: PLC0415
+    from abstain.evaluation import parse_condition  # noqa: PLC0415
+    from abstain.report.gate import gate_junit, gate_markdown, gate_table, gate_text  # noqa: PLC0415
+    from abstain.report.tables import format_of, render  # noqa: PLC0415
+
+    form = format_of(table_format, output)
+    conditions = [parse_condition(text) for text in fail_if]
+    if undecided is not None:
+        _validate.choice(undecided, "undecided", ("pass", "fail"))
+    for place in (output, junit, markdown):
+        if place is not None:
+            _files.check_output(place)
+    paths = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
+    runs, usual_loss = read_systems(
+        paths,
+        modes={"run": mode, "baseline": baseline_mode or mode},
+        confidences={"run": confidence, "baseline": confidence},
+        metrics=[condition.metric for condition in conditions],
+        loss=loss,
+        scale=scale,
+        quiet=quiet,
+        format=source_format,
+        truth=truth,
+        prediction=prediction,
+        abstained=abstained,
+        failed=failed,
+        item=item,
+        cluster=cluster,
+        null_prediction=null_prediction,
+        abstain_rule=abstain_rule,
+        scorer=scorer,
+        filter=filter,
+    )
+    with progress_bar("resampling", resamples, wanted=not quiet) as progress:
+        result = gate(
+            runs["run"],
+            conditions,
+            baseline=runs.get("baseline"),
+            confidence=confidence,
+            loss=usual_loss,
+            undecided=undecided or "undecided",
+            resamples=resamples,
+            seed=seed,
+            level=level,
+            intersection_only=intersection_only,
+            progress=progress,
+        )
+    if junit is not None:
+        _files.write_whole(junit, gate_junit(result).encode("utf-8", "replace"))
+    if markdown is not None:
+        _files.write_whole(markdown, gate_markdown(result).encode("utf-8", "replace"))
+    if output is not None or not quiet:
+        hand_over(gate_text(result) if form == "text" else render([gate_table(result)], form), output)
+    raise typer.Exit(result.exit_code)

@@ -1,0 +1,217 @@
+"""The gate: conditions under which a run must not pass, each judged by its interval and not by its point.
+
+With the interval ``[low, high]`` of what a condition measures, and its bound ``b``, "above b" holds where
+``low > b`` and is refuted where ``high <= b``; "below b" holds where ``high < b`` and is refuted where
+``low >= b``. A condition that holds fails the run, one that is refuted lets it pass, and where the interval
+spans the bound nothing is decided. A change is right - left over the items that run and baseline share. A run
+that answered nothing never passes. Each condition is judged at the level that was asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.evaluation._conditions import Condition, parse_condition
+from abstain.evaluation._system_plans import few_clusters, measure_system
+from abstain.evaluation._systems import compare_systems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from abstain.evaluation._results import Caution
+    from abstain.evaluation._systems_results import SystemsComparison
+    from abstain.inference import Estimate
+    from abstain.items import Items
+    from abstain.losses import Loss
+
+    Progress = Callable[[int], None]
+
+__all__ = ["EXIT_CODES", "GateCheck", "GateResult", "gate"]
+
+EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
+_BASELINE, _NEW = "baseline", "new"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GateCheck:
+    """One condition and how it was judged.
+
+    Attributes:
+        condition: the condition.
+        verdict: "pass", "fail" or "undecided".
+        estimate: what was measured: the metric, or its change from the baseline in the direction of the condition.
+        words: the verdict as a sentence.
+    """
+
+    condition: Condition
+    verdict: str
+    estimate: Estimate
+    words: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GateResult:
+    """The result of `gate`.
+
+    Attributes:
+        checks: every condition.
+        undecided: what an undecided condition counts as: "pass", "fail", or "undecided" itself.
+        level: confidence level of the intervals.
+        clusters: how many clusters the run has.
+        cluster_noun: what a cluster is called.
+        cautions: what the reader must know.
+        provenance: where run and baseline came from.
+    """
+
+    checks: tuple[GateCheck, ...]
+    undecided: str
+    level: float
+    clusters: int
+    cluster_noun: str
+    cautions: tuple[Caution, ...]
+    provenance: tuple[Mapping[str, object], ...]
+
+    def counted(self, check: GateCheck) -> str:
+        """Return what a check counts as, once undecided ones are counted as asked."""
+        return self.undecided if check.verdict == "undecided" else check.verdict
+
+    @property
+    def verdict(self) -> str:
+        """The verdict: "fail" if any condition fails, else "undecided" if any is, else "pass"."""
+        counted = {self.counted(check) for check in self.checks}
+        return next(verdict for verdict in ("fail", "undecided", "pass") if verdict in counted)
+
+    @property
+    def exit_code(self) -> int:
+        """0 for pass, 1 for fail, 4 for undecided."""
+        return EXIT_CODES[self.verdict]
+
+    def __repr__(self) -> str:
+        lines = [f"  {check.verdict}: {check.words}" for check in self.checks]
+        return "\n".join([f"Gate: {self.verdict}", *lines])
+
+
+def gate(
+    items: Items,
+    fail_if: str | Condition | Iterable[str | Condition],
+    *,
+    baseline: Items | None = None,
+    confidence: str | None = None,
+    loss: Loss = "abs_norm",
+    undecided: str = "undecided",
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    intersection_only: bool = False,
+    progress: Progress | None = None,
+) -> GateResult:
+    """Judge a run against conditions that it must not meet, alone or against a baseline.
+
+    Args:
+        items: the run.
+        fail_if: conditions such as "cmax below 0.6", "ece above 0.1", "augrc worse by 0.005".
+        baseline: the run that changes are measured from, on the same items.
+        confidence: what ranks the answers; the default when left out.
+        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction).
+        undecided: what a condition counts as whose interval spans its bound: "pass", "fail" or "undecided".
+        resamples: how many times the clusters are drawn.
+        seed: the same seed gives the same verdict.
+        level: confidence level of the intervals.
+        intersection_only: measure changes on the items that both runs have when some lack some.
+        progress: called with the number of resamples done since the last call.
+
+    >>> from abstain import Items
+    >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
+    >>> gate(run, ["accuracy below 0.5", "accuracy below 0.75"], resamples=500)
+    Gate: undecided
+      pass: accuracy is 0.800 [0.667, 0.933], not below 0.5
+      undecided: accuracy is 0.800 [0.667, 0.933], which spans 0.75
+    """
+    conditions = _conditions(fail_if)
+    _validate.choice(undecided, "undecided", EXIT_CODES)
+    _validate.whole(resamples, "resamples", least=2)
+    changes = [condition for condition in conditions if condition.needs_baseline]
+    levels = [condition for condition in conditions if not condition.needs_baseline]
+    if changes and baseline is None:
+        raise ArgumentError(
+            f"condition {changes[0].text!r} is about a change; name the baseline (baseline=, --baseline)"
+        )
+    if not len(items.judged):
+        raise DataError("there is no item to judge: none is answered or abstained")
+    settings = {"loss": loss, "resamples": resamples, "seed": seed, "level": level, "progress": progress}
+    found: dict[int, tuple[Estimate, str]] = {}
+    cautions: list[Caution] = []
+    if levels:
+        metrics = [condition.metric for condition in levels]
+        measured = measure_system(items, metrics, confidence=confidence, **settings)  # type: ignore[arg-type]
+        found |= {id(condition): (measured[condition.metric.key], "") for condition in levels}
+    if changes and baseline is not None:
+        comparison = compare_systems(
+            {_BASELINE: baseline, _NEW: items},
+            metrics=[condition.metric for condition in changes],
+            confidence=confidence,
+            intersection_only=intersection_only,
+            **settings,  # type: ignore[arg-type]
+        )
+        cautions += comparison.cautions
+        found |= {id(condition): _change(condition, comparison) for condition in changes}
+    clusters = len(items.judged.cluster_ids)
+    cautions += [each for each in few_clusters(clusters, items.cluster_noun) if each not in cautions]
+    silent = not items.counts.answered
+    return GateResult(
+        checks=tuple(_judged(condition, *found[id(condition)], silent=silent) for condition in conditions),
+        undecided=undecided,
+        level=level,
+        clusters=clusters,
+        cluster_noun=items.cluster_noun,
+        cautions=tuple(cautions),
+        provenance=tuple(side.provenance for side in (items, baseline) if side is not None),
+    )
+
+
+def _conditions(fail_if: str | Condition | Iterable[str | Condition]) -> Sequence[Condition]:
+    several = [fail_if] if isinstance(fail_if, (str, Condition)) else list(fail_if)
+    if not several:
+        raise ArgumentError("a gate needs at least one condition, such as 'augrc worse by 0.005'")
+    return [each if isinstance(each, Condition) else parse_condition(each) for each in several]
+
+
+def _change(condition: Condition, comparison: SystemsComparison) -> tuple[Estimate, str]:
+    """The change from the baseline, and the coverage that it is measured at where it is matched."""
+    key = condition.metric.key
+    whole = [each for each in comparison.differences if each.metric == key and not each.matched]
+    matched = [each for each in comparison.differences if each.metric == key and each.matched]
+    # Where both answer the same share, they are at matched coverage as they are.
+    chosen = (matched or whole)[0] if condition.matched else whole[0]
+    where = f" at coverage {chosen.coverage:.2f}" if chosen.matched else ""
+    change = chosen.difference
+    if not condition.upwards:
+        change = replace(change, value=-change.value, low=-change.high, high=-change.low)
+    return change, where
+
+
+def _judged(condition: Condition, estimate: Estimate, where: str, *, silent: bool) -> GateCheck:
+    name, bound = condition.metric.key, condition.number
+    if silent:
+        words = f"{name}: nothing was answered, and a run that answers nothing never passes"
+        return GateCheck(condition, "fail", estimate, words)
+    if estimate.reason or estimate.interval is None or estimate.clusters < 2:
+        reason = estimate.reason or "the interval rests on a single cluster"
+        return GateCheck(condition, "undecided", estimate, f"{name}{where}: {reason}")
+    low, high = estimate.interval
+    # A change was turned so that it grows with what the condition warns of.
+    upwards = condition.upwards or condition.needs_baseline
+    holds = low > bound if upwards else high < bound
+    refuted = high <= bound if upwards else low >= bound
+    verdict = "fail" if holds else "pass" if refuted else "undecided"
+    relation = f"{condition.relation} by" if condition.needs_baseline else condition.relation
+    is_what = f"{relation} {estimate}" if condition.needs_baseline else str(estimate)
+    outcome = {
+        "fail": f"beyond {bound:g}" if condition.needs_baseline else f"{relation} {bound:g}",
+        "pass": f"within {bound:g}" if condition.needs_baseline else f"not {relation} {bound:g}",
+        "undecided": f"which spans {bound:g}",
+    }[verdict]
+    return GateCheck(condition, verdict, estimate, f"{name}{where} is {is_what}, {outcome}")

@@ -1,0 +1,89 @@
+"""The gate's verdict for people and for CI systems: a table, a Markdown summary, JUnit XML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from abstain.report.tables import Column, Table, plain_text, render
+
+if TYPE_CHECKING:
+    from abstain.evaluation import GateResult
+
+__all__ = ["gate_junit", "gate_markdown", "gate_table", "gate_text"]
+
+_COLUMNS = (
+    Column("condition", "fails if"),
+    Column("verdict"),
+    Column("counted_as", detail=True),
+    Column("metric", detail=True),
+    Column("relation", detail=True),
+    Column("bound", digits=3, detail=True),
+    Column("measured", estimate=True),
+    Column("in_words", "in words"),
+)
+
+
+def gate_table(result: GateResult) -> Table:
+    """Return one row a condition."""
+    rows = tuple(
+        (
+            check.condition.text,
+            check.verdict,
+            result.counted(check),
+            check.condition.metric.key,
+            check.condition.relation,
+            check.condition.number,
+            check.estimate,
+            check.words,
+        )
+        for check in result.checks
+    )
+    notes = (
+        f"Judged by {100 * result.level:g}% intervals over {result.clusters:,} {result.cluster_noun}s; "
+        "undecided where the interval spans the bound.",
+        *(str(caution) for caution in result.cautions),
+    )
+    return Table(f"Gate: {result.verdict}", _COLUMNS, rows, notes)
+
+
+def gate_text(result: GateResult) -> str:
+    """Return the verdict for the terminal."""
+    lines = [f"gate: {result.verdict}", ""]
+    width = max(len(check.verdict) for check in result.checks)
+    lines += [f"  {check.verdict:<{width}}  {plain_text(check.words)}" for check in result.checks]
+    return "\n".join([*lines, "", *(plain_text(note) for note in gate_table(result).notes)]) + "\n"
+
+
+def gate_markdown(result: GateResult) -> str:
+    """Return the summary that CI systems show."""
+    return render([gate_table(result)], "markdown")
+
+
+def gate_junit(result: GateResult) -> str:
+    """Return JUnit XML: a test case a condition; an undecided one is an error unless it counts as pass or fail.
+
+    XML knows no control characters, not even escaped, so the text is made plain; the library escapes the rest.
+    """
+    counted = [result.counted(check) for check in result.checks]
+    counts = {
+        "tests": str(len(counted)),
+        "failures": str(counted.count("fail")),
+        "errors": str(counted.count("undecided")),
+    }
+    suites = ET.Element("testsuites", counts)
+    suite = ET.SubElement(suites, "testsuite", {"name": "abstain gate", **counts})
+    for check, verdict in zip(result.checks, counted, strict=True):
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            {"classname": "abstain.gate", "name": plain_text(f"fails if {check.condition}")},
+        )
+        words = plain_text(check.words)
+        if verdict == "pass":
+            ET.SubElement(case, "system-out").text = f"{check.verdict}: {words}"
+        else:
+            tag = "failure" if verdict == "fail" else "error"
+            ET.SubElement(case, tag, {"message": words, "type": check.verdict}).text = words
+    ET.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"

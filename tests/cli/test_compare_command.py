@@ -1,0 +1,258 @@
+"""`abstain compare` and `--format` of every verb, as a person and a program meet them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from abstain.cli import app
+from abstain.cli.compare import system_names
+from examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = EXAMPLES / "run_b.json"
+BOTH = (RUN, RUN, "--mode", "zero_shot", "--mode", "few_shot", "--bootstrap-resamples", 200)
+FORMATS = ("text", "markdown", "csv", "latex", "json")
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_words_come_first() -> None:
+    done = call("compare", *BOTH, "--metric", "augrc,accuracy", "--bootstrap-resamples", 1000)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.startswith("2 systems, 440 items of 55 participants, matched by cluster and item")
+    assert "accuracy: few_shot is better than zero_shot by 0.130 [" in done.stdout
+    assert re.search(r"augrc: cannot tell .* apart; about \d+ more participants would", done.stdout)
+    assert "at coverage 0.60, few_shot is better than zero_shot" in done.stdout
+
+
+def test_csv_has_the_differences_with_ranks_and_words() -> None:
+    done = call("compare", *BOTH, "--format", "csv")
+    whole, matched = rows_of(done.stdout)
+    assert (whole["metric"], whole["left"], whole["right"]) == ("augrc", "zero_shot", "few_shot")
+    assert (whole["left_rank"], whole["right_rank"]) == ("2", "1")
+    assert float(whole["difference_low"]) < float(whole["difference"]) < float(whole["difference_high"])
+    assert float(whole["difference"]) == pytest.approx(
+        float(whole["right_value"]) - float(whole["left_value"])
+    )
+    assert 0 < float(whole["p"]) <= float(whole["p_holm"]) <= 1
+    assert int(whole["more_clusters"]) > 0
+    assert whole["in_words"].startswith("cannot tell")
+    assert float(matched["coverage"]) == pytest.approx(0.598, abs=1e-3)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_says_the_same(form: str) -> None:
+    done = call("compare", *BOTH, "--format", form)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "cannot tell" in done.stdout
+    if form == "json":
+        tables = json.loads(done.stdout)["tables"]
+        assert [table["title"] for table in tables] == ["Differences between systems", "Systems"]
+        assert tables[1]["rows"][0]["system"] == "zero_shot"
+
+
+def test_the_output_is_written_and_its_ending_is_its_format(tmp_path: Path) -> None:
+    done = call("compare", *BOTH, "-o", tmp_path / "table.tex")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "\\toprule" in (tmp_path / "table.tex").read_text()
+
+
+def test_same_seed_same_bytes() -> None:
+    outputs = [call("compare", *BOTH, "--format", "json", "--seed", seed).stdout for seed in (1, 1, 2)]
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
+def test_reference_margin_and_three_systems() -> None:
+    third = EXAMPLES / "run_b.json"
+    done = call(
+        "compare", RUN, RUN, third, "--mode", "zero_shot", "--mode", "few_shot", "--mode", "few_shot",
+        "--confidence", "llm", "--confidence", "llm", "--confidence", "token_msp",
+        "--reference", "run_b (2)", "--margin", 0.001, "--bootstrap-resamples", 50, "--format", "csv",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert {row["left"] for row in rows_of(done.stdout)} == {"run_b (2)"}
+    assert {row["right"] for row in rows_of(done.stdout)} == {"run_b (1)", "run_b (3)"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((RUN,), 2, "give at least two inputs to compare, got 1"),
+        ((RUN, RUN), 2, "choose a mode: zero_shot, few_shot"),
+        (
+            (*BOTH, "--mode", "few_shot"),
+            2,
+            "--mode must be given once, or once for each of the 2 inputs, got 3",
+        ),
+        ((*BOTH, "--metric", "augcr"), 2, "did you mean 'augrc'?"),
+        ((*BOTH, "--format", "markdow"), 2, "did you mean 'markdown'?"),
+        ((*BOTH, "--reference", "nobody"), 2, "unknown reference 'nobody'; known: zero_shot, few_shot"),
+        ((*BOTH, "--loss", "square"), 2, "unknown loss 'square'"),
+        ((RUN, EXAMPLES / "run_a.json", "--mode", "few_shot"), 3, "--intersection-only"),
+        ((RUN, "missing.json", "--mode", "few_shot"), 2, "missing.json: no such file"),
+        ((*BOTH, "-o", "no/such/place.md"), 2, "does not exist; create it first"),
+    ],
+)
+def test_mistakes_are_answered(arguments: tuple[object, ...], code: int, message: str) -> None:
+    done = call("compare", *arguments)
+    assert done.exit_code == code, done.stderr
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_names_tell_inputs_apart() -> None:
+    assert system_names(["x/a.json", "y/b.json"], [None, None]) == ["a", "b"]
+    assert system_names(["r.json", "r.json"], ["m", "n"]) == ["m", "n"]
+    assert system_names(["r.json", "s.json", "r.json"], ["m", "m", "n"]) == ["r m", "s m", "r n"]
+    assert system_names(["x/r.json", "y/r.json"], ["m", "m"]) == ["x/r.json m", "y/r.json m"]
+    assert system_names(["r.json", "r.json"], ["m", "m"]) == ["r (1)", "r (2)"]
+
+
+@pytest.mark.parametrize("form", FORMATS[1:])
+def test_evaluate_prints_tables_and_writes_no_artifact_unasked(form: str, tmp_path: Path) -> None:
+    arguments = ("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 20, "--format", form)
+    done = call(*arguments)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "aurc" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert call(*arguments, "-o", "metrics.json").exit_code == 0
+    assert json.loads((tmp_path / "metrics.json").read_text())["schema_version"] == "1"
+
+
+def test_tables_of_evaluate_hold_what_the_artifact_holds(tmp_path: Path) -> None:
+    options = ("--metric", "accuracy,mae", "--confidence", "llm", "--bootstrap-resamples", 20)
+    done = call("evaluate", RUN, "--mode", "few_shot", *options, "--format", "csv", "-o", "m.json")
+    rows = {row["figure"]: row for row in rows_of(done.stdout)}
+    variant = json.loads((tmp_path / "m.json").read_text())["confidence_variants"]["llm"]
+    assert float(rows["aurc"]["value"]) == variant["aurc_full"]
+    assert [float(rows["cmax"][f"value_{end}"]) for end in ("low", "high")] == variant["bootstrap"]["ci95"][
+        "cmax"
+    ]
+    assert float(rows["risk_at_coverage@0.5"]["value"]) == variant["mae_at_coverage"]["0.50"]["value"]
+    assert rows["risk_at_coverage@0.9"]["value"] == ""
+    assert "cannot be reached" in rows["risk_at_coverage@0.9"]["remark"]
+    assert {"accuracy", "mean_absolute_error", "answer_rate"} <= rows.keys()
+
+
+def test_two_inputs_give_a_table_of_differences() -> None:
+    done = call("evaluate", *BOTH, "--metric", "accuracy", "--confidence", "llm", "--format", "csv")
+    rows = {row["figure"]: row for row in rows_of(done.stdout)}
+    for name in ("aurc", "accuracy"):
+        row = rows[name]
+        assert float(row["difference"]) == pytest.approx(float(row["right"]) - float(row["left"]))
+        assert row["difference_low"]
+
+
+def test_format_excludes_other_ways_to_print() -> None:
+    for flag in ("--json", "--quiet"):
+        done = call("evaluate", RUN, "--mode", "few_shot", "--format", "csv", flag)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "give one of them" in done.stderr
+
+
+@pytest.mark.parametrize("form", FORMATS[1:])
+def test_the_other_verbs_print_tables_too(form: str, tmp_path: Path) -> None:
+    (tmp_path / "preds.csv").write_text("y,lo,hi\n" + "".join(f"{i},{i - 1},{i + 1}\n" for i in range(30)))
+    verbs = (
+        ("metrics",),
+        ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--level", 0.9,
+         "--bootstrap-resamples", 20),
+        ("calibrate", "verbalized", "--input", RUN, "--mode", "few_shot", "--output", "t.json"),
+    )  # fmt: skip
+    for verb, words in zip(verbs, ("augrc", "coverage", "ece_before"), strict=True):
+        done = call(*verb, "--format", form)
+        assert (done.exit_code, done.stderr) == (0, ""), verb
+        assert words in done.stdout.replace("\\_", "_")
+        if form == "json":
+            assert json.loads(done.stdout)["tables"][0]["rows"]
+        if form == "csv":
+            assert len(rows_of(done.stdout)) > 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["preds.csv", "t.json"]
+
+
+def write_tables(directory: Path, *, item: str = "item_id") -> None:
+    """Three systems as tables: 40 patients of 3 questions, rows in another order in every file."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (40, 3))
+    for name, skill in (("a", 0.55), ("b", 0.6), ("c", 0.95)):
+        right = rng.random((40, 3)) < skill
+        rows = [
+            {
+                "patient_id": f"p{patient}",
+                item: f"q{question}",
+                "label": int(truth[patient, question]),
+                "pred": int(truth[patient, question] == right[patient, question]),
+                "confidence": round(float(rng.random()), 3),
+            }
+            for patient in range(40)
+            for question in range(3)
+        ]
+        rng.shuffle(rows)
+        with (directory / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+TABLES = ("compare", "a.csv", "b.csv", "c.csv", "--metric", "augrc", "--cluster", "patient_id")
+
+
+def test_tables_are_matched_by_the_names_of_their_items(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    done = call(*TABLES, "--bootstrap-resamples", 1000)
+    assert done.exit_code == 0, done.stderr
+    assert "120 items of 40 patients, matched by cluster and item, loss zero_one" in done.stdout
+    assert "c is better than a by " in done.stdout
+    assert "c is better than b by " in done.stdout
+    assert re.search(r"cannot tell a and b apart; about [\d,]+ more patients would", done.stdout)
+    assert "guessed truth = label" in done.stderr
+    assert call(*TABLES, "--bootstrap-resamples", 100, "--quiet").stderr == ""
+
+
+def test_tables_without_item_names_are_not_matched_by_place(tmp_path: Path) -> None:
+    write_tables(tmp_path, item="wording")
+    done = call(*TABLES, "--bootstrap-resamples", 100)
+    assert done.exit_code == 3
+    assert "stands twice" in done.stderr
+    assert "--item" in done.stderr
+    assert call(*TABLES, "--bootstrap-resamples", 100, "--item", "wording").exit_code == 0
+
+
+def test_a_gate_reads_tables_too(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    options = ("--cluster", "patient_id", "--bootstrap-resamples", 300)
+    worse = ("--fail-if", "augrc worse by 0.01")
+    assert call("gate", "c.csv", "--baseline", "a.csv", *worse, *options).exit_code == 0
+    assert call("gate", "a.csv", "--baseline", "c.csv", *worse, *options).exit_code == 1
+    assert call("gate", "a.csv", "--fail-if", "ece above 0.9", *options).exit_code == 0
+    assert call("gate", "c.csv", "--fail-if", "accuracy below 0.9999", *options).exit_code in (1, 4)
+
+
+def test_check_prints_a_table(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    done = call("check", "a.csv", "--cluster", "patient_id", "--format", "csv")
+    assert done.exit_code == 0, done.stderr
+    rows = rows_of(done.stdout)
+    assert {"about": "outcome", "name": "answered", "value": "120", "remark": ""} in rows
+    assert any(row["about"] == "metric" and row["value"] == "true" for row in rows)

@@ -1,0 +1,132 @@
+"""`abstain gate`: exit codes that a pipeline obeys, and files that CI systems read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from abstain import Items, gate
+from abstain.cli import app
+from abstain.report.gate import gate_junit, gate_markdown, gate_text
+from examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = EXAMPLES / "run_b.json"
+FEW_SHOT = (RUN, "--mode", "few_shot", "--bootstrap-resamples", 200)
+PASS, FAIL, OPEN = "cmax below 0.5", "cmax below 0.9", "cmax below 0.71"
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "options", "code"),
+    [
+        ((PASS,), (), 0),
+        ((FAIL,), (), 1),
+        ((OPEN,), (), 4),
+        ((OPEN,), ("--undecided", "pass"), 0),
+        ((OPEN,), ("--undecided", "fail"), 1),
+        ((PASS, OPEN), (), 4),
+        ((OPEN, FAIL), ("--undecided", "pass"), 1),
+        ((PASS,), ("--quiet",), 0),
+        ((FAIL,), ("--format", "json"), 1),
+    ],
+)
+def test_exit_codes(conditions: tuple[str, ...], options: tuple[str, ...], code: int) -> None:
+    asked = [part for condition in conditions for part in ("--fail-if", condition)]
+    done = call("gate", *FEW_SHOT, *asked, *options)
+    assert done.exit_code == code, done.stdout
+    assert done.stderr == ""
+    assert (done.stdout == "") == ("--quiet" in options)
+
+
+def test_against_a_baseline() -> None:
+    options = ("--baseline", RUN, "--baseline-mode", "zero_shot")
+    assert call("gate", *FEW_SHOT, *options, "--fail-if", "augrc worse by 0.005").exit_code == 0
+    done = call("gate", *FEW_SHOT, *options, "--fail-if", "augrc better by 0.005")
+    assert done.exit_code == 4
+    assert "augrc is better by 0.009 [" in done.stdout
+    same = call("gate", *FEW_SHOT, "--baseline", RUN, "--fail-if", "augrc worse by 0")
+    assert same.exit_code == 0
+
+
+def test_files_for_ci_systems(tmp_path: Path) -> None:
+    conditions = [part for text in (PASS, FAIL, OPEN) for part in ("--fail-if", text)]
+    done = call(
+        "gate", *FEW_SHOT, *conditions, "--junit", "gate.xml", "--markdown", "summary.md", "-o", "gate.json"
+    )
+    assert (done.exit_code, done.stdout) == (1, "")
+    suites = ET.parse(tmp_path / "gate.xml").getroot()
+    assert suites.attrib == {"tests": "3", "failures": "1", "errors": "1"}
+    cases = suites.findall("testsuite/testcase")
+    assert [case.get("name") for case in cases] == [f"fails if {text}" for text in (PASS, FAIL, OPEN)]
+    assert [case[0].tag for case in cases] == ["system-out", "failure", "error"]
+    assert cases[2][0].get("type") == "undecided"
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.startswith("**Gate: fail**\n\n| fails if | verdict | measured | in words |\n")
+    assert "| cmax below 0.9 | fail | 0.711 [" in summary
+    rows = json.loads((tmp_path / "gate.json").read_text())["tables"][0]["rows"]
+    assert [(row["verdict"], row["bound"]) for row in rows] == [
+        ("pass", 0.5),
+        ("fail", 0.9),
+        ("undecided", 0.71),
+    ]
+
+
+def test_undecided_counts_in_junit_as_asked(tmp_path: Path) -> None:
+    for verdict, tag in (("pass", "system-out"), ("fail", "failure")):
+        call("gate", *FEW_SHOT, "--fail-if", OPEN, "--undecided", verdict, "--junit", "gate.xml")
+        case = ET.parse(tmp_path / "gate.xml").getroot().find("testsuite/testcase")
+        assert case is not None
+        assert case[0].tag == tag
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((*FEW_SHOT,), 2, "--fail-if"),
+        ((*FEW_SHOT, "--fail-if", "cmax bellow 0.5"), 2, "did you mean 'below'?"),
+        ((*FEW_SHOT, "--fail-if", "aurc worse by 0.1"), 2, "name the baseline"),
+        ((*FEW_SHOT, "--fail-if", PASS, "--undecided", "maybe"), 2, "unknown undecided 'maybe'"),
+        ((*FEW_SHOT, "--fail-if", PASS, "--junit", "no/such/gate.xml"), 2, "create it first"),
+        ((*FEW_SHOT, "--fail-if", "ece above 0.1"), 3, "needs a confidence in [0, 1]"),
+        ((*FEW_SHOT, "--fail-if", PASS, "--bootstrap-resamples", 0), 2, "resamples must be at least 2"),
+        (
+            (*FEW_SHOT, "--fail-if", "aurc worse by 1", "--baseline", EXAMPLES / "run_a.json"),
+            3,
+            "--intersection-only",
+        ),
+    ],
+)
+def test_mistakes_are_answered(arguments: tuple[object, ...], code: int, message: str) -> None:
+    done = call("gate", *arguments)
+    assert done.exit_code == code, done.stdout
+    assert message in done.stderr
+
+
+def test_hostile_names_stay_text() -> None:
+    """A name of a metric or a cluster can hold anything; neither XML nor Markdown nor the terminal may run it."""
+    hostile = "</testcase><script>alert(1)</script>\x1b[31m|x|\x00"
+    run = Items.from_arrays([1] * 20, [1] * 20, confidence=[1.0] * 20)
+    result = gate(run, "accuracy below 0.5", resamples=50)
+    (check,) = result.checks
+    bad = replace(result, checks=(replace(check, verdict="fail", words=hostile),), cluster_noun=hostile)
+    case = ET.fromstring(gate_junit(bad)).find("testsuite/testcase")
+    assert case is not None
+    assert [child.tag for child in case] == ["failure"]
+    assert "<script" not in gate_markdown(bad)
+    assert "\x1b" not in gate_text(bad)

@@ -1,0 +1,226 @@
+"""Gates: conditions read with care, verdicts by interval worked by hand, and exit codes that a pipeline obeys."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from abstain import ArgumentError, DataError, Items, gate
+from abstain.evaluation import GateResult, parse_condition
+from abstain.evaluation._gate import _judged
+from abstain.inference import Estimate
+
+
+def run(right: int, wrong: int, *, declined: int = 0, sure: float = 0.9) -> Items:
+    """Items that are clusters of their own, all as sure as can be told."""
+    count = right + wrong + declined
+    return Items.from_arrays(
+        [1] * count,
+        [1] * right + [0] * wrong + [None] * declined,
+        abstained=[0] * (right + wrong) + [1] * declined,
+        confidence=[sure] * count,
+        item=[f"q{number}" for number in range(count)],
+    )
+
+
+def judged(items: Items, *conditions: str, **options: Any) -> GateResult:
+    return gate(items, conditions, **{"loss": "zero_one", "resamples": 400, **options})
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "relation", "number", "upwards"),
+    [
+        ("aurc worse by 0.01", "aurc", "worse", 0.01, True),
+        ("accuracy worse by 0.01", "accuracy", "worse", 0.01, False),
+        ("cmax below 0.6", "cmax", "below", 0.6, False),
+        ("ece above 0.1", "expected_calibration_error", "above", 0.1, True),
+        ("  risk_at_coverage@0.8   Above  1e-1 ", "risk_at_coverage@0.8", "above", 0.1, True),
+        ("cmax lower by 0.05", "cmax", "lower", 0.05, False),
+        ("accuracy better by 0", "accuracy", "better", 0.0, True),
+        ("augrc higher by 0.1", "augrc", "higher", 0.1, True),
+    ],
+)
+def test_conditions(text: str, name: str, relation: str, number: float, upwards: bool) -> None:
+    found = parse_condition(text)
+    assert (found.metric.key, found.relation, found.number, found.upwards) == (
+        name,
+        relation,
+        number,
+        upwards,
+    )
+    assert found.needs_baseline == ("by" in text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "too short; write METRIC above NUMBER"),
+        ("aurc", "too short"),
+        ("aurcc above 0.1", r"unknown metric 'aurcc' \(did you mean 'aurc'\?\)"),
+        ("aurc abve 0.1", r"unknown relation 'abve' \(did you mean 'above'\?\)"),
+        ("aurc > 0.1", r"unknown relation '>' \(did you mean 'above'\?\)"),
+        ("aurc <= 0.1", r"unknown relation '<=' \(did you mean 'below'\?\)"),
+        ("aurc wrose by 0.1", r"unknown relation 'wrose' \(did you mean 'worse'\?\)"),
+        ("aurc worse 0.1", "'worse' needs a margin: aurc worse by NUMBER"),
+        ("aurc above ten", "'ten' is not a number"),
+        ("aurc above 5%", r"'5%' is not a number \(did you mean 0.05\?\)"),
+        ("aurc above nan", "'nan' is not a finite number"),
+        ("aurc above 0.1 or so", "one number must stand at its end"),
+        ("aurc worse by -0.1", "a margin must not be negative, got -0.1"),
+        ("cmax worse by 0.1", "cmax has no better direction; write cmax lower by 0.1 or cmax higher by 0.1"),
+        (
+            "accuracy at matched coverage worse by 0.1",
+            "at matched coverage there are aurc and augrc, not accuracy",
+        ),
+        (
+            "aurc at matched coverage above 0.1",
+            "only a change from the baseline can be measured at matched coverage",
+        ),
+        ("aurc at matched coverage", "unknown relation ''"),
+    ],
+)
+def test_conditions_that_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        parse_condition(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "interval", "verdict"),
+    [
+        # above: fails where the whole interval lies above, passes where none of it does.
+        ("ece above 0.1", (0.11, 0.2), "fail"),
+        ("ece above 0.1", (0.05, 0.1), "pass"),
+        ("ece above 0.1", (0.1, 0.2), "undecided"),
+        ("ece above 0.1", (0.05, 0.2), "undecided"),
+        # below: the other way round.
+        ("cmax below 0.6", (0.4, 0.59), "fail"),
+        ("cmax below 0.6", (0.6, 0.8), "pass"),
+        ("cmax below 0.6", (0.4, 0.6), "undecided"),
+        # a change is turned so that it grows with what the condition warns of.
+        ("augrc worse by 0.005", (0.006, 0.02), "fail"),
+        ("augrc worse by 0.005", (-0.02, 0.005), "pass"),
+        ("augrc worse by 0.005", (-0.001, 0.006), "undecided"),
+        ("accuracy worse by 0.01", (0.02, 0.05), "fail"),
+        ("cmax lower by 0.1", (-0.3, -0.2), "pass"),
+    ],
+)
+def test_verdicts_by_hand(text: str, interval: tuple[float, float], verdict: str) -> None:
+    estimate = Estimate(sum(interval) / 2, *interval, clusters=40)
+    assert _judged(parse_condition(text), estimate, "", silent=False).verdict == verdict
+
+
+def test_a_level_by_hand() -> None:
+    # 80 right of 100: the 95% interval of accuracy is about 0.8 +- 0.08.
+    found = judged(run(80, 20), "accuracy below 0.7", "accuracy below 0.8", "accuracy below 0.9")
+    assert [check.verdict for check in found.checks] == ["pass", "undecided", "fail"]
+    assert found.verdict == "fail"
+    assert found.exit_code == 1
+    assert found.checks[2].words.endswith("below 0.9")
+    assert "which spans 0.8" in found.checks[1].words
+
+
+def test_verdicts_and_exit_codes() -> None:
+    items = run(80, 20)
+    assert judged(items, "accuracy below 0.5").exit_code == 0
+    assert judged(items, "accuracy below 0.8").exit_code == 4
+    assert judged(items, "accuracy below 0.8", undecided="pass").exit_code == 0
+    assert judged(items, "accuracy below 0.8", undecided="fail").exit_code == 1
+    # One that fails outweighs one that is undecided, whatever that counts as.
+    assert judged(items, "accuracy below 0.8", "accuracy below 0.95", undecided="pass").exit_code == 1
+
+
+def test_changes_from_the_baseline() -> None:
+    old, new = run(90, 10), run(60, 40)
+    found = judged(
+        new, "accuracy worse by 0.1", "accuracy worse by 0.3", "accuracy worse by 0.5", baseline=old
+    )
+    assert [check.verdict for check in found.checks] == ["fail", "undecided", "pass"]
+    assert found.checks[0].estimate.value == pytest.approx(0.3)
+    assert found.checks[0].words.startswith("accuracy is worse by 0.300 [")
+    better = judged(old, "accuracy worse by 0.01", "accuracy better by 0.1", baseline=new)
+    assert [check.verdict for check in better.checks] == ["pass", "fail"]
+    # Lower is better here, and the change is turned accordingly.
+    area = judged(new, "augrc worse by 0.05", "augrc higher by 0.05", baseline=old)
+    assert [check.verdict for check in area.checks] == ["fail", "fail"]
+
+
+def test_identical_runs_are_not_worse_by_any_margin() -> None:
+    found = judged(run(80, 20), "augrc worse by 0", "augrc worse by 0.001", baseline=run(80, 20))
+    assert [check.verdict for check in found.checks] == ["pass", "pass"]
+
+
+def test_at_matched_coverage_answering_less_does_not_help() -> None:
+    """The new run has the smaller area only because it answers half as much; of what it answers, more is wrong."""
+    old = run(160, 40)
+    new = run(50, 30, declined=120)
+    whole, matched = judged(
+        new, "augrc worse by 0", "augrc at matched coverage worse by 0", baseline=old
+    ).checks
+    assert whole.verdict == "pass"
+    assert matched.verdict == "fail"
+    assert matched.words.startswith("augrc at coverage 0.40 is worse by ")
+    # With equal coverage there is nothing to match.
+    same = judged(run(120, 80), "augrc at matched coverage worse by 0", baseline=old)
+    assert same.checks[0].words.startswith("augrc is worse by ")
+
+
+def test_a_run_that_answers_nothing_never_passes() -> None:
+    silent, old = run(0, 0, declined=100), run(80, 20)
+    conditions = ("aurc above 0.1", "augrc worse by 0.01", "ece above 0.1", "cmax below 0.6")
+    found = judged(silent, *conditions, baseline=old, undecided="pass")
+    assert [check.verdict for check in found.checks] == ["fail"] * 4
+    assert found.exit_code == 1
+    assert "never passes" in found.checks[0].words
+    # A baseline that answered nothing decides nothing.
+    assert judged(old, "augrc worse by 0.01", baseline=silent).exit_code == 4
+
+
+def test_undefined_and_single_clusters_are_undecided() -> None:
+    found = judged(run(80, 20), "deferral_alignment below 0.5")
+    assert found.checks[0].verdict == "undecided"
+    assert math.isnan(found.checks[0].estimate.value)
+    assert not found.cautions
+    one = Items.from_arrays([1, 1], [1, 1], confidence=[1, 1], cluster=["p", "p"], item=["x", "y"])
+    alone = judged(one, "accuracy below 0.5")
+    assert alone.exit_code == 4
+    assert [caution.code for caution in alone.cautions] == ["few_clusters"]
+    assert judged(one, "accuracy worse by 0.5", baseline=one).exit_code == 4
+
+
+def test_bad_calls() -> None:
+    items = run(8, 2)
+    with pytest.raises(
+        ArgumentError, match=r"condition 'aurc worse by 0.1' is about a change; name the baseline"
+    ):
+        judged(items, "aurc worse by 0.1")
+    with pytest.raises(ArgumentError, match="a gate needs at least one condition"):
+        judged(items)
+    with pytest.raises(ArgumentError, match="unknown undecided 'maybe'; known: pass, fail, undecided"):
+        judged(items, "aurc above 1", undecided="maybe")
+    with pytest.raises(ArgumentError, match="resamples must be at least 2, got 0"):
+        judged(items, "aurc above 1", resamples=0)
+    with pytest.raises(DataError, match="do not hold the same items"):
+        judged(items, "aurc worse by 0.1", baseline=run(9, 2))
+    assert judged(items, "aurc worse by 0.9", baseline=run(9, 2), intersection_only=True).exit_code == 0
+    with pytest.raises(DataError, match="no item to judge"):
+        judged(Items.from_arrays([None], [None], failed=[1]), "aurc above 1")
+
+
+def test_one_condition_needs_no_list_and_conditions_can_be_read_before() -> None:
+    items = run(80, 20)
+    assert gate(items, "accuracy below 0.5", resamples=50).verdict == "pass"
+    assert gate(items, parse_condition("accuracy below 0.5"), resamples=50).verdict == "pass"
+    assert repr(judged(items, "accuracy below 0.5")).startswith("Gate: pass\n  pass: accuracy is 0.800 [")
+
+
+def test_judging_is_deterministic_and_knows_clusters() -> None:
+    rng = np.random.default_rng(0)
+    right = np.repeat(rng.random(20) < 0.7, 10).astype(int)
+    wide = Items.from_arrays([1] * 200, right, cluster=np.repeat(np.arange(20), 10), confidence=[1.0] * 200)
+    narrow = Items.from_arrays([1] * 200, right, confidence=[1.0] * 200)
+    ends = [judged(items, "accuracy below 0.5").checks[0].estimate.interval for items in (wide, wide, narrow)]
+    assert ends[0] == ends[1]
+    assert ends[0][1] - ends[0][0] > 2 * (ends[2][1] - ends[2][0])  # type: ignore[index]
