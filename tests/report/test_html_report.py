@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from abstain import Items, compare, evaluate, read
+from abstain import Items, compare, compare_systems, evaluate, read
 from abstain.errors import ArgumentError
 from abstain.evaluation.conformal import evaluate_intervals
 from abstain.inference import Estimate
@@ -266,3 +266,21 @@ def test_metrics_alone_have_a_report() -> None:
     page = report_html(evaluate(items, metrics="accuracy", resamples=20))
     assert "The model answers 2 of 3 items" in words(page)
     assert explorer(page)["curves"] == []
+
+
+def test_several_systems_have_a_report() -> None:
+    truth = [0, 1] * 20
+    systems = {
+        "a": Items.from_arrays(truth, truth, confidence=np.linspace(0, 1, 40), item=np.arange(40)),
+        EVIL: Items.from_arrays(truth, [0] * 40, confidence=np.linspace(0, 1, 40), item=np.arange(40)),
+    }
+    result = compare_systems(
+        systems, metrics="augrc", confidence="confidence", loss="zero_one", resamples=200
+    )
+    page = report_html(result)
+    told = words(page)
+    assert "a is better than" in told
+    assert EVIL in told
+    assert "img" not in {tag for tag, _ in Outline(page).elements}
+    assert "better than" in result._repr_html_()
+    assert "Differences in augrc" in result.plot().to_json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,7 @@ _CONFIDENCE = "What ranks the answers of each input, in order; given once it ser
 _LOSS = "abs, abs_norm or zero_one; else abs_norm, or zero_one where truth and prediction are labels."
 _REFERENCE = "Compare all others with this system, named as in the output, instead of every pair."
 _MARGIN = "The smallest difference that would matter: how much more data would tell that."
+_OUTPUT = "Where the table goes, or the report if it ends in .html; else the table to stdout."
 _INTERSECTION = "Compare the items that all inputs have when some lack some."
 
 EXAMPLES = """\b
@@ -58,9 +60,7 @@ def compare_command(
     intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where the table goes; else to stdout.", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False),
     ] = None,
     table_format: TableFormat = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the table.")] = False,
@@ -80,10 +80,12 @@ def compare_command(
     from abstain import _files, compare_systems  # noqa: PLC0415
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
     from abstain.cli._systems import read_systems  # noqa: PLC0415
+    from abstain.cli.report import command_line  # noqa: PLC0415
     from abstain.report.systems import systems_tables, systems_text  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
 
-    form = format_of(table_format, output)
+    as_report = table_format is None and output is not None and output.suffix.lower() in {".html", ".htm"}
+    form = format_of(table_format, None if as_report else output)
     if output is not None:
         _files.check_output(output)
     if len(inputs) < 2:
@@ -125,6 +127,9 @@ def compare_command(
             intersection_only=intersection_only,
             progress=progress,
         )
+    if as_report and output is not None:
+        found.report(output, command=command_line(sys.argv[1:]))
+        return
     hand_over(systems_text(found) if form == "text" else render(systems_tables(found), form), output)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from abstain import _validate
 from abstain.errors import ArgumentError
+from abstain.evaluation._shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,7 +170,7 @@ class SystemsSettings:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SystemsComparison:
+class SystemsComparison(Shown):
     """The result of `compare_systems`.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abstain.evaluation import Comparison, Evaluation
+from abstain.evaluation import Comparison, Evaluation, SystemsComparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ __all__ = ["result_html"]
 _FIGURES = {"Cmax": "cmax", "AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc"}
 
 
-def result_html(result: Evaluation | Comparison | ConformalEvaluation) -> str:
+def result_html(result: Evaluation | Comparison | SystemsComparison | ConformalEvaluation) -> str:
     """Return a result as HTML: one line about whom, one table, and what to take care of."""
     if isinstance(result, Evaluation):
         population = result.population
@@ -37,6 +37,15 @@ def result_html(result: Evaluation | Comparison | ConformalEvaluation) -> str:
             for name, delta in result.deltas.items()
         ]
         return _page(title, ["confidence", *_FIGURES], rows, map(str, result.cautions))
+    if isinstance(result, SystemsComparison):
+        title = f"{len(result.systems)} systems over {result.matching.judged:,} items"
+        rows = [
+            [f"{each.right} - {each.left}", each.metric, str(each.difference), each.words]
+            for each in result.differences
+        ]
+        return _page(
+            title, ["comparison", "metric", "difference", "in words"], rows, map(str, result.cautions)
+        )
     names = list(dict.fromkeys(name for level in result.levels for name in level))
     rows = [
         [f"{level.level:g}", level.verdict.verdict, *(str(level[name]) for name in names)]

@@ -18,6 +18,7 @@ from abstain.report.charts.curves import (
     figures_chart,
     groups_chart,
     risk_coverage_chart,
+    systems_chart,
 )
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "reliability_diagram",
     "risk_coverage_chart",
     "save_chart",
+    "systems_chart",
     "unchecked",
 ]

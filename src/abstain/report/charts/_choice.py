@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.evaluation import Comparison, Evaluation
+from abstain.evaluation import Comparison, Evaluation, SystemsComparison
 from abstain.report.charts.calibration import reliability_diagram
-from abstain.report.charts.curves import curves_chart, difference_chart, figures_chart, risk_coverage_chart
+from abstain.report.charts.curves import (
+    curves_chart,
+    difference_chart,
+    figures_chart,
+    risk_coverage_chart,
+    systems_chart,
+)
 from abstain.report.charts.intervals import charts as conformal_charts
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ COMPARISON_CHARTS = ("difference", "left", "right")
 
 
 def draw(
-    result: Evaluation | Comparison | ConformalEvaluation,
+    result: Evaluation | Comparison | SystemsComparison | ConformalEvaluation,
     chart: str | None = None,
     *,
     confidence: str | None = None,
@@ -33,11 +39,11 @@ def draw(
 
     An evaluation has the charts "curve" (one confidence with its band), "curves" (several), "areas" (one
     figure of every confidence) and "reliability"; a comparison has "difference", and "left" and "right" for
-    the curves of its sides; intervals and sets have "coverage", "coverage-by-size", "width" and one for each
-    grouping.
+    the curves of its sides; several systems have one for each metric; intervals and sets have "coverage",
+    "coverage-by-size", "width" and one for each grouping.
 
     Args:
-        result: what `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets` returns.
+        result: what `evaluate`, `compare`, `compare_systems`, `evaluate_intervals` or `evaluate_sets` returns.
         chart: which chart; the one that says most when left out.
         confidence: which confidence a curve or a reliability diagram is of; the first when left out.
         risk: "selective" or "generalized".
@@ -51,6 +57,8 @@ def draw(
             return difference_chart(result, figure)
         side = result.left if name == "left" else result.right
         return _evaluation_chart(side, None, confidence, risk, figure)
+    if isinstance(result, SystemsComparison):
+        return systems_chart(result, chart)
     found = conformal_charts(result)
     return found[_validate.choice(chart or next(iter(found)), "chart", found)]
 

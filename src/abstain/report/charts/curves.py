@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import altair as alt
 
-    from abstain.evaluation import Comparison, Evaluation, MetricTable
+    from abstain.evaluation import Comparison, Evaluation, MetricTable, SystemsComparison
     from abstain.evaluation._profile import Line, Profile
     from abstain.inference import Estimate
     from abstain.report.charts._look import Chart
@@ -30,6 +30,7 @@ __all__ = [
     "figures_chart",
     "groups_chart",
     "risk_coverage_chart",
+    "systems_chart",
 ]
 
 RISKS = ("selective", "generalized")
@@ -218,6 +219,31 @@ def difference_chart(comparison: Comparison, figure: str = "augrc", *, title: st
         told += "; left of 0 the right side is better"
     label = f"difference in {FIGURE_NAMES[figure]}, right - left"
     return _forest(rows, label, title or f"Difference in {FIGURE_NAMES[figure]}", told, rule=0.0)
+
+
+def systems_chart(comparison: SystemsComparison, metric: str | None = None) -> Chart:
+    """Draw the differences between systems by one metric with their intervals, at matched coverage too.
+
+    Args:
+        comparison: what `compare_systems` returns.
+        metric: which of its metrics; the first when left out.
+    """
+    name = _validate.choice(metric or next(iter(comparison.metrics)), "metric", comparison.metrics)
+    rows = [
+        (
+            f"{each.right} - {each.left}{f' at coverage {each.coverage:.2f}' if each.matched else ''}",
+            each.difference,
+        )
+        for each in comparison.differences
+        if each.metric == name
+    ]
+    settings = comparison.settings
+    told = (
+        f"{100 * settings.level:g}% intervals, {settings.resamples:,} resamples of {comparison.cluster_noun}s"
+        if settings.resamples
+        else "no intervals: 0 resamples"
+    )
+    return _forest(rows, f"difference in {name}", f"Differences in {name}", told, rule=0.0)
 
 
 def groups_chart(table: MetricTable, metric: str) -> Chart:

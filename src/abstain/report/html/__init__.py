@@ -15,11 +15,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
-from abstain.evaluation import Comparison, Evaluation
+from abstain.evaluation import Comparison, Evaluation, SystemsComparison
 from abstain.report.charts import unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._explorer import embedded_json, explorer_data
-from abstain.report.html._further import conformal_panel, metric_panels, mistakes_panel
+from abstain.report.html._further import conformal_panel, metric_panels, mistakes_panel, systems_panel
 from abstain.report.html._parts import figure_markup
 
 if TYPE_CHECKING:
@@ -31,11 +31,15 @@ if TYPE_CHECKING:
 
     from abstain.evaluation.conformal import ConformalEvaluation
 
+    Result = Evaluation | Comparison | SystemsComparison | ConformalEvaluation
+
 __all__ = ["report_html", "write_report"]
 
 
 def write_report(
-    path: str | os.PathLike[str], result: Evaluation | Comparison | ConformalEvaluation, **options: Any
+    path: str | os.PathLike[str],
+    result: Result,
+    **options: Any,
 ) -> Path:
     """Write the report of a result to a file; the options are those of `report_html`."""
     place = _files.check_output(path)
@@ -43,7 +47,7 @@ def write_report(
 
 
 def report_html(
-    result: Evaluation | Comparison | ConformalEvaluation,
+    result: Result,
     *,
     title: str = "",
     command: str = "",
@@ -56,7 +60,7 @@ def report_html(
     """Return the report of a result as one HTML page.
 
     Args:
-        result: what `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets` returns.
+        result: what `evaluate`, `compare`, `compare_systems`, `evaluate_intervals` or `evaluate_sets` returns.
         title: the heading; the source when left out.
         command: what makes these numbers again.
         created_at: when; now when left out.
@@ -84,6 +88,9 @@ def report_html(
     with unchecked():
         if isinstance(result, (Evaluation, Comparison)):
             context |= _judged(result, made, conformal, mistakes, responses=responses, progress=progress)
+        elif isinstance(result, SystemsComparison):
+            context |= _panels.systems_page(result, made)
+            context["panels"] = [systems_panel(result)]
         else:
             context |= _panels.conformal_page(result, made)
             context["panels"] = [conformal_panel(result)]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain.evaluation import Comparison
-from abstain.report.charts import groups_chart
+from abstain.report.charts import groups_chart, systems_chart
 from abstain.report.charts.intervals import charts
 from abstain.report.html._parts import Panel, TableView, figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain.evaluation import Evaluation, MetricTable
+    from abstain.evaluation import Evaluation, MetricTable, SystemResult, SystemsComparison
     from abstain.evaluation.conformal import ConformalEvaluation, Stratum
 
-__all__ = ["conformal_panel", "conformal_verdict", "metric_panels", "mistakes_panel"]
+__all__ = ["conformal_panel", "conformal_verdict", "metric_panels", "mistakes_panel", "systems_panel"]
 
 # Texts that a source may carry beside an item: shown only when asked for.
 _TEXTS = ("prompt", "raw_response")
@@ -114,6 +115,57 @@ def _compared_metrics(comparison: Comparison) -> list[Panel]:
 
 def _better(table: MetricTable, name: str) -> str:
     return {"higher": "higher", "lower": "lower", "neither": "depends"}[table.specifications[name].direction]
+
+
+def systems_panel(comparison: SystemsComparison) -> Panel:
+    """Return the panel of several systems on the same items."""
+    tables = [
+        TableView(
+            "Systems over the compared items; a rank stands with the ranks that cannot be ruled out",
+            ["system", "answered", "coverage", *(f"{name}, rank" for name in comparison.metrics)],
+            [
+                [system.name, f"{system.answered:,} of {system.items:,}", system.coverage, *_ranked(system)]
+                for system in comparison.systems.values()
+            ],
+        ),
+        TableView(
+            f"Differences; p corrected for {comparison.tested} comparisons by Holm's method",
+            ["comparison", "metric", "at coverage", "difference", "p", "p (Holm)", "in words"],
+            [
+                [
+                    f"{each.right} - {each.left}",
+                    each.metric,
+                    f"{each.coverage:.2f} (both)" if each.matched else "its own",
+                    each.difference,
+                    _p_value(each.p),
+                    _p_value(each.p_adjusted),
+                    each.words,
+                ]
+                for each in comparison.differences
+            ],
+        ),
+    ]
+    return Panel(
+        anchor="systems",
+        title="Systems compared",
+        short="Systems",
+        tables=tables,
+        figures=[
+            figure(systems_chart(comparison, name), f"Differences in {name} with their intervals", wide=True)
+            for name in comparison.metrics
+        ],
+    )
+
+
+def _ranked(system: SystemResult) -> list[str]:
+    return [
+        f"{estimate}{'' if system.ranks[name] is None else f', {system.ranks[name]}'}"
+        for name, estimate in system.estimates.items()
+    ]
+
+
+def _p_value(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4f}"
 
 
 def conformal_verdict(result: ConformalEvaluation) -> list[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from abstain.evaluation import SystemsComparison
     from abstain.evaluation._profile import Profile
     from abstain.evaluation.conformal import ConformalEvaluation
     from abstain.inference import Estimate
@@ -42,6 +43,7 @@ __all__ = [
     "side_views",
     "sides_of",
     "subtitle_of",
+    "systems_page",
     "title_of",
     "verdict",
 ]
@@ -88,7 +90,7 @@ def title_of(sides: Sides) -> str:
 
 def _source(evaluation: Evaluation) -> str:
     path, mode = evaluation.provenance.get("path"), evaluation.provenance.get("mode")
-    name = str(path).replace("\\", "/").rsplit("/", 1)[-1] if path else "Items"
+    name = _file_name(path) if path else "Items"
     return f"{name} ({mode})" if mode else name
 
 
@@ -259,18 +261,12 @@ def conformal_page(result: ConformalEvaluation, made: datetime) -> dict[str, Any
     """Return what a page about intervals or sets shows around its panel."""
     settings = result.settings
     path = result.provenance.get("path")
-    named = str(path).replace("\\", "/").rsplit("/", 1)[-1] if path else result.kind.capitalize()
     percent = f"{100 * settings.confidence_level:g}%"
-    return {
-        "title": named,
+    return _bare_page() | {
+        "title": _file_name(path) if path else result.kind.capitalize(),
         "subtitle": f"{result.rows:,} {result.kind} in {result.clusters:,} clusters.",
         "verdict": conformal_verdict(result),
         "cautions": [NamedCaution(str(caution), ()) for caution in result.cautions],
-        "sides": [],
-        "comparison": None,
-        "explorer": None,
-        "explorer_json": embedded_json(None),
-        "reliability": [],
         "definitions": [
             ("Coverage", "The share of truths that lie within their closed interval, or in their set."),
             (
@@ -287,13 +283,61 @@ def conformal_page(result: ConformalEvaluation, made: datetime) -> dict[str, Any
         ],
         "facts": [
             *_inputs("", result.provenance),
-            (
-                "resamples",
-                f"{settings.resamples:,}, seed {settings.seed}, level {settings.confidence_level:g}",
-            ),
+            ("resamples", _resampling(settings.resamples, settings.seed, settings.confidence_level)),
             *_made(made),
         ],
     }
+
+
+def systems_page(result: SystemsComparison, made: datetime) -> dict[str, Any]:
+    """Return what a page about several systems shows around its panel."""
+    settings, matching = result.settings, result.matching
+    percent = f"{100 * settings.level:g}%"
+    return _bare_page() | {
+        "title": " against ".join(result.systems),
+        "subtitle": f"{matching.judged:,} items of {matching.clusters:,} {result.cluster_noun}s, "
+        f"matched by {' and '.join(matching.by)}.",
+        "verdict": result.words,
+        "cautions": [NamedCaution(str(caution), ()) for caution in result.cautions],
+        "definitions": [
+            *((name, metric.summary.replace("``", "")) for name, metric in result.metrics.items()),
+            (
+                "Difference",
+                f"Right less left over the same items with the same draws, with {percent} percentile intervals of "
+                f"{settings.resamples:,} resamples of whole {result.cluster_noun}s (seed {settings.seed}).",
+            ),
+            (
+                "Better",
+                "Said where the p-value, corrected by Holm's method for all differences of the comparison, is at most "
+                f"{1 - settings.level:.2g}. Systems that answer different shares are compared at a coverage that both "
+                "reach, too. A system that answers nothing never wins.",
+            ),
+        ],
+        "facts": [
+            *(fact for name, system in result.systems.items() for fact in _inputs(name, system.provenance)),
+            ("resamples", _resampling(settings.resamples, settings.seed, settings.level)),
+            *_made(made),
+        ],
+    }
+
+
+def _bare_page() -> dict[str, Any]:
+    """A page without the parts that need answers ranked by a confidence."""
+    return {
+        "sides": [],
+        "comparison": None,
+        "explorer": None,
+        "explorer_json": embedded_json(None),
+        "reliability": [],
+    }
+
+
+def _resampling(resamples: int, seed: int, level: float) -> str:
+    return f"{resamples:,}, seed {seed}, level {level:g}"
+
+
+def _file_name(path: object) -> str:
+    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -333,7 +377,7 @@ def facts(sides: Sides, made: datetime) -> list[tuple[str, str]]:
         ("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}")
         for used in evaluation.calibrations
     ]
-    resampling = f"{settings.resamples:,}, seed {settings.seed}, level {settings.level:g}"
+    resampling = _resampling(settings.resamples, settings.seed, settings.level)
     return [*found, ("resamples", resampling), ("convention", settings.convention), *_made(made)]
 
 
