@@ -170,8 +170,9 @@ def evaluate_command(
     if not (metrics or groups or instrument or calibration or resamples) and len(pairs) == 1:
         scanned = _scanned(pairs[0][0], confidence or [], {**settings, "loss": loss}, reading)
         if scanned is not None:
-            stem = Path(str(pairs[0][0])).stem
-            _publish(scanned, output or (None if as_json else _new_name(stem)), as_json=as_json, quiet=quiet)
+            if output is None and not as_json and form == "text":
+                output = _new_name(Path(str(pairs[0][0])).stem)
+            _publish(scanned, output, form, as_json=as_json, quiet=quiet)
             return
     items = [read(path, mode=mode, **reading) for path, mode in pairs]
     items = [_with_groups(side, groups or ()) for side in items]
