@@ -80,3 +80,24 @@ def test_mistakes_are_said_and_nothing_is_written(
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"run.json"}
+
+
+def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Path) -> None:
+    lines = ["y,lo,hi", *(f"{row / 40},{row / 40 - 0.1},{row / 40 + 0.2}" for row in range(40))]
+    (tmp_path / "intervals.csv").write_text("\n".join(lines))
+    columns = ["--truth", "y", "--low", "lo", "--high", "hi", "--level", "0.9", "--bootstrap-resamples", "20"]
+    done = abstain("intervals", "intervals.csv", *columns, "-q", "-o", "intervals.html", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "intervals.html\n"), done.stderr
+    assert "does coverage hold?" in (tmp_path / "intervals.html").read_text()
+    modes = [
+        "--mode",
+        "zero_shot",
+        "--mode",
+        "few_shot",
+        "--intersection-only",
+        "--bootstrap-resamples",
+        "50",
+    ]
+    done = abstain("compare", "run.json", "run.json", *modes, "-q", "-o", "systems.html", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "Systems compared" in (tmp_path / "systems.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import ConformalEvaluation
     from abstain.sources._prediction_tables import PredictionTable
 
-_OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
+_OUTPUT = (
+    "Where the artifact goes, or the report if it ends in .html; else the artifact into a new file here."
+)
 
 Source = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A CSV, TSV, Parquet or JSONL file.", show_default=False)
@@ -137,13 +140,17 @@ def publish(
 ) -> None:
     """Write the artifact and the charts, and print what was asked for."""
     from abstain import _files  # noqa: PLC0415
+    from abstain.cli.report import REPORT_ENDINGS, command_line  # noqa: PLC0415
     from abstain.report.artifact import encode  # noqa: PLC0415
     from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
 
     content = encode(conformal_artifact(result, datetime.now(UTC)))
     if output is None and not as_json and form == "text":
         output = _new_name(f"{Path(result.provenance['path']).stem}-{result.kind}")
-    if output is not None:
+    as_report = output is not None and output.suffix.lower() in REPORT_ENDINGS
+    if output is not None and as_report:
+        result.report(output, command=command_line(sys.argv[1:]))
+    elif output is not None:
         _files.write_whole(output, content)
     drawn = [] if charts is None else _draw(result, charts, chart_format)
     if as_json:
@@ -160,7 +167,8 @@ def publish(
 
         console_for().print(conformal_summary(result))
         typer.echo()
-    typer.echo(f"{output}" if quiet else f"artifact: {output}")
+    what = "report:  " if as_report else "artifact:"
+    typer.echo(f"{output}" if quiet else f"{what} {output}")
     for place in drawn:
         typer.echo(f"{place}" if quiet else f"chart:    {place}")
 

@@ -80,11 +80,11 @@ def compare_command(
     from abstain import _files, compare_systems  # noqa: PLC0415
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
     from abstain.cli._systems import read_systems  # noqa: PLC0415
-    from abstain.cli.report import command_line  # noqa: PLC0415
+    from abstain.cli.report import REPORT_ENDINGS, command_line  # noqa: PLC0415
     from abstain.report.systems import systems_tables, systems_text  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
 
-    as_report = table_format is None and output is not None and output.suffix.lower() in {".html", ".htm"}
+    as_report = table_format is None and output is not None and output.suffix.lower() in REPORT_ENDINGS
     form = format_of(table_format, None if as_report else output)
     if output is not None:
         _files.check_output(output)

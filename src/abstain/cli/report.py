@@ -21,6 +21,8 @@ _OUTPUT = "Where the report goes; else into a new file here, whose name is print
 _MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
 _RESPONSES = "With --mistakes: what the model was asked and wrote, too, where the input has it."
 
+# What a verb writes to a file with such an ending is a report.
+REPORT_ENDINGS = (".html", ".htm")
 # What the panel of abstention safety shows unless other metrics are asked for; those that the data cannot serve are
 # named with their reason.
 METRICS = (
