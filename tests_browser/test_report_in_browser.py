@@ -75,7 +75,8 @@ def visit(browser: BrowserContext) -> Iterator[Callable[..., Watched]]:
         page.on("request", lambda request: watched.requests.append(request.url))
         page.set_viewport_size({"width": width, "height": 900})
         if media:
-            page.emulate_media(**media)  # type: ignore[arg-type]
+            emulate: Any = page.emulate_media
+            emulate(**media)
         page.goto(f"{path.as_uri()}{fragment}")
         return watched
 

@@ -7,13 +7,13 @@ frozen results whose numbers carry their intervals, and whose cautions travel wi
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain.errors import DataError
+from abstain.evaluation._cautions import comparison_cautions, general_cautions, variant_cautions
 from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
 from abstain.evaluation._conditions import Condition, parse_condition
 from abstain.evaluation._confidences import load_calibrations, variant_confidences
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.losses import ItemLoss, Loss
     from abstain.metrics.registry import MetricLike, MetricSpecification
-    from abstain.metrics.selective import TieSensitivity
 
     Floats = NDArray[np.float64]
     Progress = Callable[[int], None]
@@ -109,7 +108,6 @@ __all__ = [
 ]
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-FEW_CLUSTERS = 20
 
 
 def evaluate(
@@ -256,7 +254,7 @@ def compare(
         deltas=deltas,
         overlap=overlap,
         population=evaluations[0].population,
-        cautions=_comparison_cautions(deltas, evaluations),
+        cautions=comparison_cautions(deltas, evaluations),
         metrics=table_deltas,
     )
 
@@ -351,7 +349,7 @@ class _Side:
         self, replicated: Mapping[str, Floats], draws: Draws, population: Population
     ) -> Evaluation:
         results = {name: self._result(name, replicated[name], draws) for name in self.plans}
-        cautions = _general_cautions(population, self.source.cluster_noun, self.settings)
+        cautions = general_cautions(population, self.source.cluster_noun, self.settings)
         return Evaluation(
             variants=results,
             population=population,
@@ -395,7 +393,7 @@ class _Side:
             },
             curve=risk_coverage_curve(*rows, abstained=self.judged.abstained, weights=self.weight),
             ties=ties,
-            cautions=(*self.cautions[name], *_variant_cautions(figures, ties, self.settings)),
+            cautions=(*self.cautions[name], *variant_cautions(figures, ties, self.settings)),
         )
 
 
@@ -480,57 +478,3 @@ def _overlap(left: Items, right: Items, *, intersection_only: bool) -> tuple[Ove
         failed_right=len(shared) - len(judged[1]),
     )
     return overlap, kept
-
-
-def _general_cautions(population: Population, noun: str, settings: Settings) -> tuple[Caution, ...]:
-    cautions = []
-    if not population.answered:
-        message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
-        cautions.append(Caution("nothing_answered", message))
-    if population.failed:
-        message = (
-            f"{population.failed} of {population.total} {noun}s are left out of every number: they failed"
-        )
-        cautions.append(Caution("failed_clusters", message))
-    if settings.resamples and population.included < FEW_CLUSTERS:
-        many = f"{population.included} {noun}{'' if population.included == 1 else 's'}"
-        message = f"intervals rest on {many}; with fewer than {FEW_CLUSTERS} they tend to be too narrow"
-        cautions.append(Caution("few_clusters", message))
-    return tuple(cautions)
-
-
-def _variant_cautions(
-    figures: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings
-) -> tuple[Caution, ...]:
-    cautions = []
-    if ties.matters:
-        message = (
-            f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
-            f"tied items alone could put the AURC anywhere from {ties.best:.3f} to {ties.worst:.3f}"
-        )
-        cautions.append(Caution("ties", message))
-    excess = figures["eaurc"].value
-    if settings.convention == "trapezoid" and not math.isnan(excess) and excess < -1e-12:
-        message = "the AURC lies below its optimum: large plateaus flatter the trapezoid; see convention interpolated"
-        cautions.append(Caution("below_optimal", message))
-    return tuple(cautions)
-
-
-def _comparison_cautions(
-    deltas: Mapping[str, VariantDelta], evaluations: Sequence[Evaluation]
-) -> tuple[Caution, ...]:
-    """What holds for the comparison itself, then what holds for either side."""
-    cautions: list[Caution] = []
-    own = [caution for side in evaluations for caution in side.cautions]
-    if not deltas:
-        return tuple(dict.fromkeys(own))
-    change = next(iter(deltas.values())).cmax
-    low, high = change.interval or (change.value, change.value)
-    if low > 0.0 or high < 0.0:
-        ends = " and ".join(f"{next(iter(side.values())).cmax.value:.3f}" for side in evaluations)
-        message = (
-            f"the sides answer different shares: their areas end at coverages {ends}, and the side that answers less "
-            "integrates over less; judge them at a coverage that both reach"
-        )
-        cautions.append(Caution("coverage_differs", message))
-    return tuple(dict.fromkeys(cautions + own))

@@ -14,6 +14,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
+from abstain.evaluation._cautions import FEW_CLUSTERS
 from abstain.evaluation._conformal_results import ConformalEvaluation, ConformalSettings, LevelResult, Stratum
 from abstain.evaluation._results import Caution
 from abstain.inference import Draws, Trials, coverage_verdict, estimates, points, replicates
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
-FEW_CLUSTERS = 20
 # How many parts a feature is cut into where the strata of width do not say.
 FEATURE_BINS = 3
 # Beyond this, one resample of HSIC costs more than all other figures together; its value stays exact.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain.confidence import confidence_values, select
 from abstain.errors import ArgumentError, DataError
+from abstain.evaluation._cautions import FEW_CLUSTERS
 from abstain.evaluation._metrics import TablePlans, table_loss
 from abstain.evaluation._results import Caution
 from abstain.inference import Draws, Estimate, replicates
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COVERAGE", "SystemPlans", "few_clusters", "measure_system", "metrics_by_key"]
 
-FEW_CLUSTERS = 20
 # Told of every system, whatever is asked for.
 COVERAGE = "answer_rate"
 
