@@ -4,13 +4,15 @@ import json
 import math
 import zipfile
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import zstandard
+from inspect_ai.scorer import SampleScore, Score
 
 from abstain import ArgumentError, DataError, FormatError, evaluate, read
+from abstain.integrations import inspect as integration
 from abstain.sources._archive import Archive
 from memory import run_measured
 
@@ -307,3 +309,23 @@ def test_partial_verdicts_are_grades(tmp_path: Path) -> None:
     assert items.counts.abstained == 1
     assert items.metadata["target"][0] == "a | b"
     assert evaluate(items, resamples=0)["constant"].curve.selective_risk[-1] == pytest.approx(0.5)
+
+
+def measured(metric: Any, scores: list[SampleScore]) -> float:
+    return float(metric(scores))
+
+
+def test_metrics_do_not_fail_an_evaluation_for_want_of_a_number(caplog: pytest.LogCaptureFixture) -> None:
+    right, declined = (SampleScore(score=Score(value=value), sample_id=f"q{value}") for value in "CN")
+    assert math.isnan(measured(integration.aurc(), [right, declined]))
+    assert "sample qC: Score.metadata has no finite number 'confidence' to rank by; keys: none" in caplog.text
+    assert measured(integration.coverage(), [right, declined]) == 0.5
+    assert measured(integration.selective_accuracy(), [right, declined]) == 1.0
+    right.score.metadata = {"confidence": 0.7}
+    assert measured(integration.augrc(), [right, declined]) == 0.0
+    assert math.isnan(measured(integration.coverage(), []))
+    assert math.isnan(measured(integration.selective_accuracy(), [declined]))
+    assert math.isnan(measured(integration.aurc(), [declined]))
+    right.score.value = 7
+    assert math.isnan(measured(integration.aurc(), [right, declined]))
+    assert "the grade must lie in [0, 1], got 7" in caplog.text

@@ -384,7 +384,9 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         read(str(tmp_path / "*.eval"))
     with pytest.raises(ArgumentError, match="no file was named"):
         read([])
-    with pytest.raises(ArgumentError, match="a dict cannot be read; pass a path"):
+    with pytest.raises(DataError, match="two columns of one name"):
+        read(pd.DataFrame([[1, 1, 2]], columns=["truth", "prediction", "prediction"]))
+    with pytest.raises(ArgumentError, match="a source of type dict cannot be read; pass a path"):
         read({"truth": [1]})
     with pytest.raises(ArgumentError, match="unknown format 'xml'"):
         read(tmp_path / "preds.csv", format="xml")
@@ -434,3 +436,18 @@ def test_a_million_rows_are_judged_within_half_a_gigabyte(tmp_path: Path) -> Non
 def test_arrow_tables_without_any_rows() -> None:
     with pytest.raises(DataError, match="the table has no rows"):
         read(pa.table({"truth": pa.array([], pa.float64()), "prediction": pa.array([], pa.float64())}))
+
+
+def test_columns_without_a_name_or_a_value(tmp_path: Path) -> None:
+    assert read(pd.DataFrame([[1, 1]]), truth="0", prediction="1").truth.tolist() == [1.0]
+    frame = pl.DataFrame({"truth": ["a", "b"], "prediction": [None, None]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    for source in (frame, frame.to_pandas(), tmp_path / "t.parquet"):
+        items = read(source, null_prediction="abstained")
+        assert items.counts.abstained == 2
+        assert evaluate(items, loss="zero_one", resamples=0).population.answered == 0
+
+
+def test_long_answers_in_a_csv_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("truth,prediction,note\n1,1," + "x" * 3_000_000 + "\n")
+    assert len(read(tmp_path / "t.csv").metadata["note"][0]) == 3_000_000

@@ -8,11 +8,13 @@
 A score with the value N, or with the reason refusal or no_response, is an abstention; NaN is unscored and
 left out. Every epoch counts as an answer of its own, before Inspect reduces epochs, because that reduction
 turns an abstention into a zero. The areas rank answers by a number in ``Score.metadata``; `token_confidence`
-makes such numbers of the model's log-probabilities. A metric that is undefined is NaN.
+makes such numbers of the model's log-probabilities. A metric that is undefined is NaN, and a warning in the
+log says why: an evaluation that took hours does not fail for want of a number.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from inspect_ai.scorer import NOANSWER, Metric, SampleScore, Score, metric, value_to_float
 
 from abstain._signals import token_signals
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError
 from abstain.metrics import selective
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["augrc", "aurc", "coverage", "selective_accuracy", "token_confidence"]
 
+_LOG = logging.getLogger(__name__)
 _REFUSALS = ("refusal", "no_response")
 
 
@@ -135,21 +138,22 @@ _TO_FLOAT = value_to_float()
 def _area(area: Any, scores: list[SampleScore], confidence: str, convention: str) -> float:
     answers = _judged(scores)
     answered = [answer for answer in answers if not answer.abstained]
-    if not answered:
+    problem = next((found for answer in answered if (found := _problem(answer, confidence))), "")
+    if problem:
+        _LOG.warning("no risk-coverage area: %s", problem)
+    if problem or not answered:
         return math.nan
-    for answer in answered:
-        if not 0.0 <= answer.grade <= 1.0:
-            raise DataError(f"sample {answer.sample}: the grade must lie in [0, 1], got {answer.grade:g}")
     losses = [1.0 - answer.grade for answer in answered]
-    levels = [_level(answer, confidence) for answer in answered]
+    levels = [float(answer.metadata[confidence]) for answer in answered]
     return float(area(losses, levels, abstained=len(answers) - len(answered), convention=convention))
 
 
-def _level(answer: _Answer, key: str) -> float:
+def _problem(answer: _Answer, key: str) -> str:
+    """Return why an answer cannot be ranked, or nothing."""
+    if not 0.0 <= answer.grade <= 1.0:
+        return f"sample {answer.sample}: the grade must lie in [0, 1], got {answer.grade:g}"
     value = answer.metadata.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        listed = ", ".join(sorted(answer.metadata)) or "none"
-        raise DataError(
-            f"sample {answer.sample}: Score.metadata has no finite number {key!r} to rank the answer by; keys: {listed}"
-        )
-    return float(value)
+        keys = ", ".join(sorted(answer.metadata)) or "none"
+        return f"sample {answer.sample}: Score.metadata has no finite number {key!r} to rank by; keys: {keys}"
+    return ""

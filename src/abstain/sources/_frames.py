@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, DataError
 from abstain.sources._tables import DuckTable
 
 if TYPE_CHECKING:
@@ -25,15 +25,17 @@ def open_frame(source: object) -> Table:
     if type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
         return DuckTable(source, "the DuckDB relation")  # type: ignore[arg-type]
     import narwhals as nw  # noqa: PLC0415
+    from narwhals.exceptions import DuplicateError  # noqa: PLC0415
 
     try:
-        frame = nw.from_native(source)  # type: ignore[call-overload]
+        return FrameTable(nw.from_native(source))
     except TypeError:
         raise ArgumentError(
-            f"a {type(source).__name__} cannot be read; pass a path, several paths, or a pandas, polars, PyArrow or "
-            "DuckDB table"
+            f"a source of type {type(source).__name__} cannot be read; pass a path, several paths, or a pandas, "
+            "polars, PyArrow or DuckDB table"
         ) from None
-    return FrameTable(frame)
+    except DuplicateError:
+        raise DataError("the frame has two columns of one name; rename one of them") from None
 
 
 class FrameTable:
@@ -43,6 +45,8 @@ class FrameTable:
         self.label = f"the {frame.implementation.name.lower()} frame"
         self.declared: Mapping[str, Any] = {}
         self._frame = frame
+        # Not every name is text: pandas numbers columns that have none.
+        self._names = {str(name): name for name in frame.collect_schema()}
         self._schema = dict(frame.collect_schema())
 
     @property
@@ -56,11 +60,11 @@ class FrameTable:
 
         if not names:
             return {}
-        chosen = self._frame.select(*names)
+        chosen = self._frame.select(*(nw.col(self._names[name]) for name in names))
         if isinstance(chosen, nw.LazyFrame):
             chosen = chosen.collect()
         kinds = self.kinds
-        return {name: _array(chosen[name], kinds[name]) for name in names}
+        return {name: _array(chosen.get_column(self._names[name]), kinds[name]) for name in names}
 
     def as_text(self, names: Sequence[str]) -> bool:  # noqa: ARG002
         """A frame says itself what its columns are."""
@@ -76,7 +80,7 @@ def _kind(dtype: Any) -> str:
         return "whole"
     if dtype.is_numeric():
         return "number"
-    if dtype.is_nested() or dtype in (nw.Binary, nw.Unknown):
+    if dtype.is_nested() or dtype == nw.Binary:
         return "other"
     return "text"
 
@@ -85,6 +89,12 @@ def _array(series: Any, kind: str) -> NDArray[Any]:
     import narwhals as nw  # noqa: PLC0415
 
     nulls = series.is_null().to_numpy()
+    if nulls.all():  # a column without any value is of no type
+        return (
+            np.full(len(nulls), np.nan)
+            if kind in ("number", "whole")
+            else np.full(len(nulls), None, dtype=object)
+        )
     if kind == "number" or (kind == "whole" and nulls.any()):
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     if kind == "whole" or (kind == "boolean" and not nulls.any()):

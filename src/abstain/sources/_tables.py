@@ -34,6 +34,7 @@ __all__ = ["DuckTable", "Table", "open_table"]
 TABLE_FORMATS = ("csv", "parquet", "jsonl")
 _DELIMITERS = ",;\t|"
 _HEADER = 1 << 16
+_LONGEST_LINE = 1 << 24
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 _NUMBER = re.compile(r"^(FLOAT|DOUBLE|DECIMAL.*|U?HUGEINT|BIGNUM)$")
 _NESTED = re.compile(r"(\[\d*\]$|^(STRUCT|MAP|UNION|BLOB|BIT|LIST|ARRAY|VARIANT|GEOMETRY))")
@@ -151,7 +152,8 @@ class _CsvTable(DuckTable):
         connection = _connect()
         statement = (
             f"SELECT * FROM read_csv({_path_list(paths)}, columns={{{columns}}}, auto_detect=false, header=true, "
-            f"delim={_literal(self._delimiter)}, quote='\"', escape='\"', null_padding=false, strict_mode=true)"
+            f"delim={_literal(self._delimiter)}, quote='\"', escape='\"', null_padding=false, strict_mode=true, "
+            f"max_line_size={_LONGEST_LINE})"
         )
         try:
             super().__init__(connection.sql(statement), label, connection)
@@ -245,7 +247,7 @@ def _kind(type_name: str) -> str:
         return "whole"
     if _NUMBER.match(type_name):
         return "number"
-    return "other" if _NESTED.search(type_name) or type_name == '"NULL"' else "text"
+    return "other" if _NESTED.search(type_name) else "text"
 
 
 def _plain_array(found: Any) -> NDArray[Any]:
@@ -334,6 +336,7 @@ def _find_ragged(path: Path, delimiter: str) -> None:
     """Raise with the line of the first row that has more or fewer fields than the header."""
     with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         rows = csv.reader(text, delimiter=delimiter, strict=True)
+        limit = csv.field_size_limit(_LONGEST_LINE)
         try:
             width = len(next(rows))
             for row in rows:
@@ -346,8 +349,11 @@ def _find_ragged(path: Path, delimiter: str) -> None:
             raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
         except csv.Error:
             raise FormatError(
-                f"{path}: line {rows.line_num} is no CSV row (a quote is not closed, or stands within a field)"
+                f"{path}: line {rows.line_num} is no CSV row (a quote is not closed or stands within a field, or the "
+                f"line is longer than {_LONGEST_LINE:,} bytes)"
             ) from None
+        finally:
+            csv.field_size_limit(limit)
 
 
 def _explain(problem: Exception, label: str, kind: str) -> NoReturn:
