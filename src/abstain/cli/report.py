@@ -58,6 +58,7 @@ def _report(
     from abstain import _files, _validate  # noqa: PLC0415
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
     from abstain.errors import ArgumentError  # noqa: PLC0415
+    from abstain.evaluation import Evaluation  # noqa: PLC0415
 
     _validate.whole(mistakes, "mistakes")
     if responses and not mistakes:
@@ -69,10 +70,13 @@ def _report(
     from abstain.report.html import write_report  # noqa: PLC0415
 
     quiet = judged.options["quiet"]
-    with progress_bar("drawing", 0, wanted=not quiet) as progress:
+    result = done.result
+    confidences = len(result) if isinstance(result, Evaluation) else len(result.left) + len(result.right)
+    steps = judged.options["resamples"] * confidences
+    with progress_bar("drawing", steps, wanted=not quiet) as progress:
         write_report(
             place,
-            done.result,
+            result,
             title=title,
             command=command_line(sys.argv[1:]),
             mistakes=mistakes,
