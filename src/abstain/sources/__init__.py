@@ -179,14 +179,26 @@ def _read_log(
         from abstain.sources._inspect import read_inspect  # noqa: PLC0415
 
         _refuse(choices, f"{path}: an {FORMATS[kind]}", but=("scorer",))
-        settings = {"scorer": choices["scorer"], "cluster": roles.cluster, "rule": roles.rule}
-        items = read_inspect(path, **settings, scale=roles.scale, **limits)  # type: ignore[arg-type]
+        items = read_inspect(
+            path,
+            scorer=choices["scorer"],
+            cluster=roles.cluster,
+            rule=roles.rule,
+            scale=roles.scale,
+            **limits,
+        )
     elif kind == "lm-eval":
         from abstain.sources._lm_eval import read_lm_eval  # noqa: PLC0415
 
         _refuse(choices, f"{path}: a file of {FORMATS[kind]}", but=("scorer", "filter"))
-        settings = {"scorer": choices["scorer"], "cluster": roles.cluster, "rule": roles.rule}
-        items = read_lm_eval(path, **settings, filter_name=choices["filter"], scale=roles.scale)  # type: ignore[arg-type]
+        items = read_lm_eval(
+            path,
+            scorer=choices["scorer"],
+            filter_name=choices["filter"],
+            cluster=roles.cluster,
+            rule=roles.rule,
+            scale=roles.scale,
+        )
     elif kind == "evaluation":
         _refuse(choices, f"{path}: an {FORMATS[kind]}")
         if roles.rule is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -151,7 +152,7 @@ def read_inspect(
 
 def _parts(path: str | os.PathLike[str], member_limit: int, total_limit: int) -> Iterator[_Header | _Sample]:
     """Yield the samples of a log, and its header wherever that stands."""
-    with open(path, "rb") as file:  # noqa: PTH123
+    with Path(path).open("rb") as file:
         archive = file.read(4) == b"PK\x03\x04"
     if not archive:
         header = _Header()
