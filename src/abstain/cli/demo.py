@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,11 +52,20 @@ def demo_command(
         f"  abstain evaluate {run} --mode {OVERCONFIDENT} --confidence probability,margin --loss zero_one\n"
         f"  abstain evaluate --input {run} --mode {CAREFUL} --input {run} --mode {OVERCONFIDENT} \\\n"
         "      --confidence margin --loss zero_one --json\n"
-        "  abstain evaluate --help\n\n"
+        f"  abstain evaluate --help\n{_where_abstain_is()}\n"
         f"The report with curves and a threshold explorer is in {report}."
     )
     if sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Open it in the browser?", default=True):
         typer.launch(str(report))
+
+
+def _where_abstain_is() -> str:
+    """What to write for `abstain` where the shell would not find it, as after `make demo` in a fresh clone."""
+    own = Path(sys.executable).parent / "abstain"
+    if shutil.which("abstain") or not own.exists():
+        return ""
+    near = own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own
+    return f"\n(Your shell does not know `abstain` yet: write {near} for it.)\n"
 
 
 def _write_report(compared: Evaluation | Comparison, place: Path, run: Path) -> Path:
