@@ -14,31 +14,38 @@ if TYPE_CHECKING:
     from abstain.inference import Estimate
     from abstain.metrics.selective import TieSensitivity
 
-__all__ = ["FEW_CLUSTERS", "comparison_cautions", "general_cautions", "variant_cautions"]
+__all__ = ["FEW_CLUSTERS", "comparison_cautions", "few_clusters", "general_cautions", "variant_cautions"]
 
 FEW_CLUSTERS = 20
 
 
 def general_cautions(population: Population, noun: str, settings: Settings) -> tuple[Caution, ...]:
+    """Return what holds for all variants: nothing answered, clusters left out, few clusters."""
     cautions = []
     if not population.answered:
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         cautions.append(Caution("nothing_answered", message))
     if population.failed:
-        message = (
-            f"{population.failed} of {population.total} {noun}s are left out of every number: they failed"
-        )
+        message = f"{population.failed} of {population.total} {noun}s are left out: failed or without truth"
         cautions.append(Caution("failed_clusters", message))
-    if settings.resamples and population.included < FEW_CLUSTERS:
-        many = f"{population.included} {noun}{'' if population.included == 1 else 's'}"
-        message = f"intervals rest on {many}; with fewer than {FEW_CLUSTERS} they tend to be too narrow"
-        cautions.append(Caution("few_clusters", message))
+    if settings.resamples:
+        cautions += few_clusters(population.included, noun)
     return tuple(cautions)
+
+
+def few_clusters(clusters: int, noun: str) -> list[Caution]:
+    """Return the caution that intervals over few clusters deserve, if they are few."""
+    if clusters >= FEW_CLUSTERS:
+        return []
+    many = f"{clusters} {noun}{'' if clusters == 1 else 's'}"
+    message = f"intervals rest on {many}; with fewer than {FEW_CLUSTERS} they tend to be too narrow"
+    return [Caution("few_clusters", message)]
 
 
 def variant_cautions(
     figures: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings
 ) -> tuple[Caution, ...]:
+    """Return what holds for one variant: ties that matter, an area below its optimum."""
     cautions = []
     if ties.matters:
         message = (

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
+from abstain.evaluation._cautions import few_clusters
 from abstain.evaluation._conditions import Condition, parse_condition
-from abstain.evaluation._system_plans import few_clusters, measure_system
+from abstain.evaluation._system_plans import measure_system
 from abstain.evaluation._systems import compare_systems
 
 if TYPE_CHECKING:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain.confidence import confidence_values, select
 from abstain.errors import ArgumentError, DataError
-from abstain.evaluation._cautions import FEW_CLUSTERS
 from abstain.evaluation._metrics import TablePlans, table_loss
-from abstain.evaluation._results import Caution
 from abstain.inference import Draws, Estimate, replicates
 from abstain.metrics._ranks import RanksPlan
 from abstain.metrics.abstention import population_table
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int], None]
 
-__all__ = ["COVERAGE", "SystemPlans", "few_clusters", "measure_system", "metrics_by_key"]
+__all__ = ["COVERAGE", "SystemPlans", "measure_system", "metrics_by_key"]
 
 # Told of every system, whatever is asked for.
 COVERAGE = "answer_rate"
@@ -115,15 +113,6 @@ def measure_system(
     side = SystemPlans.prepare("the run", judged, metrics_by_key(metrics), confidence, loss)
     draws = Draws(len(judged.cluster_ids), resamples, seed)
     return side.table.table(replicates(side.table.ordered, draws, progress), draws, level=level)
-
-
-def few_clusters(clusters: int, noun: str) -> list[Caution]:
-    """Return the caution that intervals over few clusters deserve, if they are few."""
-    if clusters >= FEW_CLUSTERS:
-        return []
-    many = f"{clusters} {noun}{'' if clusters == 1 else 's'}"
-    message = f"intervals rest on {many}; with fewer than {FEW_CLUSTERS} they tend to be too narrow"
-    return [Caution("few_clusters", message)]
 
 
 def metrics_by_key(metrics: MetricLike | Iterable[MetricLike]) -> dict[str, MetricSpecification]:

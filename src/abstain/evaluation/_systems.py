@@ -19,9 +19,10 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
+from abstain.evaluation._cautions import few_clusters
 from abstain.evaluation._matching import match_systems
 from abstain.evaluation._results import Caution
-from abstain.evaluation._system_plans import COVERAGE, SystemPlans, few_clusters, metrics_by_key
+from abstain.evaluation._system_plans import COVERAGE, SystemPlans, metrics_by_key
 from abstain.evaluation._systems_results import (
     Rank,
     SystemDifference,
