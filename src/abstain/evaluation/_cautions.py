@@ -26,8 +26,8 @@ def general_cautions(population: Population, noun: str, settings: Settings) -> t
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         cautions.append(Caution("nothing_answered", message))
     if population.failed:
-        message = f"{population.failed} of {population.total} {noun}s are left out: failed or without truth"
-        cautions.append(Caution("failed_clusters", message))
+        left_out = f"{population.failed} of {population.total} {noun}s are left out of every number"
+        cautions.append(Caution("failed_clusters", f"{left_out}: failed or without truth"))
     if settings.resamples:
         cautions += few_clusters(population.included, noun)
     return tuple(cautions)
