@@ -1,8 +1,9 @@
-"""Kernels: areas, hulls and points of a climbed ladder, for a whole batch of resamples at once.
+"""Kernels: areas, hulls and points of a ranking that was run along, for a whole batch of weights at once.
 
 Everything is in counts: an area over coverage is an area over the count divided by N, one over generalized
-risk is divided by N again. Column 0 is the ground, where nothing is accepted; a rung without weight repeats
-the one below it and so adds nothing. The four conventions of the risk-coverage area meet here:
+risk is divided by N again. Place 0 is the ground, where nothing is accepted; a rank without weight repeats
+the one below it and so adds nothing. Coverage is always measured against N, abstentions included. The four
+conventions of the risk-coverage area meet here:
 
 - ``trapezoid``: straight lines between working points, flat from 0 to the first one;
 - ``interpolated``: inside a plateau the loss sum grows linearly, so the selective risk is a hyperbola,
@@ -13,16 +14,18 @@ the one below it and so adds nothing. The four conventions of the risk-coverage 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from abstain.metrics._ladder import Climb, trapezoids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from abstain.tally import Tally
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -31,71 +34,132 @@ CONVENTIONS = ("trapezoid", "interpolated", "mean", "torch-uncertainty")
 
 # Guards against float noise where a coverage is asked for that a count meets exactly.
 TOLERANCE = 1e-9
-# A ladder of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
+# A run of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
 _BLOCK = 1 << 22
+_NEAR = 64
 
 
-def selective_risk(climb: Climb) -> Floats:
-    """Return loss sum / count on every rung; up to the first weighted rung, where nothing is accepted, its risk."""
-    with np.errstate(invalid="ignore"):
-        risk = climb.risk_sum / climb.count
-    first = risk.take(climb.row_start + climb.first)
-    leading = max(int(climb.first.max(initial=0)), 1)
-    np.copyto(risk[:, :leading], first[:, None], where=climb.count[:, :leading] <= 0)
-    return np.nan_to_num(risk, copy=False) if np.isnan(first).any() else risk
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Running sums along ranks, one row per weight vector: place 0 is the ground, then every rank."""
+
+    count: Floats
+    risk_sum: Floats
+
+    @classmethod
+    def of(cls, tally: Tally, weights: Floats) -> Run:
+        """Run along a tally of counts and losses."""
+        return cls(*tally.run(weights))
+
+    @property
+    def last_count(self) -> Floats:
+        """How many items there are on all ranks."""
+        return self.count[:, -1]
+
+    @property
+    def last_risk_sum(self) -> Floats:
+        """How much loss there is on all ranks."""
+        return self.risk_sum[:, -1]
+
+    @cached_property
+    def row_start(self) -> Indices:
+        """Where each row begins in the flattened sums, so that one index finds a place in all of them."""
+        return np.arange(len(self.count)) * self.count.shape[1]
+
+    @cached_property
+    def first(self) -> Indices:
+        """The first rank with any weight; the ground where there is none."""
+        # It is nearly always among the first few.
+        near = self.count[:, :_NEAR] > 0
+        return np.argmax(near if near[:, -1].all() else self.count > 0, axis=1)
+
+    @cached_property
+    def step(self) -> Floats:
+        """How many items each rank adds."""
+        return np.diff(self.count, axis=1)
+
+    @cached_property
+    def risk(self) -> Floats:
+        """Loss sum / count on every rank; up to the first weighted one, where nothing is accepted, its risk."""
+        with np.errstate(invalid="ignore"):
+            risk = self.risk_sum / self.count
+        first = risk.take(self.row_start + self.first)
+        leading = max(int(self.first.max(initial=0)), 1)
+        np.copyto(risk[:, :leading], first[:, None], where=self.count[:, :leading] <= 0)
+        return np.nan_to_num(risk, copy=False) if np.isnan(first).any() else risk
+
+    @cached_property
+    def ends(self) -> tuple[Floats, Floats]:
+        """The selective risk on the first weighted rank and on the last; 0 where nothing is accepted."""
+        place = self.row_start + self.first
+        tiny = np.finfo(np.float64).tiny
+        return (
+            self.risk_sum.take(place) / np.maximum(self.count.take(place), tiny),
+            self.last_risk_sum / np.maximum(self.last_count, tiny),
+        )
+
+    def reaching(self, target: Floats) -> Indices:
+        """Return the first rank whose count reaches each target (batch, targets); one beyond the last if none does."""
+        rows, columns = self.count.shape
+        if columns > 4096 or rows == 1:
+            return np.stack([np.searchsorted(*pair) for pair in zip(self.count, target, strict=True)])
+        # One sorted search for all rows: each row is lifted above the one before it.
+        lift = (np.arange(rows) * (max(float(self.last_count.max()), float(target.max())) + 1.0))[:, None]
+        found = np.searchsorted((self.count + lift).ravel(), (target + lift).ravel())
+        return found.reshape(target.shape) - self.row_start[:, None]
 
 
-def rung_reaching(climb: Climb, target: Floats) -> Indices:
-    """Return the first rung whose count reaches each target (resamples, targets); one beyond the last if none does."""
-    rows, columns = climb.count.shape
-    if columns > 4096 or rows == 1:
-        return np.stack([np.searchsorted(*pair) for pair in zip(climb.count, target, strict=True)])
-    # One sorted search for all rows: each row is lifted above the one before it.
-    lift = (np.arange(rows) * (max(float(climb.last_count.max()), float(target.max())) + 1.0))[:, None]
-    found = np.searchsorted((climb.count + lift).ravel(), (target + lift).ravel())
-    return found.reshape(target.shape) - climb.row_start[:, None]
-
-
-def risk_area(climb: Climb, risk: Floats) -> Floats:
+def risk_area(run: Run) -> Floats:
     """Return the trapezoid area of the selective risk over the count, flat up to the first working point."""
-    return 0.5 * trapezoids(climb.step, risk)
+    return 0.5 * _trapezoids(run.step, run.risk)
 
 
-def cut_areas(climb: Climb, risk: Floats, limit: Floats, rung: Indices) -> tuple[Floats, Floats]:
-    """Return both areas (risk, loss sum) up to the count `limit`, which lies on `rung`, interpolated to land there."""
-    cut = Cut(climb, limit, rung)
-    # Steps beyond the limit have no width, so that columns beyond the last rung that is cut need not be looked at; the
-    # step that is cut ends lower than its rung by the share that is cut off.
-    end = int(rung.max()) + 1
-    step = np.diff(np.minimum(climb.count[:, :end], limit[:, None]), axis=1)
+def loss_area(run: Run) -> Floats:
+    """Return the area under the loss sum over the count; the same by item and by plateau."""
+    return 0.5 * _trapezoids(run.step, run.risk_sum)
+
+
+def _trapezoids(step: Floats, values: Floats) -> Floats:
+    """Return, for each row, twice the area under values that are joined by straight lines."""
+    return np.vecdot(step, values[:, 1:]) + np.vecdot(step, values[:, :-1])
+
+
+def cut_areas(run: Run, limit: Floats) -> tuple[Floats, Floats]:
+    """Return both areas (risk, loss sum) up to the count `limit`, interpolated to land there."""
+    rank = run.reaching(limit[:, None])[:, 0]
+    cut = Cut(run, limit, rank)
+    # Steps beyond the limit have no width, so that columns beyond the last rank that is cut need not be looked at; the
+    # step that is cut ends lower than its rank by the share that is cut off.
+    end = int(rank.max()) + 1
+    step = np.diff(np.minimum(run.count[:, :end], limit[:, None]), axis=1)
     above = (limit - cut.count_below) * (1.0 - cut.share)
     areas = [
-        0.5 * (trapezoids(step, values[:, :end]) - above * (values.take(cut.at) - values.take(cut.below)))
-        for values in (risk, climb.risk_sum)
+        0.5 * (_trapezoids(step, values[:, :end]) - above * (values.take(cut.at) - values.take(cut.below)))
+        for values in (run.risk, run.risk_sum)
     ]
     return areas[0], areas[1]
 
 
 class Cut:
-    """Where a ladder is cut: the places of the rung and of the one below, and which share of the rung remains."""
+    """Where a ranking is cut: the places of the rank and of the one below, and which share of the rank remains."""
 
-    def __init__(self, climb: Climb, limit: Floats, rung: Indices) -> None:
-        self.at = climb.row_start + rung
+    def __init__(self, run: Run, limit: Floats, rank: Indices) -> None:
+        self.at = run.row_start + rank
         # Only a limit of 0 is reached on the ground, below which there is nothing.
-        self.below = self.at - (rung > 0)
-        self.count_below = climb.count.take(self.below)
-        height = climb.count.take(self.at) - self.count_below
+        self.below = self.at - (rank > 0)
+        self.count_below = run.count.take(self.below)
+        height = run.count.take(self.at) - self.count_below
         self.share = (limit - self.count_below) / np.maximum(height, np.finfo(np.float64).tiny)
 
 
-def truncated(climb: Climb, limit: Floats) -> Climb:
-    """Cut the ladder itself at the count `limit`, with the loss sum linear inside the rung that is cut."""
-    limit = np.minimum(limit, climb.last_count)
-    cut = Cut(climb, limit, rung_reaching(climb, limit[:, None])[:, 0])
-    below = climb.risk_sum.take(cut.below)
-    cut_sum = below + cut.share * (climb.risk_sum.take(cut.at) - below)
-    beyond = climb.count > limit[:, None]
-    return Climb(np.minimum(climb.count, limit[:, None]), np.where(beyond, cut_sum[:, None], climb.risk_sum))
+def truncated(run: Run, limit: Floats) -> Run:
+    """Cut the ranking itself at the count `limit`, with the loss sum linear inside the rank that is cut."""
+    limit = np.minimum(limit, run.last_count)
+    cut = Cut(run, limit, run.reaching(limit[:, None])[:, 0])
+    below = run.risk_sum.take(cut.below)
+    cut_sum = below + cut.share * (run.risk_sum.take(cut.at) - below)
+    beyond = run.count > limit[:, None]
+    return Run(np.minimum(run.count, limit[:, None]), np.where(beyond, cut_sum[:, None], run.risk_sum))
 
 
 def harmonic(count: Floats) -> Floats:
@@ -114,18 +178,18 @@ def harmonic(count: Floats) -> Floats:
 
 
 def logarithm(count: Floats) -> Floats:
-    """Return log(count), 0 at 0: nothing lies below the first rung, so its term vanishes anyway."""
+    """Return log(count), 0 at 0: nothing lies below the first rank, so its term vanishes anyway."""
     return np.log(count, out=np.zeros_like(count), where=count > 0)
 
 
-def prefix_mean_sum(climb: Climb, *, continuous: bool = False) -> Floats:
+def prefix_mean_sum(run: Run, *, continuous: bool = False) -> Floats:
     """Return the sum of selective risks over single items, ties in expectation; or its integral when `continuous`.
 
-    After ``k0`` items with loss sum ``S0``, a rung of ``m`` items of mean loss ``l`` adds
+    After ``k0`` items with loss sum ``S0``, a rank of ``m`` items of mean loss ``l`` adds
     ``m*l + (S0 - k0*l) * (H[k0 + m] - H[k0])``, where the logarithm takes the place of ``H`` in the integral.
     """
-    total = climb.last_risk_sum.copy()
-    for part in _blocks(climb):
+    total = run.last_risk_sum.copy()
+    for part in _blocks(run):
         before_count, before_sum = part.count[:, :-1], part.risk_sum[:, :-1]
         mean = np.diff(part.risk_sum, axis=1) / np.maximum(part.step, np.finfo(np.float64).tiny)
         growth = logarithm(part.count) if continuous else harmonic(part.count)
@@ -133,35 +197,25 @@ def prefix_mean_sum(climb: Climb, *, continuous: bool = False) -> Floats:
     return total
 
 
-def _blocks(climb: Climb) -> Iterator[Climb]:
-    """Yield stretches of a ladder, each from where the one before ends; all of it at once unless it is very long."""
-    rows, columns = climb.count.shape
-    rungs = max(_BLOCK // max(rows, 1), 1)
-    if columns - 1 <= rungs:
-        yield climb
+def _blocks(run: Run) -> Iterator[Run]:
+    """Yield stretches of a ranking, each from where the one before ends; all of it at once unless it is very long."""
+    rows, columns = run.count.shape
+    ranks = max(_BLOCK // max(rows, 1), 1)
+    if columns - 1 <= ranks:
+        yield run
         return
-    for start in range(0, columns - 1, rungs):
-        stretch = slice(start, start + rungs + 1)
-        yield Climb(climb.count[:, stretch], climb.risk_sum[:, stretch])
+    for start in range(0, columns - 1, ranks):
+        stretch = slice(start, start + ranks + 1)
+        yield Run(run.count[:, stretch], run.risk_sum[:, stretch])
 
 
-def single_item_trapezoid(climb: Climb) -> Floats:
+def single_item_trapezoid(run: Run) -> Floats:
     """Return the trapezoid area of selective risk when each item is a working point of its own."""
-    first, last = end_risks(climb)
-    return prefix_mean_sum(climb) + 0.5 * (first - last)
+    first, last = run.ends
+    return prefix_mean_sum(run) + 0.5 * (first - last)
 
 
-def end_risks(climb: Climb) -> tuple[Floats, Floats]:
-    """Return the selective risk on the first weighted rung and on the last; 0 where nothing is accepted."""
-    place = climb.row_start + climb.first
-    tiny = np.finfo(np.float64).tiny
-    return (
-        climb.risk_sum.take(place) / np.maximum(climb.count.take(place), tiny),
-        climb.last_risk_sum / np.maximum(climb.last_count, tiny),
-    )
-
-
-def hull_area(climb: Climb, risk: Floats) -> Floats:
+def hull_area(run: Run) -> Floats:
     """Return the area under the lower convex hull of the (coverage, risk) points, in counts, flat below the first.
 
     The hulls of all resamples are found together. A point on or above the line between any two other points
@@ -170,8 +224,8 @@ def hull_area(climb: Climb, risk: Floats) -> Floats:
     neighbours, until none is. Lines between far neighbours come first where many points are left: they clear
     what would else be taken down point by point.
     """
-    rows = len(climb.count)
-    x, y, row = _hull_candidates(climb, risk)
+    rows = len(run.count)
+    x, y, row = _hull_candidates(run)
     reach = max(int(np.bincount(row, minlength=1).max()) // 16, 1)
     while True:
         keep = np.flatnonzero(_below_lines(x, y, row, reach))
@@ -186,19 +240,19 @@ def hull_area(climb: Climb, risk: Floats) -> Floats:
     return np.bincount(row, weights=pieces, minlength=rows).astype(np.float64)
 
 
-def _hull_candidates(climb: Climb, risk: Floats) -> tuple[Floats, Floats, Indices]:
+def _hull_candidates(run: Run) -> tuple[Floats, Floats, Indices]:
     """Return the distinct points that are ends, lowest, or below a line from an end to the lowest; with their rows."""
-    count, start, columns = climb.count, climb.row_start, climb.count.shape[1]
-    lowest = np.maximum(np.argmin(risk, axis=1), climb.first)
-    corners = (start + climb.first, start + columns - 1, start + lowest)
+    count, risk, start, columns = run.count, run.risk, run.row_start, run.count.shape[1]
+    lowest = np.maximum(np.argmin(risk, axis=1), run.first)
+    corners = (start + run.first, start + columns - 1, start + lowest)
     x, y = count.take(corners[2]), risk.take(corners[2])
     below = np.zeros(count.shape, np.bool_)
     # Left of the lowest point the line from the first counts, right of it the one to the last; each runs below every
     # point on the far side, so that no row needs its own columns.
     sides = (slice(0, int(lowest.max()) + 1), slice(int(lowest.min()), columns))
     for end, side in zip(corners, sides, strict=False):
-        run = count.take(end) - x
-        slope = np.divide(risk.take(end) - y, run, out=np.zeros_like(run), where=run != 0)
+        across = count.take(end) - x
+        slope = np.divide(risk.take(end) - y, across, out=np.zeros_like(across), where=across != 0)
         height = np.multiply(count[:, side], slope[:, None])
         np.subtract(risk[:, side], height, out=height)
         np.logical_or(below[:, side], height < (y - slope * x)[:, None], out=below[:, side])
@@ -206,7 +260,7 @@ def _hull_candidates(climb: Climb, risk: Floats) -> tuple[Floats, Floats, Indice
         below.put(corner, True)
     place = np.flatnonzero(below)
     row, x, y = place // columns, count.take(place), risk.take(place)
-    # A rung without weight repeats the one below it; up to the first weighted rung there is nothing.
+    # A rank without weight repeats the one below it; up to the first weighted rank there is nothing.
     distinct = x > 0
     distinct[1:] &= (x[1:] != x[:-1]) | (row[1:] != row[:-1])
     return x[distinct], y[distinct], row[distinct]
@@ -222,3 +276,82 @@ def _below_lines(x: Floats, y: Floats, row: Indices, reach: int) -> NDArray[np.b
     cross = (x[here] - x[left]) * (y[right] - y[left]) - (y[here] - y[left]) * wide
     keep[here] = (cross > 0.0) | (row[left] != row[right])
     return keep
+
+
+def aurc(run: Run, total: Floats, convention: str, *, by_item: bool = False) -> Floats:
+    """Return the area under selective risk over coverage; a trapezoid goes by working points, or by single items."""
+    if convention == "trapezoid":
+        return (single_item_trapezoid(run) if by_item else risk_area(run)) / total
+    if convention == "interpolated":
+        return prefix_mean_sum(run, continuous=True) / total
+    if convention == "mean":
+        return prefix_mean_sum(run) / total
+    return _stretched(_inner_trapezoid(run), total)
+
+
+def augrc(run: Run, total: Floats, convention: str) -> Floats:
+    """Return the area under generalized risk over coverage."""
+    area = loss_area(run)
+    if convention == "mean":
+        return (area + 0.5 * run.last_risk_sum) / total**2
+    if convention == "torch-uncertainty":
+        return _stretched(area - 0.5 * run.ends[0], total) / total
+    return area / total**2
+
+
+def aurc_achievable(run: Run, total: Floats, convention: str) -> Floats:
+    """Return the area under the lower convex hull of the working points."""
+    area = hull_area(run)
+    first, last = run.ends
+    if convention == "mean":
+        # The sum over whole counts of a line exceeds its integral by half of what it climbs.
+        return (area + 0.5 * (last - first)) / total
+    if convention == "torch-uncertainty":
+        return _stretched(area - first, total)
+    return area / total
+
+
+def aurc_at(run: Run, limit: Floats, total: Floats, convention: str) -> Floats:
+    """Return the AURC cut at the count `limit`."""
+    if convention == "trapezoid":
+        return cut_areas(run, limit)[0] / total
+    if convention == "interpolated":
+        return prefix_mean_sum(truncated(run, limit), continuous=True) / total
+    whole, done, after, rest = _whole_items(run, limit)
+    next_risk = after.ends[1]
+    if convention == "mean":
+        return (prefix_mean_sum(done) + rest * next_risk) / total
+    here = done.ends[1]
+    partial = rest * (here + 0.5 * rest * (next_risk - here))
+    return _stretched(np.where(whole >= 1.0, _inner_trapezoid(done) + partial, 0.0), total)
+
+
+def augrc_at(run: Run, limit: Floats, total: Floats, convention: str) -> Floats:
+    """Return the AUGRC cut at the count `limit`."""
+    if convention == "mean":
+        _, done, after, rest = _whole_items(run, limit)
+        whole_area = loss_area(done)
+        return (whole_area + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / total**2
+    area = cut_areas(run, limit)[1]
+    if convention == "torch-uncertainty":
+        from_first = area - 0.5 * run.ends[0]
+        return _stretched(np.where(limit >= 1.0, from_first, 0.0), total) / total
+    return area / total**2
+
+
+def _whole_items(run: Run, limit: Floats) -> tuple[Floats, Run, Run, Floats]:
+    """Split a limit into whole items and a rest: their number, the ranking to there, to one item further, the rest."""
+    whole = np.floor(limit + TOLERANCE)
+    rest = np.maximum(limit - whole, 0.0)
+    return whole, truncated(run, whole), truncated(run, whole + 1.0), rest
+
+
+def _inner_trapezoid(run: Run) -> Floats:
+    """The trapezoid over single items from the first to the last, without the flat piece before the first."""
+    first, last = run.ends
+    return prefix_mean_sum(run) - 0.5 * (first + last)
+
+
+def _stretched(area: Floats, total: Floats) -> Floats:
+    # (area / N) / (1 - 1/N); a single item leaves no range to integrate over.
+    return np.divide(area, total - 1.0, out=np.full_like(area, np.nan), where=total > 1.0)

@@ -1,13 +1,13 @@
-"""Columns: what a metric may ask for of every row, checked once and prepared for plans.
+"""Columns: what a metric may ask for of every row, checked once.
 
 The array functions, the metric objects and the evaluation all come through here, so that each metric has one
-implementation: a plan built from columns. Rows are items of N, answered or abstained; failed and unscored
+implementation: a measure built from columns. Rows are items of N, answered or abstained; failed and unscored
 ones are left out before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._validate import Column
-    from abstain.metrics._plan import Plan
     from abstain.results import EvaluationResult
 
     Floats = NDArray[np.float64]
@@ -40,13 +39,15 @@ class Columns:
         prediction: canonical labels; they mean nothing where the row is not answered.
         confidence: NaN where none was stated.
         should_abstain: 1, 0, or NaN where nobody said.
-        loss: one number a row; NaN where the row is not answered.
-        cluster: the number of each row's cluster, from 0 without a gap.
+        loss: one number per row; NaN where the row is not answered.
+        cluster: the number of each row's unit.
         weight: multiplicities.
+        units: how many units a weight vector has; some may have no row here.
         scale: the declared lowest and highest truth.
         intervals: (rows, 2), the lower and upper bound of a prediction; NaN where there is none.
         sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
+        shared: what was worked out of these rows and does not depend on the confidence; the same for each of them.
     """
 
     answered: Mask
@@ -57,10 +58,27 @@ class Columns:
     loss: Floats
     cluster: Indices
     weight: Floats
+    units: int
     scale: tuple[float, float] | None = None
     intervals: Floats = field(default_factory=lambda: np.empty((0, 2)))
     sets: Mask = field(default_factory=lambda: np.empty((0, 0), np.bool_))
     results: Sequence[EvaluationResult] | None = None
+    shared: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, length: int, **given: Any) -> Columns:
+        """Return columns of one length, with NaN for those that nobody gave; all rows are one unit unless told."""
+        nothing = np.full(length, np.nan)
+        columns: dict[str, Any] = dict.fromkeys(
+            ("truth", "prediction", "confidence", "should_abstain", "loss"), nothing
+        )
+        columns |= {
+            "answered": np.ones(length, np.bool_),
+            "cluster": np.zeros(length, np.intp),
+            "weight": np.ones(length),
+            "units": 1,
+        }
+        return cls(**columns | given)
 
     @classmethod
     def checked(
@@ -71,9 +89,9 @@ class Columns:
         abstained: Column | None = None,
         confidence: Column | None = None,
         should_abstain: Column | None = None,
-        weights: Column | None = None,
+        sample_weight: Column | None = None,
     ) -> Columns:
-        """Check the arguments of an array function, all of one length and in one cluster."""
+        """Check the arguments of an array function, all of one length and in one unit."""
         given: dict[str, NDArray[Any]] = {}
         if y_true is not None:
             given["y_true"] = _labels.truths(y_true)
@@ -93,36 +111,75 @@ class Columns:
         if "y_true" in given and _labels.missing(given["y_true"]).any():
             row = int(np.argmax(_labels.missing(given["y_true"])))
             raise DataError(f"y_true is missing at row {row}; leave out rows without a truth")
-        nothing = np.full(length, np.nan)
-        declined = _validate.mask(given.get("abstained", np.zeros(length, np.bool_)), "abstained", length)
-        return cls(
+        declined = _validate.mask(given.pop("abstained", np.zeros(length, np.bool_)), "abstained", length)
+        names = {"y_true": "truth", "y_pred": "prediction"}
+        return cls.of(
+            length,
             answered=~declined,
-            truth=given.get("y_true", nothing),
-            prediction=given.get("y_pred", nothing),
-            confidence=given.get("confidence", nothing),
-            should_abstain=given.get("should_abstain", nothing),
-            loss=nothing,
-            cluster=np.zeros(length, np.intp),
-            weight=_validate.weights(weights, length),
+            weight=_validate.weights(sample_weight, length),
+            **{names.get(name, name): values for name, values in given.items()},
         )
+
+    @classmethod
+    def ranked(
+        cls,
+        loss: Column,
+        confidence: Column | None = None,
+        *,
+        abstained: Column | int | None = None,
+        sample_weight: Column | None = None,
+    ) -> Columns:
+        """Check the arguments of a selective metric; a whole number of abstentions becomes that many further rows."""
+        losses = _validate.floats(loss, "loss")
+        length = len(losses)
+        levels = np.zeros(length) if confidence is None else _validate.floats(confidence, "confidence")
+        _validate.same_length(length, confidence=levels)
+        weight = _validate.weights(sample_weight, length)
+        declined = np.zeros(length, np.bool_)
+        if abstained is not None and np.ndim(abstained) == 0:
+            further = _validate.whole(abstained, "abstained")  # type: ignore[arg-type]
+            declined = np.r_[declined, np.ones(further, np.bool_)]
+            weight = np.r_[weight, np.ones(further)]
+            losses, levels = np.r_[losses, np.zeros(further)], np.r_[levels, np.zeros(further)]
+        elif abstained is not None:
+            declined = _validate.mask(abstained, "abstained", length)  # type: ignore[arg-type]
+        if not len(losses):
+            raise DataError("loss is empty; there must be at least one item")
+        hint = "mark the item in abstained= if the model declined"
+        _validate.finite(losses, "loss", among=~declined, hint=hint)
+        _validate.finite(levels, "confidence", among=~declined, hint=hint)
+        return cls.of(len(losses), answered=~declined, loss=losses, confidence=levels, weight=weight)
 
     def __len__(self) -> int:
         return len(self.answered)
-
-    @property
-    def clusters(self) -> int:
-        """How many clusters the rows have."""
-        return int(self.cluster.max()) + 1 if len(self) else 1
 
     @property
     def abstained(self) -> Mask:
         """True where the model declined."""
         return ~self.answered
 
-    @cached_property
+    def once(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return what `work` makes of these rows, whatever their confidence, calling it the first time."""
+        if name not in self.shared:
+            self.shared[name] = work()
+        return self.shared[name]
+
+    @property
     def correct(self) -> Floats:
         """1 where the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
-        return (_labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64)
+        found: Floats = self.once(
+            "correct",
+            lambda: (_labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
+        )
+        return found
+
+    def with_confidence(self, confidence: Floats) -> Columns:
+        """Return the same rows under another confidence."""
+        return replace(self, confidence=confidence)
+
+    def with_loss(self, loss: Floats) -> Columns:
+        """Return the same rows under another loss."""
+        return replace(self, loss=loss, shared={})
 
     @cached_property
     def predicted(self) -> Mask:
@@ -187,97 +244,17 @@ class Columns:
         labels = (self.truth, self.prediction)
         return np.logical_and(*((_is_label(column, 0) + _is_label(column, 1)) > 0 for column in labels))
 
-    def take(self, rows: Mask | Indices) -> tuple[Columns, Indices]:
-        """Return some rows with their clusters numbered anew, and which clusters those are."""
-        kept, cluster = np.unique(self.cluster[rows], return_inverse=True)
+    def take(self, rows: Mask | Indices) -> Columns:
+        """Return some rows; the units stay as they are."""
         results = self.results
         if results is not None:
             results = [results[row] for row in np.arange(len(self))[rows]]
-        part = Columns(
-            **{name: getattr(self, name)[rows] for name in _ROW_COLUMNS},
-            cluster=cluster.astype(np.intp),
-            scale=self.scale,
-            intervals=self.intervals[rows] if len(self.intervals) else self.intervals,
-            sets=self.sets[rows] if len(self.sets) else self.sets,
-            results=results,
-        )
-        return part, kept
+        columns = {name: getattr(self, name)[rows] for name in _ROW_COLUMNS}
+        tables = {name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))}
+        return replace(self, **columns, **tables, results=results, shared={})
 
 
-_ROW_COLUMNS = ("answered", "truth", "prediction", "confidence", "should_abstain", "loss", "weight")
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class SubsetPlan:
-    """A plan over some clusters, weighed with the weights of all of them; build one with `over`."""
-
-    plan: Plan
-    kept: Indices
-    clusters: int
-
-    @classmethod
-    def over(cls, columns: Columns, rows: Mask, build: Callable[[Columns], Plan]) -> Plan:
-        """Build a plan over some rows; where there are none it is undefined."""
-        if rows.all():
-            return build(columns)
-        if not rows.any():
-            return UndefinedPlan(("undefined",), columns.clusters)
-        part, kept = columns.take(rows)
-        return cls(build(part), kept, columns.clusters)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The metrics of the plan within."""
-        return self.plan.names
-
-    @property
-    def width(self) -> int:
-        """How many numbers one resample occupies while it is worked on."""
-        return max(self.plan.width, self.clusters)
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Map weights (resamples, clusters) to values (resamples, metrics)."""
-        return self.plan(weights[:, self.kept])
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ColumnPlan:
-    """One metric of a plan that has several."""
-
-    plan: Plan
-    place: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The metric."""
-        return (self.plan.names[self.place],)
-
-    @property
-    def clusters(self) -> int:
-        """How many clusters a weight vector has."""
-        return self.plan.clusters
-
-    @property
-    def width(self) -> int:
-        """How many numbers one resample occupies while it is worked on."""
-        return self.plan.width
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Map weights (resamples, clusters) to values (resamples, 1)."""
-        return self.plan(weights)[:, self.place][:, None]
-
-
-@dataclass(frozen=True, slots=True)
-class UndefinedPlan:
-    """A plan of metrics that nothing is known of: NaN, whatever the weights."""
-
-    names: tuple[str, ...]
-    clusters: int
-    width: int = 1
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Map weights (resamples, clusters) to NaN (resamples, metrics)."""
-        return np.full((len(weights), len(self.names)), np.nan)
+_ROW_COLUMNS = ("answered", "truth", "prediction", "confidence", "should_abstain", "loss", "weight", "cluster")
 
 
 def guidance(values: Column, name: str = "should_abstain") -> Floats:
@@ -307,8 +284,3 @@ def _is_label(labels: NDArray[Any], label: int) -> Floats:
     if labels.dtype.kind == "f":
         return (labels == label).astype(np.float64)
     return np.array([value == label for value in labels.tolist()], dtype=np.float64)
-
-
-def point(plan: Plan) -> float:
-    """Return the first metric of a plan at weights all one."""
-    return float(plan(np.ones((1, plan.clusters)))[0, 0])

@@ -1,33 +1,24 @@
-"""What the registry says of a metric, and how a metric of the user's becomes one of its entries."""
+"""What the registry says of a metric: what it needs, which way is better, when it is undefined, how it is measured."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from abstain import _validate
-from abstain.errors import AbstainError, ArgumentError
-from abstain.metrics import _plans, _reasons
-from abstain.metrics._columns import UndefinedPlan
-from abstain.metrics.objects import BaseMetric, PlannedMetric
-from abstain.results import MetricScore
+from abstain.errors import ArgumentError
+from abstain.metrics import _reasons
+from abstain.tally import Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Mapping, Sequence
 
     from abstain.metrics._columns import Columns
-    from abstain.metrics._plan import Plan
     from abstain.metrics._reasons import Condition
 
-    Floats = NDArray[np.float64]
+    Build = Callable[[Columns, Sequence["MetricSpecification"]], Measure]
 
-DIRECTIONS = ("higher", "lower", "neither")
+HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
 
 # What a column that is made from others asks of the data.
 _MADE_OF = {
@@ -84,7 +75,7 @@ class MetricSpecification:
         arguments: what the function is called with: argument by column.
         direction: "higher" or "lower" where that is better, "neither" where it depends.
         unit: what one unit of the value is.
-        plan: builds the plan that the bootstrap weighs from columns; the outcome figure of that name when None.
+        measure: builds the measure of metrics that share it, one column each; see `alone` for a metric by itself.
         undefined: the conditions under which the metric is undefined, in order.
         undefined_at: the same, where it depends on the parameter.
         rows: which rows the function is called with: "all", "stated" (answered, with a confidence), "bounded"
@@ -93,14 +84,14 @@ class MetricSpecification:
         parameter: what the metric may be asked with.
         value: the parameter's value.
         settings: what else the function is called with.
-        name: the metric's key; the function's own name when left out.
+        name: the metric's name; the function's own when left out.
     """
 
     function: Callable[..., Any]
     arguments: Mapping[str, str]
     direction: str
     unit: str
-    plan: Callable[..., Plan] | None = None
+    measure: Build
     undefined: tuple[Condition, ...] = ()
     undefined_at: Callable[[Columns, Any], Condition | None] | None = None
     rows: str = "all"
@@ -119,10 +110,8 @@ class MetricSpecification:
 
     @property
     def key(self) -> str:
-        """What the metric is called in results: its name, with its parameter where that is not the default."""
-        if self.parameter is None or self.value == self.parameter.default:
-            return self.name
-        return f"{self.name}@{self.parameter.text(self.value)}"
+        """What the metric is called in results: its name, with its parameter where it has one."""
+        return self.name if self.parameter is None else f"{self.name}@{self.parameter.text(self.value)}"
 
     @property
     def title(self) -> str:
@@ -142,19 +131,26 @@ class MetricSpecification:
         return tuple(dict.fromkeys(column for part in columns for column in part))
 
     @property
+    def ranked(self) -> bool:
+        """True where the metric needs a confidence."""
+        return "confidence" in self.needs
+
+    @property
     def definition(self) -> str:
         """Where the exact definition stands; for a metric of the user's, its module."""
         named = self.function if hasattr(self.function, "__name__") else type(self.function)
         package, _, page = named.__module__.rpartition(".")
-        if package != "abstain.metrics" or page not in _DEFINED_IN:
+        if package not in ("abstain.metrics", "abstain.compat") or page not in _DEFINED_IN:
             return named.__module__
         return _DEFINED_IN[page].format(name=self.name)
 
-    def at(self, text: str) -> MetricSpecification:
-        """Return the metric asked with another parameter."""
+    def at(self, value: Any) -> MetricSpecification:
+        """Return the metric asked with another parameter, given as such or as text."""
         if self.parameter is None:
-            raise ArgumentError(f"metric {self.name} takes no parameter, got @{text}")
-        return replace(self, value=self.parameter.parse(text, self.name))
+            raise ArgumentError(f"metric {self.name} takes no parameter, got @{value}")
+        if isinstance(value, str):
+            return replace(self, value=self.parameter.parse(value, self.name))
+        return replace(self, value=self.parameter.check(value, self.parameter.name))
 
     def problem(self, columns: Columns) -> Condition | None:
         """Return why the metric is undefined for these rows, or None."""
@@ -163,95 +159,41 @@ class MetricSpecification:
             return self.undefined_at(columns, self.value)
         return found
 
-    def build(self, columns: Columns) -> Plan:
-        """Return the plan over these rows; where the metric is undefined, so is the plan."""
-        if self.problem(columns) is not None:
-            return UndefinedPlan((self.name,), columns.clusters)
-        build = self.plan or partial(_plans.outcome, name=self.name)
-        return build(columns, **self._parameters())
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameter by its name, where there is one."""
+        return {} if self.parameter is None else {self.parameter.name: self.value}
 
     def compute(self, columns: Columns) -> float:
         """Return the value that the public function gives for these rows."""
-        rows = columns if self.rows == "all" else columns.take(getattr(columns, self.rows))[0]
+        rows = columns if self.rows == "all" else columns.take(getattr(columns, self.rows))
         arguments = {argument: getattr(rows, column) for argument, column in self.arguments.items()}
-        found = self.function(**arguments, **self.settings, **self._parameters(), weights=rows.weight)
+        found = self.function(**arguments, **self.settings, **self.parameters, sample_weight=rows.weight)
         return float(getattr(found, "score", found))
 
-    def _parameters(self) -> dict[str, Any]:
-        return {} if self.parameter is None else {self.parameter.name: self.value}
+
+def alone(build: Callable[..., Measure]) -> Build:
+    """Let every metric have a measure of its own, built from the columns and the metric's parameter."""
+
+    def built(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+        return Measure.joined([build(columns, **metric.parameters) for metric in metrics])
+
+    return built
 
 
-class ResultsPlan:
-    """A metric object as a plan: slower, because it sees copied rows, but with the same draws.
+def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return one measure of several metrics over the same rows, one column each, in their order.
 
-    A resample in which the metric divides by zero, or says NaN, is one in which it is undefined.
+    Metrics that can share their tallies do. Where a metric is undefined for these rows, its column is NaN.
     """
-
-    def __init__(self, columns: Columns, *, metric: BaseMetric) -> None:
-        if columns.results is None:
-            raise ArgumentError(f"metric {metric.name} needs the rows as evaluation results")
-        self._metric = metric
-        self._results = columns.results
-        order = np.argsort(columns.cluster, kind="stable")
-        sizes = np.bincount(columns.cluster, minlength=columns.clusters)
-        self._rows_of_cluster = np.split(order, np.cumsum(sizes)[:-1])
-        self.names = (metric.name,)
-        self.clusters = columns.clusters
-        self.width = len(columns)
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Map weights (resamples, clusters) to values (resamples, 1)."""
-        values = np.full((len(weights), 1), np.nan)
-        for place, weight in enumerate(weights):
-            drawn = np.repeat(np.arange(self.clusters), weight.astype(np.intp))
-            rows = [self._results[row] for cluster in drawn for row in self._rows_of_cluster[cluster]]
-            if rows:
-                values[place, 0] = self._value(rows)
-        return values
-
-    def _value(self, rows: list[Any]) -> float:
-        try:
-            score = self._metric.compute(rows)
-        except ZeroDivisionError:
-            return math.nan
-        except AbstainError:
-            raise
-        except Exception as problem:
-            # What it says may hold the text of a row, so that only its kind is told.
-            kind = type(problem).__name__
-            raise ArgumentError(f"metric {self._metric.name}: compute() raised {kind}") from problem
-        if not isinstance(score, MetricScore):
-            raise ArgumentError(
-                f"metric {self._metric.name}: compute() must return a MetricScore, got {_validate.kind(score)}"
-            )
-        return float(score.value)
-
-
-def user_specification(metric: object, name: str = "") -> MetricSpecification:
-    """Return the entry of a metric object, or of a class that can be made without arguments."""
-    made = metric
-    if isinstance(metric, type):
-        try:
-            made = metric()
-        except TypeError as problem:
-            raise ArgumentError(
-                f"metric {metric.__name__} cannot be made without arguments ({problem})"
-            ) from None
-    if not isinstance(made, BaseMetric):
-        raise ArgumentError(f"a metric must be a BaseMetric, got {_validate.kind(made)}")
-    common: dict[str, Any] = {
-        "function": made,
-        "direction": made.direction,
-        "unit": made.unit,
-        "name": name or made.name or type(made).__name__,
-    }
-    if isinstance(made, PlannedMetric):
-        return MetricSpecification(
-            **common,
-            arguments={column: column for column in made.needs},
-            plan=made.plan,
-            undefined=made.undefined,
-            rows="stated" if "confidence" in made.needs else "all",
-        )
-    plan = partial(ResultsPlan, metric=made)
-    return MetricSpecification(**common, arguments={"results": "results"}, plan=plan)
+    families: dict[Any, list[int]] = {}
+    for place, metric in enumerate(metrics):
+        build = metric.measure if metric.problem(columns) is None else None
+        families.setdefault(build, []).append(place)
+    parts = []
+    for build, places in families.items():
+        chosen = [metrics[place] for place in places]
+        names = tuple(metric.key for metric in chosen)
+        parts.append(Measure.undefined(names, columns.units) if build is None else build(columns, chosen))
+    order = [place for places in families.values() for place in places]
+    return Measure.joined(parts, [order.index(place) for place in range(len(metrics))])

@@ -1,46 +1,35 @@
 """Selective prediction: what a model risks at each share of items that it answers.
 
-Answered items are sorted by confidence, descending. Each distinct confidence is one working point; all items
-of a plateau
-enter at once. After ``k`` of ``N`` items with loss sum ``S``::
+Answered items are sorted by confidence, descending. Each distinct confidence is one working point; all items of a
+plateau enter at once. After ``k`` of ``N`` items with loss sum ``S``::
 
     coverage = k / N        selective risk = S / k        generalized risk = S / N
 
 AURC is the area under selective risk over coverage on ``[0, Cmax]``, AUGRC the one under generalized risk;
 ``N`` counts the abstained items too. Areas that end at different ``Cmax`` cannot be compared alone. All
-functions take one loss and one confidence an item, ``abstained`` (a mask over the same items, or a whole
-number of further items that were declined), ``weights`` (multiplicities: a weight of 2 is the item twice)
-and, where an area is integrated, ``convention`` (see `CONVENTIONS`).
-
-The figures are computed by the same plan that the bootstrap weighs (see `abstain.metrics._ranks`); this
-module holds their public face and nothing of files, clusters or intervals.
+functions take one loss and one confidence per item, ``abstained`` (a mask over the same items, or a whole
+number of further items that were declined), ``sample_weight`` (multiplicities: a weight of 2 is the item twice)
+and, where an area is integrated, ``convention`` (see `CONVENTIONS`). The curves themselves are in
+`abstain.metrics.curves`; how the metrics are weighed is in `abstain.metrics._risk`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
-
-import numpy as np
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain.metrics import _areas
+from abstain.metrics import _reasons as when
 from abstain.metrics._areas import CONVENTIONS
-from abstain.metrics._ladder import Ladder, loss_area, rungs_descending
-from abstain.metrics._ranked_rows import RankedRows
-from abstain.metrics._ranks import RanksPlan
-from abstain.metrics._reach import ReachPlan
+from abstain.metrics._columns import Columns
+from abstain.metrics._risk import risk_measure
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    Floats = NDArray[np.float64]
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "CONVENTIONS",
-    "RiskCoverageCurve",
-    "TieSensitivity",
     "augrc",
     "augrc_at_coverage",
     "augrc_optimal",
@@ -53,111 +42,7 @@ __all__ = [
     "eaugrc",
     "eaurc",
     "risk_at_coverage",
-    "risk_coverage_curve",
-    "tie_sensitivity",
 ]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class RiskCoverageCurve(Sequence[tuple[float, float]]):
-    """The working points of a ranking, most confident first; also the sequence of (coverage, selective risk) pairs.
-
-    Attributes:
-        coverage: share of all items that is answered at each working point, ascending.
-        selective_risk: mean loss of the answered items there.
-        generalized_risk: loss sum of the answered items there, divided by all items.
-        threshold: the confidence from which on items are answered there, descending.
-        total: N, the weight of all items, abstained ones included.
-
-    >>> curve = risk_coverage_curve([0, 2, 0], [2, 2, 1], abstained=5)
-    >>> list(curve)
-    [(0.25, 1.0), (0.375, 0.6666666666666666)]
-    >>> curve.threshold
-    array([2., 1.])
-    """
-
-    coverage: Floats
-    selective_risk: Floats
-    generalized_risk: Floats
-    threshold: Floats
-    total: float
-
-    @property
-    def cmax(self) -> float:
-        """The largest coverage that can be reached; 0 when nothing is answered."""
-        return float(self.coverage[-1]) if len(self) else 0.0
-
-    def first_reaching(self, coverage: float) -> int | None:
-        """Return the index of the first working point with at least `coverage`; None when there is none."""
-        index = int(np.searchsorted(self.coverage, coverage - _areas.TOLERANCE))
-        return index if index < len(self) else None
-
-    def __len__(self) -> int:
-        return len(self.coverage)
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[float, float]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[float, float]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[float, float] | list[tuple[float, float]]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        return float(self.coverage[index]), float(self.selective_risk[index])
-
-
-@dataclass(frozen=True, slots=True)
-class TieSensitivity:
-    """How far the order of tied items alone could move an area.
-
-    Attributes:
-        best: the area when each plateau is taken apart with its smallest losses first.
-        worst: the area when each plateau is taken apart with its largest losses first.
-        tied_share: the share of answered items that share their confidence with another.
-    """
-
-    best: float
-    worst: float
-    tied_share: float
-
-    @property
-    def matters(self) -> bool:
-        """True when plateaus hold more than a tenth of the answered items."""
-        return self.tied_share > 0.1
-
-
-def risk_coverage_curve(
-    loss: ArrayLike,
-    confidence: ArrayLike,
-    *,
-    abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
-) -> RiskCoverageCurve:
-    """Return the working points of a ranking.
-
-    Reference: Geifman and El-Yaniv, "Selective Classification for Deep Neural Networks", 2017.
-
-    >>> risk_coverage_curve([0, 1], [0.9, 0.4]).selective_risk
-    array([0. , 0.5])
-    """
-    rows = RankedRows.checked(loss, confidence, abstained, weights)
-    total = float(rows.weight.sum())
-    levels = np.unique(rows.confidence[rows.answered & (rows.weight > 0)])[::-1]
-    keep = rows.answered & (rows.weight > 0)
-    ladder = Ladder.build(
-        rungs_descending(rows.confidence[keep]),
-        np.zeros(int(keep.sum()), np.intp),
-        1,
-        rows.weight[keep],
-        rows.loss[keep],
-    )
-    climb = ladder.climb(np.ones((1, 1)))
-    return RiskCoverageCurve(
-        coverage=climb.count[0, 1:] / total,
-        selective_risk=_areas.selective_risk(climb)[0, 1:],
-        generalized_risk=climb.risk_sum[0, 1:] / total,
-        threshold=levels,
-        total=total,
-    )
 
 
 def aurc(
@@ -165,7 +50,7 @@ def aurc(
     confidence: ArrayLike,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the area under the risk-coverage curve: the integral of ``S/k`` over coverage on ``[0, Cmax]``.
@@ -177,7 +62,7 @@ def aurc(
     >>> aurc([0, 2, 0], [2, 2, 1], abstained=5) * 48
     17.0
     """
-    return _figure("aurc", loss, confidence, abstained, weights, convention=convention)
+    return _value("aurc", loss, confidence, abstained, sample_weight, convention=convention)
 
 
 def augrc(
@@ -185,7 +70,7 @@ def augrc(
     confidence: ArrayLike,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the area under the generalized risk-coverage curve: the integral of ``S/N`` on ``[0, Cmax]``.
@@ -197,7 +82,7 @@ def augrc(
     >>> augrc([0, 2, 0], [2, 2, 1], abstained=5) * 16
     1.0
     """
-    return _figure("augrc", loss, confidence, abstained, weights, convention=convention)
+    return _value("augrc", loss, confidence, abstained, sample_weight, convention=convention)
 
 
 def aurc_optimal(
@@ -205,17 +90,17 @@ def aurc_optimal(
     confidence: ArrayLike | None = None,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the AURC of a perfect ranking: items sorted by loss, ascending, each its own working point.
 
-    The confidence plays no part; it is accepted so that all figures can be called alike.
+    The confidence plays no part; it is accepted so that all metrics can be called alike.
 
     >>> aurc_optimal([1, 0])          # risks 0 and 1/2 at coverages 1/2 and 1
     0.125
     """
-    return _figure("aurc_optimal", loss, confidence, abstained, weights, convention=convention)
+    return _value("aurc_optimal", loss, confidence, abstained, sample_weight, convention=convention)
 
 
 def augrc_optimal(
@@ -223,7 +108,7 @@ def augrc_optimal(
     confidence: ArrayLike | None = None,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the AUGRC of a perfect ranking: items sorted by loss, ascending, each its own working point.
@@ -231,7 +116,7 @@ def augrc_optimal(
     >>> augrc_optimal([1, 0])
     0.125
     """
-    return _figure("augrc_optimal", loss, confidence, abstained, weights, convention=convention)
+    return _value("augrc_optimal", loss, confidence, abstained, sample_weight, convention=convention)
 
 
 def eaurc(
@@ -239,7 +124,7 @@ def eaurc(
     confidence: ArrayLike,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the excess ``AURC - AURC_optimal``: what the ranking loses against a perfect one.
@@ -247,7 +132,7 @@ def eaurc(
     >>> eaurc([1, 0], [0.9, 0.1])     # 7/8 - 1/8
     0.75
     """
-    return _figure("eaurc", loss, confidence, abstained, weights, convention=convention)
+    return _value("eaurc", loss, confidence, abstained, sample_weight, convention=convention)
 
 
 def eaugrc(
@@ -255,7 +140,7 @@ def eaugrc(
     confidence: ArrayLike,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the excess ``AUGRC - AUGRC_optimal``: what the ranking loses against a perfect one.
@@ -263,7 +148,7 @@ def eaugrc(
     >>> eaugrc([1, 0], [0.9, 0.1])    # 3/8 - 1/8
     0.25
     """
-    return _figure("eaugrc", loss, confidence, abstained, weights, convention=convention)
+    return _value("eaugrc", loss, confidence, abstained, sample_weight, convention=convention)
 
 
 def aurc_achievable(
@@ -271,7 +156,7 @@ def aurc_achievable(
     confidence: ArrayLike,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the AURC of the lower convex hull of the working points: what choosing among them can achieve.
@@ -279,7 +164,7 @@ def aurc_achievable(
     >>> aurc_achievable([0, 1, 0], [3, 2, 1]) < aurc([0, 1, 0], [3, 2, 1])
     True
     """
-    return _figure("aurc_achievable", loss, confidence, abstained, weights, convention=convention)
+    return _value("aurc_achievable", loss, confidence, abstained, sample_weight, convention=convention)
 
 
 def aurc_at_coverage(
@@ -288,7 +173,7 @@ def aurc_at_coverage(
     coverage: float,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the AURC up to ``min(coverage, Cmax)``, linear interpolation landing exactly on the end.
@@ -297,8 +182,8 @@ def aurc_at_coverage(
     0.0
     """
     at = _validate.coverage(coverage)
-    return _figure(
-        "aurc_at_coverage", loss, confidence, abstained, weights, convention=convention, area_coverage=at
+    return _value(
+        "aurc_at_coverage", loss, confidence, abstained, sample_weight, convention=convention, at=at
     )
 
 
@@ -308,7 +193,7 @@ def augrc_at_coverage(
     coverage: float,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
     """Return the AUGRC up to ``min(coverage, Cmax)``, linear interpolation landing exactly on the end.
@@ -317,8 +202,8 @@ def augrc_at_coverage(
     0.125
     """
     at = _validate.coverage(coverage)
-    return _figure(
-        "augrc_at_coverage", loss, confidence, abstained, weights, convention=convention, area_coverage=at
+    return _value(
+        "augrc_at_coverage", loss, confidence, abstained, sample_weight, convention=convention, at=at
     )
 
 
@@ -328,7 +213,7 @@ def risk_at_coverage(
     coverage: float,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the selective risk of the first working point with at least `coverage`; NaN when ``coverage > Cmax``.
 
@@ -340,7 +225,7 @@ def risk_at_coverage(
     nan
     """
     at = _validate.coverage(coverage)
-    return _figure(None, loss, confidence, abstained, weights, coverage_grid=(at,))
+    return _value("risk_at_coverage", loss, confidence, abstained, sample_weight, at=at)
 
 
 def coverage_at_risk(
@@ -349,7 +234,7 @@ def coverage_at_risk(
     risk: float,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the largest coverage whose selective risk is at most `risk`, never splitting a plateau; 0.0 when none is.
 
@@ -357,10 +242,7 @@ def coverage_at_risk(
     0.75
     """
     bound = _validate.real(risk, "risk")
-    rows = RankedRows.checked(loss, confidence, abstained, weights)
-    one_cluster = np.zeros(len(rows.loss), np.intp)
-    columns = (rows.loss, rows.confidence, rows.answered, rows.weight, one_cluster)
-    return float(ReachPlan.build("coverage_at_risk", *columns, bound=bound)(np.ones((1, 1)))[0, 0])
+    return _value("coverage_at_risk", loss, confidence, abstained, sample_weight, at=bound)
 
 
 def cmax(
@@ -368,101 +250,56 @@ def cmax(
     confidence: ArrayLike | None = None,
     *,
     abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return ``K / N``, the largest coverage that can be reached: neither loss nor confidence plays a part.
 
     >>> cmax([0, 2, 0], [2, 2, 1], abstained=5)
     0.375
     """
-    return _figure("cmax", loss, confidence, abstained, weights)
+    return _value("cmax", loss, confidence, abstained, sample_weight)
 
 
-def tie_sensitivity(
-    loss: ArrayLike,
-    confidence: ArrayLike,
-    *,
-    abstained: ArrayLike | int | None = None,
-    weights: ArrayLike | None = None,
-    area: str = "aurc",
-) -> TieSensitivity:
-    """Return the best and the worst area over all orders of tied items, each item its own working point.
-
-    Where plateaus are large, the area by plateaus hides how much the order inside them could matter.
-
-    Args:
-        loss: one loss an item.
-        confidence: one confidence an item.
-        abstained: a mask over the items, or how many further items were declined.
-        weights: multiplicities.
-        area: "aurc" or "augrc".
-
-    >>> ties = tie_sensitivity([0, 1], [1, 1])
-    >>> ties.best, ties.worst, ties.tied_share
-    (0.125, 0.875, 1.0)
-    """
-    _validate.choice(area, "area", ("aurc", "augrc"))
-    rows = RankedRows.checked(loss, confidence, abstained, weights)
-    keep = rows.answered & (rows.weight > 0)
-    losses, levels, weight = rows.loss[keep], rows.confidence[keep], rows.weight[keep]
-    total = float(rows.weight.sum())
-    distinct, plateau = np.unique(levels, return_inverse=True)
-    size = np.bincount(plateau, weights=weight)
-    tied = float(size[size > 1].sum() / size.sum()) if len(size) else 0.0
-    del size
-    if len(distinct) == len(levels):
-        # Where no row shares its confidence with another there is one order, and one area.
-        only = _single_area(len(levels) - 1 - plateau, losses, weight, total, area)
-        return TieSensitivity(only, only, tied)
-    del plateau
-    return TieSensitivity(
-        best=_split_area(losses, levels, weight, total, area, worst_first=False),
-        worst=_split_area(losses, levels, weight, total, area, worst_first=True),
-        tied_share=tied,
-    )
-
-
-def _split_area(
-    loss: Floats, confidence: Floats, weight: Floats, total: float, area: str, *, worst_first: bool
-) -> float:
-    """The area over single items when every plateau is ordered by loss: runs of equal loss need no taking apart."""
-    order = np.lexsort((-loss if worst_first else loss, -confidence))
-    step = np.diff(confidence[order]) != 0
-    loss, weight = loss[order], weight[order]
-    del order
-    step |= np.diff(loss) != 0
-    rung = np.zeros(len(loss), np.intp)
-    np.cumsum(step, out=rung[1:])
-    return _single_area(rung, loss, weight, total, area)
-
-
-def _single_area(rung: NDArray[np.intp], loss: Floats, weight: Floats, total: float, area: str) -> float:
-    climb = Ladder.build(rung, np.broadcast_to(np.intp(0), len(rung)), 1, weight, loss).climb(np.ones((1, 1)))
-    if area == "aurc":
-        return float(_areas.single_item_trapezoid(climb)[0]) / total
-    return float(loss_area(climb)[0]) / total**2
-
-
-def _figure(
-    name: str | None,
+def _value(
+    name: str,
     loss: ArrayLike,
     confidence: ArrayLike | None,
     abstained: ArrayLike | int | None,
-    weights: ArrayLike | None,
+    sample_weight: ArrayLike | None,
     *,
+    at: float | None = None,
     convention: str = "trapezoid",
-    **settings: Any,
 ) -> float:
-    """One figure of the ranks plan, at weights all one."""
+    """One metric of one ranking, at weights all one."""
     _validate.choice(convention, "convention", CONVENTIONS)
-    rows = RankedRows.checked(loss, confidence, abstained, weights)
-    plan = RanksPlan.build(
-        rows.loss,
-        rows.confidence,
-        rows.answered,
-        weight=rows.weight,
-        figures=() if name is None else (name,),
-        convention=convention,
-        **settings,
-    )
-    return float(plan(np.ones((1, 1)))[0, 0])
+    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
+    metric = replace(_BY_NAME[name], value=at, settings={"convention": convention})
+    return risk_measure(rows, [metric]).point
+
+
+_RANKED = {"loss": "loss", "confidence": "confidence", "abstained": "abstained"}
+_LOSS = {"loss": "loss", "abstained": "abstained"}
+_UNRANKED = (when.NOT_ALL_RANKED, when.NO_LOSS)
+_AT_COVERAGE = Parameter("coverage", 0.5, _validate.coverage)
+
+
+def _metric(function: Any, *, direction: str = LOWER, unit: str = "loss", **others: Any) -> MetricSpecification:
+    common: dict[str, Any] = {"arguments": _RANKED, "undefined": _UNRANKED, "measure": risk_measure} | others
+    return MetricSpecification(function, direction=direction, unit=unit, **common)
+
+
+METRICS: tuple[MetricSpecification, ...] = (
+    _metric(coverage_at_risk, direction=HIGHER, unit="share", parameter=Parameter("risk", 0.1, _validate.real)),
+    _metric(risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE),
+    _metric(aurc_at_coverage, parameter=_AT_COVERAGE),
+    _metric(augrc_at_coverage, parameter=_AT_COVERAGE),
+    _metric(aurc),
+    _metric(augrc),
+    _metric(eaurc),
+    _metric(eaugrc),
+    _metric(aurc_achievable),
+    _metric(cmax, direction=NEITHER, unit="share", arguments=_LOSS, undefined=(when.NO_LOSS,)),
+    _metric(aurc_optimal, arguments=_LOSS, undefined=(when.NO_LOSS,)),
+    _metric(augrc_optimal, arguments=_LOSS, undefined=(when.NO_LOSS,)),
+)
+_BY_NAME = {metric.name: metric for metric in METRICS}

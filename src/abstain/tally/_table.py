@@ -1,0 +1,169 @@
+"""The table of sums: one cell for each pair of unit and key that occurs, and its engine on numpy.
+
+The engine's interface is arrays in, arrays out: cells (unit, key, sums) and weights go in, sums by key come back.
+Where the table of all pairs is small it is kept dense, so that weighing is a matrix product; else cells are gathered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+__all__ = ["Tally", "keys_ascending", "keys_descending", "total_by"]
+
+# A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
+_DENSE_FACTOR = 64
+_DENSE_LIMIT = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums by unit and key; build one from rows with `of_rows`.
+
+    Attributes:
+        unit: the unit of each cell.
+        key: the key of each cell, ascending.
+        sums: (columns, cells); the first column is the count.
+        units: how many units there are.
+        keys: how many keys there are.
+
+    >>> tally = Tally.of_rows(unit=[0, 1, 1], key=[0, 0, 1], columns=[[0.5, 1.0, 2.0]], units=2, keys=2)
+    >>> tally.weigh(np.array([[1.0, 2.0]])).tolist()                   # counts, then the sums of the column
+    [[[3.0, 2.0]], [[2.5, 4.0]]]
+    >>> tally.run(np.array([[1.0, 2.0]])).tolist()                     # the same, running, from the ground up
+    [[[0.0, 3.0, 5.0]], [[0.0, 2.5, 6.5]]]
+    """
+
+    unit: Indices
+    key: Indices
+    sums: Floats
+    units: int
+    keys: int
+
+    @classmethod
+    def of_rows(
+        cls,
+        *,
+        unit: Sequence[int] | Indices,
+        key: Sequence[int] | Indices,
+        columns: Sequence[Sequence[float] | Floats],
+        units: int,
+        keys: int,
+        weight: Floats | None = None,
+    ) -> Tally:
+        """Sum rows by unit and key: how many there are, then each column; a weight of 2 is the row twice."""
+        code = np.asarray(key, np.intp) * units + np.asarray(unit, np.intp) if units > 1 else np.asarray(key)
+        if units * keys <= max(_DENSE_LIMIT, 4 * len(code)):
+            occurs = np.bincount(code, minlength=units * keys)
+            cells, place, size = np.flatnonzero(occurs), code, units * keys
+        else:
+            cells, place = np.unique(code, return_inverse=True)
+            size = len(cells)
+        mass = [weight, *(column if weight is None else np.asarray(column) * weight for column in columns)]
+        summed = np.empty((len(mass), len(cells)))
+        for row, values in enumerate(mass):
+            totals = total_by(place, values, size)
+            summed[row] = totals if len(totals) == len(cells) else totals[cells]
+        if units == 1:
+            return cls(np.broadcast_to(np.intp(0), len(cells)), cells, summed, 1, keys)
+        return cls(cells % units, cells // units, summed, units, keys)
+
+    @property
+    def width(self) -> int:
+        """How many numbers one weight vector occupies while it is worked on."""
+        return max(self.units, self.keys if self._dense else len(self.unit)) * (2 if len(self.sums) > 2 else 1)
+
+    def weigh(self, weights: Floats) -> Floats:
+        """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
+        if self._dense:
+            return np.matmul(weights, self._table)
+        found = np.asarray(weights @ self._sparse)
+        return found.reshape(len(weights), len(self.sums), self.keys).transpose(1, 0, 2)
+
+    def run(self, weights: Floats) -> Floats:
+        """Return the running sums (columns, batch, keys + 1) for weights (batch, units).
+
+        Place 0 is the ground, where nothing is counted; then the sums up to and with each key.
+        """
+        if self._dense:
+            return np.matmul(weights, self._running)
+        multiplicity = weights.take(self.unit, axis=1)
+        found = np.empty((len(self.sums), len(weights), self.keys + 1))
+        running = np.empty((len(weights), len(self.unit) + 1))
+        running[:, 0] = 0.0
+        for column, values in enumerate(self.sums):
+            np.multiply(multiplicity, values, out=running[:, 1:])
+            np.cumsum(running[:, 1:], axis=1, out=running[:, 1:])
+            np.take(running, self._ends, axis=1, out=found[column])
+        return found
+
+    @cached_property
+    def _dense(self) -> bool:
+        pairs = self.units * self.keys
+        return self.units == 1 or pairs <= min(_DENSE_FACTOR * len(self.unit), _DENSE_LIMIT)
+
+    @cached_property
+    def _table(self) -> Floats:
+        table = np.zeros((len(self.sums), self.units, self.keys))
+        table[:, self.unit, self.key] = self.sums
+        return table
+
+    @cached_property
+    def _running(self) -> Floats:
+        running = np.zeros((len(self.sums), self.units, self.keys + 1))
+        running[:, self.unit, self.key + 1] = self.sums
+        return np.cumsum(running, axis=2, out=running)
+
+    @cached_property
+    def _sparse(self) -> Any:
+        from scipy.sparse import csr_array  # noqa: PLC0415
+
+        columns, cells = self.sums.shape
+        place = (np.arange(columns)[:, None] * self.keys + self.key).ravel()
+        shape = (self.units, columns * self.keys)
+        return csr_array((self.sums.ravel(), (np.tile(self.unit, columns), place)), shape=shape)
+
+    @cached_property
+    def _ends(self) -> Indices:
+        """How many cells come before each key, and how many there are."""
+        return np.searchsorted(self.key, np.arange(self.keys + 1)).astype(np.intp)
+
+
+def keys_ascending(values: Floats) -> tuple[Indices, Floats]:
+    """Number rows by their value, the lowest at key 0; equal values share a key. With the value of each key.
+
+    >>> keys_ascending(np.array([0.5, 0.1, 0.5]))
+    (array([1, 0, 1]), array([0.1, 0.5]))
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    return place.astype(np.intp, copy=False), distinct
+
+
+def keys_descending(values: Floats) -> tuple[Indices, Floats]:
+    """Number rows by their value, the highest at key 0; equal values share a key. With the value of each key.
+
+    >>> keys_descending(np.array([0.5, 0.1, 0.5]))
+    (array([0, 1, 0]), array([0.5, 0.1]))
+    """
+    place, distinct = keys_ascending(values)
+    return len(distinct) - 1 - place, distinct[::-1]
+
+
+def total_by(place: Indices, values: Sequence[float] | Floats | None = None, size: int = 0) -> Floats:
+    """Add `values` up by their place, counted from 0; count the places where there are no values.
+
+    >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)
+    array([0.5, 0. , 2. , 0. ])
+    """
+    return np.bincount(place, weights=values, minlength=size).astype(np.float64, copy=False)
