@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         def provenance(self) -> Mapping[str, Any]: ...
 
 
-__all__ = ["ABSENT_SUFFIX", "METADATA_PREFIX", "OUTCOMES", "to_frame", "to_parquet", "to_run_file"]
+__all__ = ["ABSENT_SUFFIX", "METADATA_PREFIX", "OUTCOMES", "frame_of", "to_frame", "to_parquet", "to_run_file"]
 
 ABSENT_SUFFIX = ".absent"
 METADATA_PREFIX = "metadata."
@@ -75,10 +75,14 @@ _BACKENDS = ("pandas", "polars", "pyarrow")
 
 def to_frame(items: _Items, backend: str | None) -> Any:
     """Return items as a data frame; see `abstain.Items.to_frame`."""
+    return frame_of({name: _frame_column(column) for name, column in _columns(items).items()}, backend)
+
+
+def frame_of(columns: Mapping[str, Any], backend: str | None = None) -> Any:
+    """Return columns as a data frame of the library named, else of the first that is installed."""
     import narwhals as nw  # noqa: PLC0415
 
     chosen = _installed() if backend is None else _validate.choice(backend, "backend", _BACKENDS)
-    columns = {name: _frame_column(column) for name, column in _columns(items).items()}
     try:
         return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
     except ImportError:
