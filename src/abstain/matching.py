@@ -146,9 +146,7 @@ def _by_participant(
         shared=len(both_have),
         judged=min(len(items) for items in kept.values()),
         missing={name: len(known) - len(own) for name, own in codes.items()},
-        left_out={
-            name: int((items.outcome > Outcome.ABSTAINED).sum()) for name, items in systems.items()
-        },
+        left_out={name: int((items.outcome > Outcome.ABSTAINED).sum()) for name, items in systems.items()},
         different_truths=_different_truths(_aligned(systems, codes, both_have)),
         intersection_only=intersection_only,
         clusters=len(both),

@@ -113,7 +113,8 @@ class DifferenceWork:
                     if not all(key in values for values in points.values()):
                         continue
                     family = [
-                        self._difference(pair, key, metric, points, without, drawn, draws) for pair in self.pairs
+                        self._difference(pair, key, metric, points, without, drawn, draws)
+                        for pair in self.pairs
                     ]
                     found += self._judged(family)
         for place, each in enumerate(self.matched):
@@ -155,11 +156,11 @@ class DifferenceWork:
         )
 
     def _estimate(self, ends: Sequence[float], changes: Floats, replicas: Floats, draws: Draws) -> Estimate:
-        return contrast(ends, changes, replicas, self.leave, draws, n=self.matching.judged, level=self.settings.level)
+        return contrast(
+            ends, changes, replicas, self.leave, draws, n=self.matching.judged, level=self.settings.level
+        )
 
-    def _obstacle(
-        self, pair: Pair, key: Key, metric: MetricSpecification, values: Sequence[float]
-    ) -> str:
+    def _obstacle(self, pair: Pair, key: Key, metric: MetricSpecification, values: Sequence[float]) -> str:
         """Why a pair is not compared by a metric; empty where it is."""
         for name in pair:
             if not self.works[name].answered:
@@ -209,7 +210,11 @@ class DifferenceWork:
         for name in MATCHED_METRICS:
             for slot in dict.fromkeys(each.confidence for each in found if each.matched):
                 whole += self._judged(
-                    [each for each in found if each.matched and (each.metric, each.confidence) == (name, slot)]
+                    [
+                        each
+                        for each in found
+                        if each.matched and (each.metric, each.confidence) == (name, slot)
+                    ]
                 )
         return whole
 
@@ -307,7 +312,9 @@ def _matched(
         if any(np.isnan(rows[name].confidence[rows[name].answered]).any() for name in works):
             continue
         found += [
-            _Matched(pair, slot, names, matched_measure(rows[pair[0]], rows[pair[1]], names, settings.convention))
+            _Matched(
+                pair, slot, names, matched_measure(rows[pair[0]], rows[pair[1]], names, settings.convention)
+            )
             for pair in unequal
         ]
     return found

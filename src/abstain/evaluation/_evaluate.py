@@ -11,7 +11,6 @@ compared and not ranked: the area over an empty range is 0, and 0 must not win.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import AbstainError, ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._confidences import VariantConfidence, load_calibrations, variant_confidences
 from abstain.evaluation._differences import DifferenceWork
 from abstain.evaluation._groups import groups as groups_of
 from abstain.evaluation._profile import Basis
-from abstain.evaluation._result import ALL, Key, Population, Rank, Result, Settings, SystemResult
+from abstain.evaluation._result import Key, Population, Rank, Result, Settings, SystemResult
 from abstain.evaluation._system import SystemWork
 from abstain.evaluation._warnings import comparison_warnings, few_clusters, general_warnings
 from abstain.inference import Draws, replicates
@@ -178,7 +177,9 @@ def _named(systems: Sequence[Items | Mapping[str, Items]]) -> dict[str, Items]:
     unnamed = iter(("left", "right") if bare == 2 else [f"system {place + 1}" for place in range(bare)])
     for system in systems:
         if not isinstance(system, (Items, Mapping)):
-            raise ArgumentError(f"a system must be Items, or a mapping from names to them, got {_validate.kind(system)}")
+            raise ArgumentError(
+                f"a system must be Items, or a mapping from names to them, got {_validate.kind(system)}"
+            )
         for name, items in system.items() if isinstance(system, Mapping) else [(next(unnamed), system)]:
             if not isinstance(items, Items):
                 raise ArgumentError(f"system {name}: expected Items, got {_validate.kind(items)}")
@@ -207,7 +208,9 @@ class _Request:
         """The selective metrics, at the coverages asked for."""
         settings = self.settings
         found = [METRICS[name] for name in BUNDLES["selective"]]
-        found = [metric if metric.parameter is None else metric.at(settings.area_coverage) for metric in found]
+        found = [
+            metric if metric.parameter is None else metric.at(settings.area_coverage) for metric in found
+        ]
         found += [METRICS["risk_at_coverage"].at(coverage) for coverage in settings.coverage_grid]
         return tuple(in_convention(metric, settings.convention) for metric in found)
 
@@ -275,15 +278,26 @@ class _Job:
         if isinstance(request.confidence, Mapping):
             for name in request.confidence:
                 _validate.choice(name, "system", sources)
-        if len(kept) > 1 and request.loss is not None and not isinstance(request.loss, str) and not callable(request.loss):
+        if (
+            len(kept) > 1
+            and request.loss is not None
+            and not isinstance(request.loss, str)
+            and not callable(request.loss)
+        ):
             raise ArgumentError(
                 "loss must be a name or a function here: an array cannot fit the rows of all systems"
             )
         confidences = {name: request.confidences(name, items) for name, items in kept.items()}
-        common = [slot for slot in next(iter(confidences.values())) if all(slot in own for own in confidences.values())]
+        common = [
+            slot
+            for slot in next(iter(confidences.values()))
+            if all(slot in own for own in confidences.values())
+        ]
         ranked = bool(common)
         if not ranked and any(confidences.values()):
-            raise DataError("the systems have no confidence in common; name one that all can serve, or one for each")
+            raise DataError(
+                "the systems have no confidence in common; name one that all can serve, or one for each"
+            )
         metrics = request.metrics(ranked=ranked)
         losses = _losses(kept, metrics, request.loss)
         works = {
@@ -322,7 +336,12 @@ class _Job:
             differences = work.differences(replicated, drawn[start:], draws)
         return Result(
             systems=systems,
-            specifications={metric.key: metric for side in self.works.values() for part in side.metrics.values() for metric in part},
+            specifications={
+                metric.key: metric
+                for side in self.works.values()
+                for part in side.metrics.values()
+                for metric in part
+            },
             differences=differences,
             ranks=_ranks(systems, self.works, differences),
             matching=self.matching,
@@ -340,7 +359,13 @@ class _Job:
         table = None
         if request.asked:
             table = work.table(
-                request.asked, found, replicated, draws, by=request.by, level=settings.level, outcomes=outcomes
+                request.asked,
+                found,
+                replicated,
+                draws,
+                by=request.by,
+                level=settings.level,
+                outcomes=outcomes,
             )
         selective = request.selective and work.loss is not None
         wanted = request.selective or any(metric.ranked for metric in request.asked)
@@ -350,7 +375,9 @@ class _Job:
             loss=work.loss,
             settings=settings,
             provenance=source.provenance,
-            warnings=general_warnings(source, population, settings, ranked=bool(work.confidences) or not wanted),
+            warnings=general_warnings(
+                source, population, settings, ranked=bool(work.confidences) or not wanted
+            ),
             cluster_noun=work.judged.cluster_noun,
             calibrations=request.calibrations,
             confidences={slot: confidence.name for slot, confidence in work.confidences.items()},
@@ -394,9 +421,7 @@ def _nothing_to_judge(items: Items) -> str:
     counts = items.counts
     if not counts.total:
         return "there is no item to judge: the source is empty"
-    return (
-        f"there is no item to judge: of {counts.total} items {counts.failed} failed and {counts.unscored} have no truth"
-    )
+    return f"there is no item to judge: of {counts.total} items {counts.failed} failed and {counts.unscored} have no truth"
 
 
 def _losses(
@@ -443,7 +468,9 @@ def _rank(
     own = [
         each
         for each in differences
-        if (each.confidence, each.metric, each.group) == key and not each.matched and name in (each.left, each.right)
+        if (each.confidence, each.metric, each.group) == key
+        and not each.matched
+        and name in (each.left, each.right)
     ]
     told = [each.winner for each in own if each.winner is not None]
     better = sum(sign * value < sign * ranked[name] for value in ranked.values())

@@ -27,7 +27,18 @@ _ESTIMATES = (
     *("method", "n", "clusters", "reason"),
 )
 _DIFFERENCES = (
-    *("metric", "confidence", "group", "left", "right", "left_value", "right_value", "difference", "low", "high"),
+    *(
+        "metric",
+        "confidence",
+        "group",
+        "left",
+        "right",
+        "left_value",
+        "right_value",
+        "difference",
+        "low",
+        "high",
+    ),
     *("level", "se", "method", "coverage", "p", "p_adjusted", "verdict", "clusters", "reason"),
 )
 

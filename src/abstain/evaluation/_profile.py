@@ -187,9 +187,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
     )
 
 
-def _contrasts(
-    basis: Basis, shared: Mapping[str, bytes], draws: Draws
-) -> tuple[str, dict[str, Difference]]:
+def _contrasts(basis: Basis, shared: Mapping[str, bytes], draws: Draws) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
     judged, settings, columns = basis.judged, basis.settings, basis.work.columns
     if not basis.confidences or not judged.answered.any():

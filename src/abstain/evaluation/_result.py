@@ -481,7 +481,9 @@ class Difference:
             return f"{where}cannot compare {self.left} and {self.right}: {self.estimate.reason}"
         winner = self.winner
         if winner is None:
-            return f"{where}cannot tell {self.left} and {self.right} apart{self._against_margin()}{self._hope()}"
+            return (
+                f"{where}cannot tell {self.left} and {self.right} apart{self._against_margin()}{self._hope()}"
+            )
         loser = self.left if winner == self.right else self.right
         low, high = self.estimate.low, self.estimate.high
         if self.estimate.value < 0.0:
@@ -598,7 +600,11 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         free = {each.metric: each for each in self.differences if self._whole(each) and not each.confidence}
         found = {}
         for name in [slot for slot in left.confidences if slot in right.confidences] or [ALL]:
-            own = {each.metric: each for each in self.differences if self._whole(each) and each.confidence == name}
+            own = {
+                each.metric: each
+                for each in self.differences
+                if self._whole(each) and each.confidence == name
+            }
             both = {**free, **own}
             found[name] = Deltas(name, both, {key: each.estimate for key, each in both.items()})
         return found
@@ -645,7 +651,9 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
             lambda each: each.confidence,
             lambda each: each.group,
         )
-        told = [part for part in parts if len({part(each) for each in self.differences if not each.matched}) > 1]
+        told = [
+            part for part in parts if len({part(each) for each in self.differences if not each.matched}) > 1
+        ]
         return tuple(
             ": ".join([", ".join(filter(None, (part(each) for part in told))), each.words]).removeprefix(": ")
             for each in self.differences
@@ -709,7 +717,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
     def __repr__(self) -> str:
         if len(self.systems) == 1:
             only = self.only
-            return "\n".join([f"Result of {only.population.items} items", *only._lines()])  # noqa: SLF001
+            return "\n".join([f"Result of {only.population.items} items", *only._lines()])
         judged = 0 if self.matching is None else self.matching.judged
         head = f"Result of {len(self.systems)} systems over {judged} items"
         most = 12

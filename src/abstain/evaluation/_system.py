@@ -265,7 +265,9 @@ class SystemWork:
 
     def _worst(self, key: Key, direction: str, points: Mapping[Key, float]) -> Group | None:
         values = {
-            group.label: points[key._replace(group=group.label)] for group in self.groups if not self.note(group)
+            group.label: points[key._replace(group=group.label)]
+            for group in self.groups
+            if not self.note(group)
         }
         judged = [group for group in self.groups if not math.isnan(values.get(group.label, math.nan))]
         if len(judged) < 2:

@@ -28,9 +28,7 @@ __all__ = [
 FEW_CLUSTERS = 20
 # The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
 EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
-NO_CONFIDENCE = (
-    "no confidence in this source, so areas are not computed; name one (--confidence, confidence=) or record one"
-)
+NO_CONFIDENCE = "no confidence in this source, so areas are not computed; name one (--confidence, confidence=) or record one"
 
 
 def general_warnings(
@@ -93,7 +91,9 @@ def comparison_warnings(
     found = []
     silent = [name for name, system in systems.items() if not system.population.answered]
     if silent:
-        message = "answered nothing: neither compared nor ranked, because 0 over an empty range is no achievement"
+        message = (
+            "answered nothing: neither compared nor ranked, because 0 over an empty range is no achievement"
+        )
         found.append(ResultWarning("nothing_answered", f"{', '.join(silent)} {message}"))
     shares = {system.population.answered for system in systems.values() if system.population.answered}
     if len(shares) > 1:

@@ -32,7 +32,9 @@ __all__ = ["estimates", "replicates"]
 METHOD = "cluster bootstrap, percentile interval"
 
 
-def replicates(measures: Sequence[Measure], source: Weights, progress: Progress | None = None) -> list[Floats]:
+def replicates(
+    measures: Sequence[Measure], source: Weights, progress: Progress | None = None
+) -> list[Floats]:
     """Weigh every measure with the same weights; one array (vectors, metrics) per measure.
 
     Args:
@@ -50,7 +52,8 @@ def replicates(measures: Sequence[Measure], source: Weights, progress: Progress 
         for found, measure in zip(values, measures, strict=True):
             # A measure that is asked for twice is weighed once.
             found[done : done + len(weights)] = batch.once(
-                ("measure", id(measure)), lambda measure=measure: measure(batch)  # type: ignore[misc]  # noqa: B023
+                ("measure", id(measure)),
+                lambda measure=measure: measure(batch),  # type: ignore[misc]  # noqa: B023
             )
         done += len(weights)
         if progress is not None:

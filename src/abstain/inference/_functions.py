@@ -43,9 +43,7 @@ def function_measure(metric: Metric, items: Items) -> Measure:
         raise DataError("there is no item to judge: none is answered or abstained")
     order = np.argsort(judged.cluster_index, kind="stable")
     clusters = len(judged.cluster_ids)
-    rows_of_cluster = np.split(
-        order, np.cumsum(np.bincount(judged.cluster_index, minlength=clusters))[:-1]
-    )
+    rows_of_cluster = np.split(order, np.cumsum(np.bincount(judged.cluster_index, minlength=clusters))[:-1])
 
     def finish(batch: Batch) -> Floats:
         values = np.full((len(batch), 1), np.nan)

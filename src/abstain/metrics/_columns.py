@@ -250,11 +250,22 @@ class Columns:
         if results is not None:
             results = [results[row] for row in np.arange(len(self))[rows]]
         columns = {name: getattr(self, name)[rows] for name in _ROW_COLUMNS}
-        tables = {name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))}
+        tables = {
+            name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))
+        }
         return replace(self, **columns, **tables, results=results, shared={})
 
 
-_ROW_COLUMNS = ("answered", "truth", "prediction", "confidence", "should_abstain", "loss", "weight", "cluster")
+_ROW_COLUMNS = (
+    "answered",
+    "truth",
+    "prediction",
+    "confidence",
+    "should_abstain",
+    "loss",
+    "weight",
+    "cluster",
+)
 
 
 def guidance(values: Column, name: str = "should_abstain") -> Floats:

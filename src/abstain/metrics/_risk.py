@@ -206,7 +206,10 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[str], conve
 
     def finish(batch: Batch) -> Floats:
         # A ranking is in several pairs, and run along once for all of them.
-        works = [batch.once(("matched", id(side.columns)), lambda side=side: _Work(side, batch)) for side in rankings]  # type: ignore[misc]
+        works = [
+            batch.once(("matched", id(side.columns)), lambda side=side: _Work(side, batch))
+            for side in rankings
+        ]  # type: ignore[misc]
         coverage = np.minimum(works[0].cmax, works[1].cmax)
         values = [_matched(work, name, coverage, convention) for name in metrics for work in works]
         return np.stack([coverage, *values], axis=1)
@@ -232,7 +235,7 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
     answered = columns.answered
     # Ascending for the search; a row enters at the highest threshold that it reaches.
     key = np.searchsorted(-thresholds, -columns.confidence[answered])
-    tally = Ranking(columns)._tally(key, len(thresholds))  # noqa: SLF001  (the same rows by another key)
+    tally = Ranking(columns)._tally(key, len(thresholds))
     total = Ranking(columns).counts[:, 0]
 
     def finish(batch: Batch) -> Floats:
