@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._groups import Group, groups
 from abstain.evaluation._results import EMPTY_RANGE
@@ -337,7 +337,7 @@ def table_loss(source: Items, judged: Items, loss: Loss, asked: Sequence[MetricS
         name = loss if isinstance(loss, str) else "custom"
         return ItemLoss(name, "not needed by these metrics", 1.0, np.full(len(judged), np.nan))
     if isinstance(loss, str):
-        text = np.isnan(_labels.numbers(_labels.column(judged.truth, "truth"))).any()
+        text = np.isnan(labels.numbers(labels.column(judged.truth, "truth"))).any()
         return item_loss(judged, "zero_one" if text else loss)
     if callable(loss):
         return item_loss(judged, loss)
@@ -351,8 +351,8 @@ def _columns(items: Items, loss: Floats, needed: set[str]) -> Columns:
     guide = items.metadata.get("should_abstain") if "should_abstain" in needed else None
     return Columns(
         answered=items.answered,
-        truth=_labels.truths(items.truth, "truth"),
-        prediction=_labels.column(items.prediction, "prediction"),
+        truth=labels.truths(items.truth, "truth"),
+        prediction=labels.column(items.prediction, "prediction"),
         confidence=nothing,
         should_abstain=nothing if guide is None else guidance(guide),
         loss=loss,

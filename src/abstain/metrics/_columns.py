@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Columns:
 
     Attributes:
         answered: True where the model answered.
-        truth: canonical labels, see `abstain._labels`.
+        truth: canonical labels, see `abstain.labels`.
         prediction: canonical labels; they mean nothing where the row is not answered.
         confidence: NaN where none was stated.
         should_abstain: 1, 0, or NaN where nobody said.
@@ -76,9 +76,9 @@ class Columns:
         """Check the arguments of an array function, all of one length and in one cluster."""
         given: dict[str, NDArray[Any]] = {}
         if y_true is not None:
-            given["y_true"] = _labels.truths(y_true)
+            given["y_true"] = labels.truths(y_true)
         if y_pred is not None:
-            given["y_pred"] = _labels.column(y_pred, "y_pred")
+            given["y_pred"] = labels.column(y_pred, "y_pred")
         if abstained is not None:
             given["abstained"] = _validate.one_dimensional(abstained, "abstained")
         if confidence is not None:
@@ -90,8 +90,8 @@ class Columns:
         _validate.same_length(length, **given)
         if not length:
             raise DataError(f"{first} is empty; there must be at least one row")
-        if "y_true" in given and _labels.missing(given["y_true"]).any():
-            row = int(np.argmax(_labels.missing(given["y_true"])))
+        if "y_true" in given and labels.missing(given["y_true"]).any():
+            row = int(np.argmax(labels.missing(given["y_true"])))
             raise DataError(f"y_true is missing at row {row}; leave out rows without a truth")
         nothing = np.full(length, np.nan)
         declined = _validate.mask(given.get("abstained", np.zeros(length, np.bool_)), "abstained", length)
@@ -122,12 +122,12 @@ class Columns:
     @cached_property
     def correct(self) -> Floats:
         """1 where the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
-        return (_labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64)
+        return (labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64)
 
     @cached_property
     def predicted(self) -> Mask:
         """True where the row is answered with something, not None."""
-        return self.answered & ~_labels.missing(self.prediction)
+        return self.answered & ~labels.missing(self.prediction)
 
     @cached_property
     def stated(self) -> Mask:
@@ -154,7 +154,7 @@ class Columns:
     @cached_property
     def truth_number(self) -> Floats:
         """The truth as a number; NaN where it is text."""
-        return _labels.numbers(self.truth)
+        return labels.numbers(self.truth)
 
     @cached_property
     def truth_class(self) -> Indices:
@@ -164,7 +164,7 @@ class Columns:
     @cached_property
     def prediction_number(self) -> Floats:
         """The prediction as a number; NaN where it is text or missing."""
-        return _labels.numbers(self.prediction)
+        return labels.numbers(self.prediction)
 
     @cached_property
     def event(self) -> Floats:
