@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.items import Outcome
 
@@ -291,7 +291,7 @@ def _same_clusters(systems: dict[str, Items]) -> dict[str, Items]:
 
 def _different_truths(aligned: Mapping[str, Items]) -> int:
     """How many rows have a truth on all sides, and not the same one."""
-    truths = [_labels.column(items.truth, "truth") for items in aligned.values()]
-    known = np.logical_and.reduce([~_labels.missing(truth) for truth in truths])
-    same = np.logical_and.reduce([_labels.matches(truths[0], truth) for truth in truths[1:]])
+    truths = [labels.column(items.truth, "truth") for items in aligned.values()]
+    known = np.logical_and.reduce([~labels.missing(truth) for truth in truths])
+    same = np.logical_and.reduce([labels.matches(truths[0], truth) for truth in truths[1:]])
     return int((known & ~same).sum())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels
+from abstain import labels
 from abstain.errors import DataError
 from abstain.evaluation._groups import Group
 from abstain.evaluation._result import ALL, ConfidenceResult, GroupGap, GroupResult, Key, MetricTable
@@ -289,8 +289,8 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
     guide = items.metadata.get("should_abstain") if "should_abstain" in needed else None
     given: dict[str, Any] = {
         "answered": items.answered,
-        "truth": _labels.truths(items.truth, "truth"),
-        "prediction": _labels.column(items.prediction, "prediction"),
+        "truth": labels.truths(items.truth, "truth"),
+        "prediction": labels.column(items.prediction, "prediction"),
         "cluster": items.cluster_index,
         "units": len(items.cluster_ids),
         "scale": items.scale,

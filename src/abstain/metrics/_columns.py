@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Columns:
 
     Attributes:
         answered: True where the model answered.
-        truth: canonical labels, see `abstain._labels`.
+        truth: canonical labels, see `abstain.labels`.
         prediction: canonical labels; they mean nothing where the row is not answered.
         confidence: NaN where none was stated.
         should_abstain: 1, 0, or NaN where nobody said.
@@ -94,9 +94,9 @@ class Columns:
         """Check the arguments of an array function, all of one length and in one unit."""
         given: dict[str, NDArray[Any]] = {}
         if y_true is not None:
-            given["y_true"] = _labels.truths(y_true)
+            given["y_true"] = labels.truths(y_true)
         if y_pred is not None:
-            given["y_pred"] = _labels.column(y_pred, "y_pred")
+            given["y_pred"] = labels.column(y_pred, "y_pred")
         if abstained is not None:
             given["abstained"] = _validate.one_dimensional(abstained, "abstained")
         if confidence is not None:
@@ -108,8 +108,8 @@ class Columns:
         _validate.same_length(length, **given)
         if not length:
             raise DataError(f"{first} is empty; there must be at least one row")
-        if "y_true" in given and _labels.missing(given["y_true"]).any():
-            row = int(np.argmax(_labels.missing(given["y_true"])))
+        if "y_true" in given and labels.missing(given["y_true"]).any():
+            row = int(np.argmax(labels.missing(given["y_true"])))
             raise DataError(f"y_true is missing at row {row}; leave out rows without a truth")
         declined = _validate.mask(given.pop("abstained", np.zeros(length, np.bool_)), "abstained", length)
         names = {"y_true": "truth", "y_pred": "prediction"}
@@ -169,7 +169,7 @@ class Columns:
         """1 where the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
         found: Floats = self.once(
             "correct",
-            lambda: (_labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
+            lambda: (labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
         )
         return found
 
@@ -184,7 +184,7 @@ class Columns:
     @cached_property
     def predicted(self) -> Mask:
         """True where the row is answered with something, not None."""
-        return self.answered & ~_labels.missing(self.prediction)
+        return self.answered & ~labels.missing(self.prediction)
 
     @cached_property
     def stated(self) -> Mask:
@@ -211,7 +211,7 @@ class Columns:
     @cached_property
     def truth_number(self) -> Floats:
         """The truth as a number; NaN where it is text."""
-        return _labels.numbers(self.truth)
+        return labels.numbers(self.truth)
 
     @cached_property
     def truth_class(self) -> Indices:
@@ -221,7 +221,7 @@ class Columns:
     @cached_property
     def prediction_number(self) -> Floats:
         """The prediction as a number; NaN where it is text or missing."""
-        return _labels.numbers(self.prediction)
+        return labels.numbers(self.prediction)
 
     @cached_property
     def event(self) -> Floats:

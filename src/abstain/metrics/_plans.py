@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels
+from abstain import labels
 from abstain.metrics import _outcomes
 from abstain.metrics._auroc import AurocPlan
 from abstain.metrics._bins import BinsPlan, cluster_table
@@ -145,7 +145,7 @@ def top_label_calibration_error(columns: Columns) -> Plan:
             rows.confidence,
             weight=rows.weight,
             cluster=rows.cluster,
-            group=_labels.classes(rows.prediction)[0],
+            group=labels.classes(rows.prediction)[0],
         )
 
     return SubsetPlan.over(columns, columns.stated, build)
@@ -164,7 +164,7 @@ def brier_score(columns: Columns) -> Plan:
 
 def balanced_accuracy(columns: Columns) -> Plan:
     """Return the plan of the mean over truth classes of hits / class size; NaN with fewer than two classes."""
-    codes, classes = _labels.classes(columns.truth)
+    codes, classes = labels.classes(columns.truth)
     sums = _by_class(columns, classes, (codes, columns.correct), (codes, None))
 
     def finish(totals: Floats) -> Floats:
@@ -183,7 +183,7 @@ def macro_f1(columns: Columns) -> Plan:
 
 def _macro_f1(columns: Columns) -> Plan:
     both = np.concatenate([columns.truth, columns.prediction])
-    codes, classes = _labels.classes(both)
+    codes, classes = labels.classes(both)
     truth, prediction = np.split(codes, 2)
     # A prediction of None belongs to no class: it counts into an extra one that is no truth.
     prediction = np.where(prediction < 0, classes, prediction)
@@ -199,9 +199,9 @@ def _macro_f1(columns: Columns) -> Plan:
 
 def detection(columns: Columns, *, name: str, positive: int | float | str = 1) -> Plan:
     """Return the plan of the precision, recall or F1 of one label on answered rows."""
-    label = _labels.column([positive], "positive")
+    label = labels.column([positive], "positive")
     every = np.repeat(label, len(columns))
-    truth, said = _labels.matches(columns.truth, every), _labels.matches(every, columns.prediction)
+    truth, said = labels.matches(columns.truth, every), labels.matches(every, columns.prediction)
     said &= columns.answered
     truth &= columns.answered
     sums = np.stack([truth & said, said, truth], axis=1).astype(np.float64)

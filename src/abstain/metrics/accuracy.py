@@ -2,7 +2,7 @@
 
 `accuracy` and `balanced_accuracy` are over all rows: an abstention is a miss, so that who declines gains
 nothing. Everything else is over the answered rows, and cannot be compared without the coverage at which it was
-had: `classification_scores` and `regression_scores` give both at once. Labels match as `abstain._labels` says;
+had: `classification_scores` and `regression_scores` give both at once. Labels match as `abstain.labels` says;
 ``abstained`` is a mask (nothing abstained from when left out), ``weights`` are multiplicities. An answered
 None is wrong, and has no place in a regression. A metric over nothing is NaN.
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate
 from abstain.errors import DataError
 from abstain.metrics import _plans
 from abstain.metrics._columns import Columns, point
@@ -348,8 +348,8 @@ def _numbers(y_true: Column, y_pred: Column, abstained: Column | None, weights: 
     """Check that what is answered is answered with finite numbers; a missing answer has no distance from the truth."""
     columns = Columns.checked(y_true, y_pred, abstained=abstained, weights=weights)
     named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
-    for (name, numbers), labels in zip(named.items(), (columns.truth, columns.prediction), strict=True):
-        text = columns.answered & np.isnan(numbers) & ~_labels.missing(labels)
+    for (name, numbers), given in zip(named.items(), (columns.truth, columns.prediction), strict=True):
+        text = columns.answered & np.isnan(numbers) & ~labels.missing(given)
         if text.any():
             raise DataError(f"{name} must hold numbers, got text at row {int(np.argmax(text))}")
         _validate.finite(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _plans
 from abstain.metrics import _reasons as reasons
@@ -409,8 +409,8 @@ def columns_of(results: Sequence[EvaluationResult], *, guided: bool) -> Columns:
     advice = [result.metadata.get("should_abstain") if guided else None for result in results]
     return Columns(
         answered=np.array([not result.abstained for result in results], dtype=np.bool_),
-        truth=_labels.truths([result.ground_truth for result in results], "ground_truth"),
-        prediction=_labels.column([result.prediction for result in results], "prediction"),
+        truth=labels.truths([result.ground_truth for result in results], "ground_truth"),
+        prediction=labels.column([result.prediction for result in results], "prediction"),
         confidence=_validate.floats([result.confidence for result in results], "confidence"),
         should_abstain=guidance(np.fromiter(advice, dtype=object, count=len(advice))),
         loss=np.full(len(results), np.nan),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, Signal
@@ -253,7 +253,7 @@ def _check_kinds(
     numbers, texts = (truth, prediction) if truth.dtype.kind == "f" else (prediction, truth)
     # A column without any value is of no kind, and a number may be written as text.
     comparable = any(
-        not isinstance(_labels.canonical(text, "label", 0), str) for text in texts.tolist() if text
+        not isinstance(labels.canonical(text, "label", 0), str) for text in texts.tolist() if text
     )
     if comparable or np.isnan(numbers).all():
         return

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, signals_from_rows
@@ -235,7 +235,7 @@ def _label(row: LogRow) -> str | None:
     if row.grade == 1.0:
         return target
     # What was judged wrong must not count as right because it looks alike.
-    alike = answer is None or _labels.canonical(answer, "answer", 0) == _labels.canonical(target, "target", 0)
+    alike = answer is None or labels.canonical(answer, "answer", 0) == labels.canonical(target, "target", 0)
     return JUDGED_WRONG if alike else answer
 
 
