@@ -29,26 +29,26 @@ def display_width(text: str) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return a text as lines within a width: broken at spaces, else after ``_ / - @ , [``, else anywhere.
+    """Return a text as lines within a width, broken at spaces; a word that fits on no line after ``_ / - @ ,`` or anywhere.
 
     >>> wrapped("retrieval_similarity_mean is tied", 14)
     ['retrieval_', 'similarity_', 'mean is tied']
     """
-    lines, line = [], ""
-    for piece in re.findall(r"[^\s_/@,\[-]*[_/@,\[-]?|\s+", text):
-        # A piece that fits on no line is cut.
-        while display_width(line + piece.rstrip()) > width:
-            if line.strip():
-                lines.append(line.rstrip())
-                line, piece = "", piece.lstrip()
+    lines = [""]
+    for word in text.split(" "):
+        pieces = [word] if display_width(word) <= width else re.findall(r"[^_/@,-]+[_/@,-]*|[_/@,-]+", word)
+        for place, piece in enumerate(pieces):
+            gap = " " if place == 0 and lines[-1] else ""
+            if display_width(lines[-1] + gap + piece) <= width:
+                lines[-1] += gap + piece
                 continue
-            cut = max((end for end in range(1, len(piece)) if display_width(piece[:end]) <= width), default=1)
-            if cut >= len(piece):
-                break
-            lines.append(piece[:cut])
-            line, piece = "", piece[cut:]
-        line += piece if line or not lines else piece.lstrip()
-    return [*lines, line.rstrip()] if line.strip() or not lines else lines
+            if lines[-1]:
+                lines.append("")
+            for letter in piece:
+                if lines[-1] and display_width(lines[-1] + letter) > width:
+                    lines.append("")
+                lines[-1] += letter
+    return lines
 
 
 def text_lines(
@@ -66,7 +66,7 @@ def text_lines(
         right: for each column, whether it stands to the right.
         width: what the lines keep to; None for any.
         shrink: the columns that may be wrapped, the widest first.
-        least: the letters that a wrapped column keeps.
+        least: the letters that a wrapped column keeps; no word of a heading is broken.
 
     >>> print("\\n".join(text_lines([["x", "n"], ["abc", "1"]], [False, True])[0]))
     x    n
@@ -75,11 +75,12 @@ def text_lines(
     """
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     excess = 0 if width is None else sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    floors = [max(least, *map(display_width, title.split(" "))) for title in rows[0]]
     while excess > 0:
-        widest = max(shrink, key=lambda place: widths[place], default=None)
-        if widest is None or widths[widest] <= least:
+        free = [place for place in shrink if widths[place] > floors[place]]
+        if not free:
             break
-        widths[widest] -= 1
+        widths[max(free, key=lambda place: widths[place])] -= 1
         excess -= 1
     lines = []
     for number, row in enumerate(rows):

@@ -197,8 +197,8 @@ def _fitted(table: Table, width: int | None) -> tuple[list[str], list[str]]:
             lost.append(table.columns[spare[-1]].title)
             table = table.only([place for place in range(len(table.columns)) if place != spare[-1]])
         elif len(dressed) > 1:
-            bare.add(dressed[0].key)
-            lost.append(f"the interval of {dressed[0].title}")
+            bare.update(column.key for column in dressed[:-1])
+            lost.append(f"the intervals of {' and '.join(column.title for column in dressed[:-1])}")
         else:
             names = [place for place, side in enumerate(right) if not side]
             return text_lines(_cells(table, bare), right, width, shrink=names, least=_NARROWEST)[0], lost
