@@ -35,30 +35,30 @@ def _case(rows: int = 60, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 INTERVAL_FIGURES: dict[str, Callable[..., Any]] = {
-    "coverage": intervals.coverage_score,
-    "mean_width": lambda _, bounds, **options: intervals.mean_width_score(bounds, **options),
+    "coverage": intervals.interval_coverage,
+    "mean_width": lambda _, bounds, **options: intervals.interval_mean_width(bounds, **options),
     "winkler_score": lambda *rows, **options: intervals.winkler_score(*rows, level=0.8, **options),
-    "coverage_width_criterion": lambda *rows, **options: intervals.coverage_width_criterion(
+    "coverage_width_criterion": lambda *rows, **options: intervals.interval_coverage_width_criterion(
         *rows, eta=30.0, level=0.8, **options
     ),
     "size_stratified_coverage": lambda *rows, **options: (
-        intervals.size_stratified_coverage(*rows, **options).score
+        intervals.interval_size_stratified_coverage(*rows, **options).score
     ),
-    "hsic": intervals.hsic,
-    "width_quantile[0.5]": lambda _, bounds, **options: intervals.width_quantiles(
+    "hsic": intervals.interval_hsic,
+    "width_quantile[0.5]": lambda _, bounds, **options: intervals.interval_width_quantiles(
         bounds, probabilities=[0.5], **options
     )[0],
 }
 
 SET_FIGURES: dict[str, Callable[..., Any]] = {
-    "coverage": sets.coverage_score,
-    "mean_width": lambda _, members, **options: sets.mean_width_score(members, **options),
-    "singleton_rate": lambda _, members, **options: sets.singleton_rate(members, **options),
-    "empty_rate": lambda _, members, **options: sets.empty_rate(members, **options),
+    "coverage": sets.set_coverage,
+    "mean_width": lambda _, members, **options: sets.set_mean_width(members, **options),
+    "singleton_rate": lambda _, members, **options: sets.set_singleton_rate(members, **options),
+    "empty_rate": lambda _, members, **options: sets.set_empty_rate(members, **options),
     "size_stratified_coverage": lambda *rows, **options: (
-        sets.size_stratified_coverage(*rows, **options).score
+        sets.set_size_stratified_coverage(*rows, **options).score
     ),
-    "coverage_gap[true class]": lambda *rows, **options: sets.coverage_gap(*rows, level=0.8, **options),
+    "coverage_gap[true class]": lambda *rows, **options: sets.set_coverage_gap(*rows, level=0.8, **options),
 }
 
 
@@ -86,7 +86,7 @@ def test_every_interval_figure_is_resampled_as_if_rows_were_copied(name: str) ->
         case["bounds"],
         level=0.8,
         clusters=case["cluster"],
-        weights=case["weight"],
+        sample_weight=case["weight"],
         resamples=25,
         seed=7,
     )
@@ -96,7 +96,7 @@ def test_every_interval_figure_is_resampled_as_if_rows_were_copied(name: str) ->
         tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
     )
     assert estimate.value == pytest.approx(
-        INTERVAL_FIGURES[name](case["truth"], case["bounds"], weights=case["weight"]), abs=1e-12
+        INTERVAL_FIGURES[name](case["truth"], case["bounds"], sample_weight=case["weight"]), abs=1e-12
     )
     assert estimate.clusters == len(np.unique(case["cluster"]))
 
@@ -109,7 +109,7 @@ def test_every_set_figure_is_resampled_as_if_rows_were_copied(name: str) -> None
         case["members"],
         level=0.8,
         clusters=case["cluster"],
-        weights=case["weight"],
+        sample_weight=case["weight"],
         resamples=25,
         seed=7,
     )
@@ -119,7 +119,7 @@ def test_every_set_figure_is_resampled_as_if_rows_were_copied(name: str) -> None
         tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
     )
     assert estimate.value == pytest.approx(
-        SET_FIGURES[name](case["labels"], case["members"], weights=case["weight"]), abs=1e-12
+        SET_FIGURES[name](case["labels"], case["members"], sample_weight=case["weight"]), abs=1e-12
     )
 
 
@@ -132,12 +132,12 @@ def test_several_levels_groups_and_the_score_over_all_levels() -> None:
     expected = intervals.weighted_interval_score(case["truth"], case["bounds"], level=[0.5, 0.8])
     assert result.figures["weighted_interval_score"].value == pytest.approx(expected)
     for place, level in enumerate(result.levels):
-        by_site = intervals.coverage_by_group(case["truth"], case["bounds"][:, :, place], case["site"])
+        by_site = intervals.interval_coverage_by_group(case["truth"], case["bounds"][:, :, place], case["site"])
         assert [part.label for part in level.groups["site"]] == list(by_site.groups)
         assert [part.coverage.value for part in level.groups["site"]] == pytest.approx(by_site.coverage)
         assert [part.count for part in level.groups["site"]] == by_site.counts.tolist()
         assert level["worst_coverage[site]"].value == by_site.score
-        gap = intervals.coverage_gap(
+        gap = intervals.interval_coverage_gap(
             case["truth"], case["bounds"][:, :, place], case["site"], level=level.level
         )
         assert level["coverage_gap[site]"].value == pytest.approx(gap)
@@ -195,7 +195,7 @@ def test_the_worst_slab_has_an_interval() -> None:
     assert slab is not None
     assert estimate.value == slab.coverage
     assert estimate.low <= estimate.value <= estimate.high < 0.9
-    by_feature = intervals.feature_stratified_coverage(truth, [[-1, 1]] * 400, features[:, 0])
+    by_feature = intervals.interval_feature_stratified_coverage(truth, [[-1, 1]] * 400, features[:, 0])
     assert [part.coverage.value for part in result.levels[0].groups["feature a"]] == pytest.approx(
         by_feature.coverage
     )
