@@ -9,13 +9,17 @@ Every mistake that a person can make reaches them as one of these, never as a tr
         └── SignalError      an item lacks the signal that a confidence needs
 
 A message names the argument or the place (file, row, participant, item), the rule, the value, and the way
-out. It never shows the contents of a text field, because that may be a patient's. Nothing else belongs in
-this module.
+out. It never shows the contents of a text field, because that may be a patient's.
+
+What a number must be read with, but does not keep it from being computed, is a `ResultWarning`, which travels with
+the result. Nothing else belongs in this module.
 """
 
 from __future__ import annotations
 
-__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "SignalError"]
+from dataclasses import dataclass
+
+__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "ResultWarning", "SignalError"]
 
 
 class AbstainError(ValueError):
@@ -42,3 +46,18 @@ class FormatError(DataError):
 
 class SignalError(DataError):
     """An item without the signal that the asked-for confidence is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultWarning:
+    """What the reader of a number must know: a stable code for programs, a sentence for people.
+
+    >>> print(ResultWarning("few_clusters", "intervals rest on 3 clusters"))
+    intervals rest on 3 clusters
+    """
+
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message

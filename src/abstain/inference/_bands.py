@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.inference._draws import Draws
-    from abstain.metrics._plan import Plan
+    from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class Band:
 
 
 def band(
-    plan: Plan, draws: Draws, *, level: float = 0.95, progress: Callable[[int], None] | None = None
+    plan: Measure, draws: Draws, *, level: float = 0.95, progress: Callable[[int], None] | None = None
 ) -> Band:
     """Return the percentile interval of every column of a plan; NaN where there are no resamples.
 

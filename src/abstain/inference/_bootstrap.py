@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.items import Items
-    from abstain.metrics._plan import Plan
+    from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
     Metric = Callable[[Items], float | None]
@@ -34,12 +34,12 @@ __all__ = ["MetricPlan", "bootstrap", "estimates", "paired_delta", "points", "re
 METHOD = "cluster bootstrap (percentile)"
 
 
-def points(plan: Plan) -> Floats:
+def points(plan: Measure) -> Floats:
     """Return the point estimates of a plan: its values at weights all one."""
-    return plan(np.ones((1, plan.clusters)))[0]
+    return plan(np.ones((1, plan.units)))[0]
 
 
-def replicates(plans: Sequence[Plan], draws: Draws, progress: Progress | None = None) -> list[Floats]:
+def replicates(plans: Sequence[Measure], draws: Draws, progress: Progress | None = None) -> list[Floats]:
     """Weigh every plan with the same draws; one array (resamples, metrics) a plan, and one for all uses of a plan.
 
     Args:
@@ -47,7 +47,7 @@ def replicates(plans: Sequence[Plan], draws: Draws, progress: Progress | None = 
         draws: the resamples.
         progress: called with the number of resamples done since the last call.
     """
-    if draws.resamples and any(plan.clusters != draws.clusters for plan in plans):
+    if draws.resamples and any(plan.units != draws.clusters for plan in plans):
         raise DataError("plans that are weighed together must have the same clusters")
     _settle_heap()
     single = {id(plan): plan for plan in plans}
@@ -114,14 +114,14 @@ class MetricPlan:
         sizes = np.bincount(self._items.cluster_index, minlength=len(self._items.cluster_ids))
         self._rows_of_cluster = np.split(order, np.cumsum(sizes)[:-1]) if len(order) else []
         self.names = (getattr(metric, "__name__", "metric").strip("<>"),)
-        self.clusters = len(self._items.cluster_ids)
+        self.units = len(self._items.cluster_ids)
         self.width = len(self._items)
 
     def __call__(self, weights: Floats) -> Floats:
         """Map weights (resamples, clusters) to values (resamples, 1)."""
         values = np.empty((len(weights), 1))
         for place, weight in enumerate(weights):
-            drawn = np.repeat(np.arange(self.clusters), weight.astype(np.intp))
+            drawn = np.repeat(np.arange(self.units), weight.astype(np.intp))
             rows = np.concatenate([self._rows_of_cluster[cluster] for cluster in drawn])
             value = self._metric(self._items.take(rows))
             values[place, 0] = math.nan if value is None else float(value)
@@ -193,7 +193,7 @@ def _estimate_metric(
     plans: list[MetricPlan], resamples: int, seed: int, level: float, n: int, progress: Progress | None
 ) -> Estimate:
     """The estimate of one plan, or of the difference of two (last - first)."""
-    draws = Draws(plans[0].clusters, resamples, seed)
+    draws = Draws(plans[0].units, resamples, seed)
     replicated = replicates(plans, draws, progress)
     values = [points(plan) for plan in plans]
     if len(plans) == 2:

@@ -151,7 +151,7 @@ def gap(rows: Rows, groups: ArrayLike | None, level: float | Sequence[float]) ->
     """Return the mean distance of the groups' coverage from the level; without groups, all rows are one."""
     n = len(rows)
     labels, index = ([None], np.zeros(n, np.intp)) if groups is None else named_groups(groups, "groups", n)
-    claims = nominal(level, len(rows.covered)).tolist()
+    claims = nominal(level, rows.levels).tolist()
     values = [
         groups_measure(covered, index, len(labels), rows, name="coverage", level=claim).points[-1]
         for covered, claim in zip(rows.covered, claims, strict=True)

@@ -201,9 +201,16 @@ def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> F
 
 
 def groups_measure(
-    covered: Mask, group: Indices, groups: int, rows: PredictionRows, *, name: str, level: float = np.nan
+    covered: Mask,
+    group: Indices,
+    groups: int,
+    rows: PredictionRows,
+    *,
+    name: str,
+    gap: str = "coverage_gap",
+    level: float = np.nan,
 ) -> Measure:
-    """Coverage in each group, then the worst of them under `name` and the mean distance of them from `level`."""
+    """Coverage in each group, then the worst under `name` and the mean distance of all from `level` under `gap`."""
     tally = Tally.of_rows(
         unit=rows.unit, key=group, columns=[covered], units=rows.units, keys=groups, weight=rows.weight
     )
@@ -212,10 +219,9 @@ def groups_measure(
         count, hit = tally.weigh(batch.weights)
         ratio, present = _ratio(hit, count), count > 0.0
         distance = np.where(present, np.abs(ratio - level), 0.0).sum(axis=1)
-        gap = _ratio(distance, present.sum(axis=1))
-        return np.column_stack([ratio, _lowest(ratio), gap])
+        return np.column_stack([ratio, _lowest(ratio), _ratio(distance, present.sum(axis=1))])
 
-    names = (*(f"{name}[{place}]" for place in range(groups)), name, "coverage_gap")
+    names = (*(f"{name}[{place}]" for place in range(groups)), name, gap)
     return Measure(names, rows.units, max(rows.units, 2 * groups), finish)
 
 

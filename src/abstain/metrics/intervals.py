@@ -189,7 +189,7 @@ def interval_coverage_width_criterion(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
             "the width criterion divides by max(y) - min(y)"
         )
-    claims = nominal(level, len(rows.low)).tolist()
+    claims = nominal(level, rows.levels).tolist()
     values = [
         criterion_measure("cwc", rows.known_truth, covered, width, rows, eta=strength, level=claim).point
         for covered, width, claim in zip(rows.covered, rows.width, claims, strict=True)
@@ -213,7 +213,7 @@ def winkler_score(
     9.0
     """
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    return _strata.means(rows, winkler_losses(rows, nominal(level, len(rows.low))))
+    return _strata.means(rows, winkler_losses(rows, nominal(level, rows.levels)))
 
 
 def weighted_interval_score(
@@ -238,7 +238,7 @@ def weighted_interval_score(
     center = None if median is None else _validate.finite(median, "median")
     if center is not None:
         _validate.same_length(len(rows.known_truth), median=center)
-    column = weighted_interval_losses(rows, nominal(level, len(rows.low)), center)
+    column = weighted_interval_losses(rows, nominal(level, rows.levels), center)
     return means_measure(("wis",), (column,), rows).point
 
 

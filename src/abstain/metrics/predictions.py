@@ -104,6 +104,11 @@ class IntervalRows(PredictionRows):
         _validate.same_length(len(rows), y_true=truth)
         return replace(rows, truth=truth)
 
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return len(self.low)
+
     @cached_property
     def covered(self) -> Mask:
         """Whether the closed interval holds the truth; one row per level."""
@@ -153,6 +158,11 @@ class SetRows(PredictionRows):
     def classes(self) -> int:
         """How many classes there are."""
         return int(self.member.shape[1])
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return int(self.member.shape[2])
 
     @cached_property
     def width(self) -> Floats:
