@@ -6,3 +6,7 @@ lists every metric. A metric knows nothing of files, of confidence variants or o
 """
 
 from abstain.metrics.registry import known_metrics
+from abstain.metrics._columns import Columns, guidance
+from abstain.metrics._specification import MetricSpecification, measure_metrics
+from abstain.metrics.curves import RiskCoverageCurve, TieSensitivity, risk_coverage_curve, tie_sensitivity
+from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
