@@ -50,7 +50,7 @@ from abstain.evaluation._systems_results import (
     SystemsSettings,
 )
 from abstain.inference import Draws, Estimate, estimates, points, replicates
-from abstain.losses import item_loss
+from abstain.losses import common_loss, item_loss
 from abstain.metrics._ranks import FIGURES, RanksPlan
 from abstain.metrics.abstention import population_table
 from abstain.metrics.selective import risk_coverage_curve, tie_sensitivity
@@ -117,7 +117,7 @@ def evaluate(
     calibration: CalibrationLike = None,
     metrics: MetricLike | Iterable[MetricLike] | None = None,
     by: str | Sequence[str] | None = None,
-    loss: Loss = "abs_norm",
+    loss: Loss | None = None,
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
     resamples: int = 10_000,
@@ -135,7 +135,8 @@ def evaluate(
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
         metrics: further metrics, by name, as objects or as import paths; see `abstain.metrics.registry`.
         by: one or more metadata columns; every one of the metrics is also given by group.
-        loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or one number an item.
+        loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or one number per item; when left
+            out, what the source declares or its labels imply, see `abstain.losses`.
         coverage_grid: coverages at which the selective risk is asked for.
         area_coverage: coverage at which the truncated areas end.
         resamples: how many times the clusters are drawn; 0 for no intervals.
@@ -180,7 +181,7 @@ def compare(
     calibration: CalibrationLike = None,
     metrics: MetricLike | Iterable[MetricLike] | None = None,
     by: str | Sequence[str] | None = None,
-    loss: Loss = "abs_norm",
+    loss: Loss | None = None,
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
     resamples: int = 10_000,
@@ -211,7 +212,7 @@ def compare(
         level=level,
         convention=convention,
     )
-    if not isinstance(loss, str) and not callable(loss):
+    if loss is not None and not isinstance(loss, str) and not callable(loss):
         raise DataError(
             "compare needs a loss by name or as a function: an array cannot fit the rows of both sides"
         )
@@ -219,8 +220,11 @@ def compare(
     overlap, kept = _overlap(left, right, intersection_only=intersection_only)
     asked = asked_metrics(metrics, by)
     sides = []
-    for items in (left, right):
-        judged = items.judged.take(np.isin(items.judged.cluster, kept))
+    shared = [items.judged.take(np.isin(items.judged.cluster, kept)) for items in (left, right)]
+    ranked = confidence is not None or not asked
+    if loss is None and (ranked or any("loss" in metric.needs for metric in asked)):
+        loss = common_loss(shared)[0].name
+    for items, judged in zip((left, right), shared, strict=True):
         sides.append(_Side.prepare(items, judged, confidence, loss, settings, calibrations, asked))
     tables = [side.metric_plans(asked, by) for side in sides]
     draws = Draws(len(kept), settings.resamples, settings.seed)
@@ -259,11 +263,9 @@ def compare(
     )
 
 
-def judge_weighted(
-    items: Items, weight: Floats, loss: Loss, settings: Settings, population: Population
-) -> Evaluation:
+def judge_weighted(items: Items, loss: Loss | None, settings: Settings, population: Population) -> Evaluation:
     """Judge items that each stand for several alike, without resamples; see `abstain.scan`."""
-    side = _Side.prepare(items, items, tuple(items.signals), loss, settings, (), (), weight)
+    side = _Side.prepare(items, items, tuple(items.signals), loss, settings, (), ())
     nothing = {name: np.empty((0, len(plan.names))) for name, plan in side.plans.items()}
     return side.evaluation(nothing, Draws(max(population.included, 1), 0, settings.seed), population)
 
@@ -288,18 +290,18 @@ class _Side:
         source: Items,
         judged: Items,
         confidence: str | Sequence[str] | None,
-        loss: Loss,
+        loss: Loss | None,
         settings: Settings,
         calibrations: Sequence[Calibration],
         asked: Sequence[MetricSpecification],
-        weight: Floats | None = None,
     ) -> _Side:
+        weight = judged.weight
         if not len(judged):
             raise DataError("there is no item to judge: none is answered or abstained")
         if confidence is None and asked:
             measured = table_loss(source, judged, loss, asked)
             return cls(source, judged, measured, {}, {}, {}, settings, calibrations)
-        if isinstance(loss, str) or callable(loss):
+        if loss is None or isinstance(loss, str) or callable(loss):
             measured = item_loss(judged, loss)
         else:
             everything = item_loss(source, loss)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.confidence import confidence_values, variants
-from abstain.errors import DataError, SignalError
+from abstain.confidence import confidence_values, select, variants
+from abstain.errors import ArgumentError, DataError, SignalError
+from abstain.losses import item_loss
 from abstain.sources import FORMATS, Problems, read
 
 if TYPE_CHECKING:
@@ -127,10 +128,17 @@ def check(source: Any, **options: Any) -> SourceCheck:
         metadata=(*items.metadata, *provenance.get("unread", ())),
         confidences=confidences,
         metrics={name: test(judged) for name, test in _METRICS.items()},
-        defaults=provenance.get("defaults", {"confidence": "default", "loss": "abs_norm"}),
+        defaults={"confidence": ", ".join(select("default", items)) or "none", "loss": _default_loss(judged)},
         problems=tuple(problems.found),
         items=items,
     )
+
+
+def _default_loss(judged: Items) -> str:
+    try:
+        return item_loss(judged).name
+    except (ArgumentError, DataError):
+        return "none"
 
 
 def _confidence(judged: Items, name: str) -> Availability:
@@ -218,8 +226,8 @@ def _nothing_missing(judged: Items) -> str:
 
 
 def _intervals(judged: Items) -> str:
-    del judged
-    return "items hold one prediction each; intervals and sets come from their own arrays (abstain.metrics)"
+    known = judged.intervals is not None or judged.sets is not None
+    return "" if known else "no column is named as the bounds of an interval (low, high) or as a set"
 
 
 def _availability(test: Callable[[Items], str]) -> Callable[[Items], Availability]:

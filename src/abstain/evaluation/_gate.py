@@ -101,7 +101,7 @@ def gate(
     *,
     baseline: Items | None = None,
     confidence: str | None = None,
-    loss: Loss = "abs_norm",
+    loss: Loss | None = None,
     undecided: str = "undecided",
     resamples: int = 10_000,
     seed: int = 42,
@@ -116,7 +116,7 @@ def gate(
         fail_if: conditions such as "cmax below 0.6", "ece above 0.1", "augrc worse by 0.005".
         baseline: the run that changes are measured from, on the same items.
         confidence: what ranks the answers; the default when left out.
-        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction).
+        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction); else what the sources imply.
         undecided: what a condition counts as whose interval spans its bound: "pass", "fail" or "undecided".
         resamples: how many times the clusters are drawn.
         seed: the same seed gives the same verdict.

@@ -327,19 +327,16 @@ def asked_metrics(
     return ()
 
 
-def table_loss(source: Items, judged: Items, loss: Loss, asked: Sequence[MetricSpecification]) -> ItemLoss:
-    """Return the loss for a table without confidences: only where a metric needs one must it be defined.
-
-    For labels that are text a loss by name is ``zero_one``: right and wrong is all there is.
-    """
+def table_loss(
+    source: Items, judged: Items, loss: Loss | None, asked: Sequence[MetricSpecification]
+) -> ItemLoss:
+    """Return the loss for a table without confidences: only where a metric needs one must it be defined."""
     needed = any("loss" in metric.needs for metric in asked)
     if not needed:
         name = loss if isinstance(loss, str) else "custom"
-        return ItemLoss(name, "not needed by these metrics", 1.0, np.full(len(judged), np.nan))
-    if isinstance(loss, str):
-        text = np.isnan(labels.numbers(labels.column(judged.truth, "truth"))).any()
-        return item_loss(judged, "zero_one" if text else loss)
-    if callable(loss):
+        why = "not needed by these metrics"
+        return ItemLoss(name, why, 1.0, np.full(len(judged), np.nan), f"loss {name}: {why}")
+    if loss is None or isinstance(loss, str) or callable(loss):
         return item_loss(judged, loss)
     everything = item_loss(source, loss)
     return replace(everything, values=everything.values[source.outcome <= Outcome.ABSTAINED])
@@ -357,18 +354,13 @@ def _columns(items: Items, loss: Floats, needed: set[str]) -> Columns:
         should_abstain=nothing if guide is None else guidance(guide),
         loss=loss,
         cluster=items.cluster_index,
-        weight=np.ones(len(items)),
+        weight=np.ones(len(items)) if items.weight is None else items.weight,
         scale=items.scale,
-        intervals=_intervals(items),
+        intervals=np.empty((0, 2)) if items.intervals is None else items.intervals,
+        sets=np.empty((0, 0), np.bool_) if items.sets is None else items.sets,
+        class_index=None if items.sets is None else items.class_index,
         results=items_to_results(items) if "results" in needed else None,
     )
-
-
-def _intervals(items: Items) -> Floats:
-    """The bounds of predictions that are intervals, where a source has them as signals."""
-    if "low" not in items.signals or "high" not in items.signals:
-        return np.empty((0, 2))
-    return np.stack([items.signals["low"].values, items.signals["high"].values], axis=1)
 
 
 def _checked(items: Items, metric: MetricSpecification, confidence: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from abstain.confidence import confidence_values, select
+from abstain.confidence import NO_CONFIDENCE, confidence_values, select
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._metrics import TablePlans, table_loss
 from abstain.inference import Draws, Estimate, replicates
@@ -55,7 +55,7 @@ class SystemPlans:
         items: Items,
         asked: Mapping[str, MetricSpecification],
         confidence: str | None,
-        loss: Loss,
+        loss: Loss | None,
     ) -> SystemPlans:
         """Prepare judged items for the metrics asked for."""
         specifications = [*asked.values(), METRICS[COVERAGE]]
@@ -89,7 +89,7 @@ class SystemPlans:
         return self.table.plans["", metric]
 
 
-def _ranking_loss(items: Items, loss: Loss) -> ItemLoss | None:
+def _ranking_loss(items: Items, loss: Loss | None) -> ItemLoss | None:
     """The loss at matched coverage, whatever the metrics need; None where some answers have none."""
     try:
         return table_loss(items, items, loss, [METRICS["augrc"]])
@@ -102,7 +102,7 @@ def measure_system(
     metrics: MetricLike | Iterable[MetricLike],
     *,
     confidence: str | None = None,
-    loss: Loss = "abs_norm",
+    loss: Loss | None = None,
     resamples: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
@@ -134,6 +134,8 @@ def _chosen_confidence(name: str, items: Items, asked: str | None, *, ranked: bo
     if asked is None and not ranked:
         return "confidence" if "confidence" in items.signals else ""
     found = select(asked or "default", items)
+    if not found:
+        raise ArgumentError(f"{name}: {NO_CONFIDENCE}")
     if asked not in (None, "default") and len(found) > 1:
         listed = ", ".join(found)
         raise ArgumentError(

@@ -31,6 +31,7 @@ from abstain.evaluation._systems_results import (
     SystemsSettings,
 )
 from abstain.inference import Draws, Estimate, clusters_needed, estimates, holm, p_value, points, replicates
+from abstain.losses import common_loss
 from abstain.metrics._matched import MatchedPlan
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def compare_systems(
     *,
     metrics: MetricLike | Iterable[MetricLike] = "augrc",
     confidence: str | Mapping[str, str] | None = None,
-    loss: Loss = "abs_norm",
+    loss: Loss | None = None,
     reference: str | None = None,
     margin: float | None = None,
     resamples: int = 10_000,
@@ -74,7 +75,7 @@ def compare_systems(
         systems: items by the system's name; matched by cluster and item, never by position.
         metrics: one or more metrics, by name, as objects or as import paths; see `abstain.metrics.registry`.
         confidence: what ranks the answers: one name for all systems, or one by system; when left out, the default.
-        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction).
+        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction); else what the sources imply.
         reference: the system that all others are compared with; every pair when left out.
         margin: the smallest difference that would matter: how many clusters would tell that, instead of the
             observed difference, is then said where systems cannot be told apart.
@@ -93,12 +94,14 @@ def compare_systems(
       B is better than A by 0.250 [0.168, 0.325]
     """
     settings = _settings(systems, reference, margin, resamples, seed, level)
-    if not isinstance(loss, str) and not callable(loss):
+    if loss is not None and not isinstance(loss, str) and not callable(loss):
         raise ArgumentError(
             "loss must be a name or a function here: an array cannot fit the rows of all systems"
         )
     asked = metrics_by_key(metrics)
     kept, matching = match_systems(systems, intersection_only=intersection_only)
+    if loss is None and any("loss" in metric.needs for metric in asked.values()):
+        loss = common_loss(tuple(kept.values()))[0].name
     sides = {
         name: SystemPlans.prepare(name, items, asked, _confidence_of(name, confidence, systems), loss)
         for name, items in kept.items()

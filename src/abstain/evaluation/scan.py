@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abstain.evaluation import DEFAULT_GRID, Evaluation, Population, Settings, judge_weighted
-from abstain.sources._columns import Roles
+from abstain.sources._roles import Roles
 from abstain.sources._scan import scan_table
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def scan(
     cluster: str | None = None,
     null_prediction: str | None = None,
     scale: Sequence[float] | None = None,
-    loss: Loss = "zero_one",
+    loss: Loss | None = None,
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
     convention: str = "trapezoid",
@@ -49,7 +49,7 @@ def scan(
         cluster: the column of cluster ids, which are counted.
         null_prediction: what a missing prediction means, "abstained" or "failed".
         scale: lowest and highest score there can be, for loss "abs_norm".
-        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction).
+        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction); else what the labels imply.
         coverage_grid: coverages at which the selective risk is asked for.
         area_coverage: coverage at which the truncated areas end.
         convention: how areas are integrated.
@@ -92,4 +92,4 @@ def scan(
         items_failed=counts.failed,
         items_unscored=counts.unscored,
     )
-    return judge_weighted(found.items, found.weight, loss, settings, population)
+    return judge_weighted(found.items, loss, settings, population)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _validate, labels
 from abstain.errors import DataError
 from abstain.metrics import _plans
 from abstain.metrics._columns import Columns, point
