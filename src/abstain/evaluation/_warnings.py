@@ -28,7 +28,6 @@ __all__ = [
 FEW_CLUSTERS = 20
 # The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
 EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
-NO_CONFIDENCE = "no confidence in this source, so areas are not computed; name one (--confidence, confidence=) or record one"
 
 
 def general_warnings(

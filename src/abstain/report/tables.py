@@ -156,13 +156,16 @@ def format_of(asked: str | None, output: Path | None) -> str:
 def table_text(table: Table, width: int | None = None) -> str:
     """Return a table as text that lines up, within a width where one is named, ending in a newline.
 
-    A table that is too wide wraps its last column of text, does without its spare columns, then without the intervals of
-    all estimates but the last one, then wraps names, and says what it did without.
+    A table that is too wide wraps its last column of text, does without its spare columns, then without the
+    intervals of all estimates but the last one, then wraps names, and says what it did without.
     """
     shown = table.readable
     lines, lost = _fitted(shown, width)
     head = [*_wrapped_note(shown.title, width), ""] if shown.title else []
-    notes = [*shown.notes, *([f"Left out, as the text would be too wide: {', '.join(lost)}."] if lost else [])]
+    notes = [
+        *shown.notes,
+        *([f"Left out, as the text would be too wide: {', '.join(lost)}."] if lost else []),
+    ]
     noted = [line for note in notes for line in _wrapped_note(note, width)]
     return "\n".join([*head, *lines, *(["", *noted] if noted else [])]) + "\n"
 
@@ -191,7 +194,9 @@ def _fitted(table: Table, width: int | None) -> tuple[list[str], list[str]]:
             return lines, lost
         spare = [place for place, column in enumerate(table.columns) if column.spare]
         dressed = [
-            column for column in table.columns if column.estimate and column.key not in bare and _has_interval(table, column)
+            column
+            for column in table.columns
+            if column.estimate and column.key not in bare and _has_interval(table, column)
         ]
         if spare:
             lost.append(table.columns[spare[-1]].title)
@@ -297,8 +302,8 @@ def _json(tables: Sequence[Table]) -> str:
 def table_html(table: Table) -> str:
     """Return a table as plain HTML: escaped, without script or style; numbers are in cells of the class "number".
 
-    >>> table_html(Table("", (Column("x"), Column("n", digits=0)), (("<b>", 2),), ("So few.",)))
-    '<table><thead><tr><th>x</th><th class="number">n</th></tr></thead><tbody><tr><td>&lt;b&gt;</td><td class="number">2</td></tr></tbody></table><ul><li>So few.</li></ul>'
+    >>> table_html(Table("", (Column("x"),), (("<b>",),), ("Few.",)))
+    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table><ul><li>Few.</li></ul>'
     """
     shown = table.readable
     sides = [' class="number"' if column.numeric else "" for column in shown.columns]
