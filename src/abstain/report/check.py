@@ -42,11 +42,9 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
         further = f" and {len(found.metadata) - _LISTED} more" if len(found.metadata) > _LISTED else ""
         parts.append(line(f"metadata: {', '.join(found.metadata[:_LISTED])}{further}"))
     parts += [line(note) for note in notes]
-    if found.signals:
-        parts += [line(), shown(_signals(found), width)]
+    parts += [line(), *([shown(_signals(found), width)] if found.signals else [])]
     served = ", ".join(found.servable) or "none"
     parts += [
-        line(),
         heading("confidence variants"),
         listed("-", f"this source can serve: {served}, and every signal above by its own name", width),
         listed(

@@ -13,13 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["metrics_table"]
 
-_BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
-
 
 def metrics_table(metrics: Iterable[MetricSpecification]) -> Table:
     """Return what there is to ask for: names, which way is better, what they need, and what they are."""
     columns = (
-        Column("metric"),
+        Column("metric", whole=True),
         Column("better"),
         Column("needs"),
         Column("unit", detail=True),
@@ -29,7 +27,7 @@ def metrics_table(metrics: Iterable[MetricSpecification]) -> Table:
     rows = tuple(
         (
             metric.key,
-            _BETTER[metric.direction],
+            metric.direction,
             ", ".join(metric.needs),
             metric.unit,
             metric.summary.replace("``", ""),

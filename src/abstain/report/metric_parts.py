@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,8 +62,15 @@ class Delta(Told, kw_only=True):
     ci95: Interval | None
 
 
-class MetricDelta(Told, MetricPart, kw_only=True):
-    """The difference of a metric that was asked for by name."""
+class MetricDelta(Told, kw_only=True):
+    """The difference of a metric that was asked for by name: what a `MetricPart` holds, and the verdict."""
+
+    value: float | None
+    ci95: Interval | None
+    n: int
+    clusters: int
+    drop_rate: float
+    reason: str
 
 
 class GroupPart(Struct, kw_only=True):
@@ -200,10 +208,8 @@ def delta(difference: Difference) -> Delta:
 
 
 def _metric_delta(difference: Difference) -> MetricDelta:
-    estimate = difference.estimate
-    part = _metric(estimate)
-    part.ci95 = _percentile(estimate)
-    return MetricDelta(**{name: getattr(part, name) for name in part.__struct_fields__}, **_told(difference))
+    part = asdict(_metric(difference.estimate)) | {"ci95": _percentile(difference.estimate)}
+    return MetricDelta(**part, **_told(difference))
 
 
 def _told(difference: Difference) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class Column:
         detail: True where only programs read the column: CSV and JSON alone have it.
         spare: True where a text that is too wide may do without the column.
         once: True where a text shows a value that rows in a run share in the first of them only.
+        whole: True where a text never breaks the cells: a name that is wrapped cannot be copied.
     """
 
     key: str
@@ -67,6 +68,7 @@ class Column:
     detail: bool = False
     spare: bool = False
     once: bool = False
+    whole: bool = False
 
     @property
     def title(self) -> str:
@@ -205,7 +207,9 @@ def _fitted(table: Table, width: int | None) -> tuple[list[str], list[str]]:
             bare.update(column.key for column in dressed[:-1])
             lost.append(f"the intervals of {' and '.join(column.title for column in dressed[:-1])}")
         else:
-            names = [place for place, side in enumerate(right) if not side]
+            names = [
+                place for place, column in enumerate(table.columns) if not column.numeric and not column.whole
+            ]
             return text_lines(_cells(table, bare), right, width, shrink=names, least=_NARROWEST)[0], lost
 
 
