@@ -286,7 +286,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "broken line": (
         "t.jsonl",
         b'{"truth": 1, "prediction": 1}\n{"truth": secret}\n',
-        "not JSON with one object a line",
+        "not JSON with one object per line",
     ),
     "not a table": ("t.json", b'{"a": 1}', "not a run file"),
     "compressed and cut off": (

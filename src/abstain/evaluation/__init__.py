@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain.confidence import NO_CONFIDENCE
 from abstain.errors import DataError
 from abstain.evaluation._cautions import comparison_cautions, general_cautions, variant_cautions
 from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
@@ -309,6 +310,8 @@ class _Side:
         found = variant_confidences("default" if confidence is None else confidence, judged, calibrations)
         confidences = {name: variant.values for name, variant in found.items()}
         cautions = {name: variant.cautions for name, variant in found.items()}
+        if not found:
+            cautions = {"": (Caution("no_confidence", NO_CONFIDENCE),)}
         # Variants that are the same numbers under another name share their plan, and so are weighed once.
         built: dict[bytes, RanksPlan] = {}
         plans = {}
@@ -352,6 +355,7 @@ class _Side:
     ) -> Evaluation:
         results = {name: self._result(name, replicated[name], draws) for name in self.plans}
         cautions = general_cautions(population, self.source.cluster_noun, self.settings)
+        cautions = (*cautions, *self.cautions.get("", ()))
         return Evaluation(
             variants=results,
             population=population,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from abstain.calibrators import Calibration, extract_features, filled_message, read_calibration
-from abstain.confidence import NO_CONFIDENCE, confidence_values, is_calibrated, select
+from abstain.confidence import confidence_values, is_calibrated, select
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._results import Caution
 
@@ -58,8 +58,6 @@ def variant_confidences(
     Artifacts that no confidence uses are an error: whoever gives one expects it to matter.
     """
     names = select(asked, items, calibration=bool(calibrations))
-    if not names:
-        raise ArgumentError(NO_CONFIDENCE)
     if calibrations and not any(is_calibrated(name) for name in names):
         raise ArgumentError(
             "a calibration artifact was given, but no confidence that uses it; ask for calibrated, "
