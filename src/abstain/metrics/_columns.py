@@ -143,7 +143,7 @@ class Columns:
             weight = np.r_[weight, np.ones(further)]
             losses, levels = np.r_[losses, np.zeros(further)], np.r_[levels, np.zeros(further)]
         elif abstained is not None:
-            declined = _validate.mask(abstained, "abstained", length)  # type: ignore[arg-type]
+            declined = _validate.mask(abstained, "abstained", length)
         if not len(losses):
             raise DataError("loss is empty; there must be at least one item")
         hint = "mark the item in abstained= if the model declined"
@@ -282,11 +282,22 @@ class Columns:
         if results is not None:
             results = [results[row] for row in np.arange(len(self))[rows]]
         columns = {name: getattr(self, name)[rows] for name in _ROW_COLUMNS}
-        tables = {name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))}
+        tables = {
+            name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))
+        }
         return replace(self, **columns, **tables, results=results, shared={})
 
 
-_ROW_COLUMNS = ("answered", "truth", "prediction", "confidence", "should_abstain", "loss", "weight", "cluster")
+_ROW_COLUMNS = (
+    "answered",
+    "truth",
+    "prediction",
+    "confidence",
+    "should_abstain",
+    "loss",
+    "weight",
+    "cluster",
+)
 
 
 def numbered_units(cluster: Column | None, length: int) -> dict[str, Any]:

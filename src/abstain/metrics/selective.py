@@ -283,13 +283,17 @@ _UNRANKED = (when.NOT_ALL_RANKED, when.NO_LOSS)
 _AT_COVERAGE = Parameter("coverage", 0.5, _validate.coverage)
 
 
-def _metric(function: Any, *, direction: str = LOWER, unit: str = "loss", **others: Any) -> MetricSpecification:
+def _metric(
+    function: Any, *, direction: str = LOWER, unit: str = "loss", **others: Any
+) -> MetricSpecification:
     common: dict[str, Any] = {"arguments": _RANKED, "undefined": _UNRANKED, "measure": risk_measure} | others
     return MetricSpecification(function, direction=direction, unit=unit, **common)
 
 
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(coverage_at_risk, direction=HIGHER, unit="share", parameter=Parameter("risk", 0.1, _validate.real)),
+    _metric(
+        coverage_at_risk, direction=HIGHER, unit="share", parameter=Parameter("risk", 0.1, _validate.real)
+    ),
     _metric(risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE),
     _metric(aurc_at_coverage, parameter=_AT_COVERAGE),
     _metric(augrc_at_coverage, parameter=_AT_COVERAGE),
