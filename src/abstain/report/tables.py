@@ -246,7 +246,7 @@ def _markdown(tables: Sequence[Table]) -> str:
     parts = []
     for table in (table.readable for table in tables):
         heads = [_markdown_text(column.title) for column in table.columns]
-        rows = [_displayed(row, table.columns, _markdown_text) for row in table.rows]
+        rows = [_displayed(row, table.columns, _markdown_text, escape) for row in table.rows]
         rule = "|".join("---:" if column.numeric else ":---" for column in table.columns)
         lines = [f"**{_markdown_text(table.title)}**", "", f"| {' | '.join(heads)} |", f"|{rule}|"]
         lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -318,7 +318,7 @@ def table_html(table: Table) -> str:
 
     caption = f"<caption>{_html_text(shown.title)}</caption>" if shown.title else ""
     head = line("th", [_html_text(column.title) for column in shown.columns])
-    body = "".join(line("td", _displayed(row, shown.columns, _html_text)) for row in shown.rows)
+    body = "".join(line("td", _displayed(row, shown.columns, _html_text, escape)) for row in shown.rows)
     notes = "".join(f"<li>{_html_text(note)}</li>" for note in shown.notes)
     listed = f"<ul>{notes}</ul>" if notes else ""
     return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{listed}"
@@ -364,7 +364,10 @@ def _display(cell: Estimate | int | float | bool | None, digits: int | None) -> 
         return ""
     if isinstance(cell, int):
         return f"{cell:,}"
-    return f"{cell:g}" if digits is None else f"{cell:.{digits}f}"
+    if digits is None:
+        return f"{cell:g}"
+    # A small p-value is not 0.
+    return f"<{0.1**digits:.{digits}f}" if 0.0 < cell < 0.5 * 0.1**digits else f"{cell:.{digits}f}"
 
 
 def _keys(table: Table) -> list[str]:
@@ -427,8 +430,8 @@ def _latex_text(text: str) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A minus before a number is no hyphen.
-    return text.replace("-", "$-$")
+    # A minus before a number is no hyphen, and "<" outside of mathematics may print as another letter.
+    return text.replace("-", "$-$").replace("<", "$<$")
 
 
 def _spreadsheet_cell(value: Any) -> str:
