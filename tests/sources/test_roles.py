@@ -228,15 +228,13 @@ def _as_text(lists: list[list[str]]) -> list[Any]:
     return [" | ".join(labels) for labels in lists]
 
 
-@pytest.mark.parametrize(
-    ("form", "written"),
-    [(form, written) for form in FORMS for written in (_as_lists, _as_json, _as_text)][:3]
-    + [("csv", _as_json), ("csv", _as_text)]
-    + [(form, written) for form in ("parquet", "jsonl") for written in (_as_lists, _as_json, _as_text)],
-)
+@pytest.mark.parametrize("written", [_as_lists, _as_json, _as_text])
+@pytest.mark.parametrize("form", FORMS)
 def test_sets_are_judged_from_a_table(
     tmp_path: Path, form: str, written: Callable[[list[list[str]]], list[Any]]
 ) -> None:
+    if form == "csv" and written is _as_lists:
+        written = _as_json  # a CSV file has no lists of its own
     frame = pl.DataFrame({"label": TRUTH, "labels": written(LISTS)})
     items = read(through(frame, form, tmp_path), truth="label", set="labels")
     assert items.classes == ("bird", "cat", "dog")
