@@ -190,8 +190,8 @@ class Items:
         scale: Sequence[float] | None = None,
         null_prediction: str | None = None,
         weight: Column | None = None,
-        intervals: ArrayLike | None = None,
-        sets: ArrayLike | None = None,
+        intervals: Column | None = None,
+        sets: Column | None = None,
         classes: Sequence[Any] | None = None,
     ) -> Self:
         """Build items from columns of one length.
@@ -420,7 +420,7 @@ def checked_weight(values: Column | None, length: int) -> NDArray[np.float64] | 
     return None if values is None else _validate.weights(values, length).copy()
 
 
-def checked_intervals(values: ArrayLike | None, outcome: NDArray[np.uint8]) -> NDArray[np.float64] | None:
+def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDArray[np.float64] | None:
     """Return bounds (rows, 2) that are there, and in order, wherever an item is answered."""
     if values is None:
         return None
@@ -445,7 +445,7 @@ def checked_intervals(values: ArrayLike | None, outcome: NDArray[np.uint8]) -> N
 
 
 def checked_sets(
-    values: ArrayLike | None, classes: Sequence[Any] | None, truth: NDArray[Any], outcome: NDArray[np.uint8]
+    values: Column | None, classes: Sequence[Any] | None, truth: NDArray[Any], outcome: NDArray[np.uint8]
 ) -> tuple[Mask | None, tuple[str, ...]]:
     """Return sets (rows, classes) and the names of the classes, among them the truth of every answered row."""
     if values is None:

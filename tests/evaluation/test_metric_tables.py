@@ -347,7 +347,7 @@ def test_results_of_items_keep_their_metrics() -> None:
 
 
 def test_intervals_that_a_source_states_can_be_judged() -> None:
-    items = Items.from_arrays([1, 2, 3], [1, 1, 1], signals={"low": [0, 0, 0], "high": [2, 2, 4]})
+    items = Items.from_arrays([1, 2, 3], [1, 1, 1], intervals=[[0, 2], [0, 2], [0, 4]])
     table = table_of(items, metrics="intervals.coverage_score,intervals.mean_width_score,sets.empty_rate")
     assert table["intervals.coverage_score"].value == 1.0
     assert table["intervals.mean_width_score"].value == pytest.approx(8 / 3)
@@ -376,7 +376,7 @@ def test_infinite_values_have_no_difference() -> None:
     endless = Items.from_arrays(
         np.ones(40),
         np.ones(40),
-        signals={"low": np.zeros(40), "high": [math.inf] * 40},
+        intervals=[[0.0, math.inf]] * 40,
         metadata={"a": [1, 2] * 20},
     )
     found = abstain.compare(endless, endless, metrics="intervals.mean_width_score", by="a", resamples=10)
