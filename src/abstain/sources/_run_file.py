@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _files, _validate
+from abstain._item_columns import signals_from_rows
 from abstain.errors import ArgumentError, DataError, FormatError
-from abstain.items import Items, Outcome, signals_from_rows
+from abstain.items import Items, Outcome
 from abstain.sources._exported_run import exported_items
 
 if TYPE_CHECKING:
