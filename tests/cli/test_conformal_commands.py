@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -163,7 +164,11 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         (("intervals", "absent.csv", *BASIC[2:]), 2, "absent.csv: no such file"),
         ((*BASIC, "--by", "sites"), 2, "has no column 'sites' (did you mean 'site'?)"),
         ((*BASIC[:4], "--low", "crossed", *BASIC[6:]), 3, "crossed at row 7: low 5 > high 1"),
-        ((*BASIC[:4], "--low", "word", *BASIC[6:]), 3, "column 'word' must hold numbers, got text at row 4"),
+        (
+            (*BASIC[:4], "--low", "word", *BASIC[6:]),
+            3,
+            "column 'word' must hold numbers, got something else at row 4",
+        ),
         ((*BASIC, "--json", "--quiet"), 2, "exclude each other"),
         ((*BASIC, "-o", "nowhere/out.json"), 2, "nowhere does not exist"),
         ((*BASIC, "--charts", "preds.csv"), 2, "is a file; --charts names a directory"),
@@ -173,7 +178,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         (
             ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", "--classes", "x,z"),
             3,
-            "has a label beyond --classes at row 2",
+            "column 'set' has a label that is none of the 2 classes at row 2",
         ),
         (
             ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--level", "0.9"),
@@ -205,3 +210,37 @@ def test_mistakes_end_in_a_sentence(
 def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
     outcome = run("schema", "conformal")
     assert json.loads(outcome.out)["title"] == "abstain conformal artifact"
+
+
+def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> list[object]:
+    """The levels of the artifact from each source, in the words of the verb; and that each is read at all."""
+    found = []
+    for source in sources:
+        outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
+        assert outcome.code == 0, outcome.err
+        found.append(json.loads(outcome.out)["levels"])
+    return found
+
+
+def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    text = (tmp_path / "preds.csv").read_text()
+    (tmp_path / "preds.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "preds.txt").write_text(text.replace(",", "\t"))
+    header, *rows = text.splitlines(keepends=True)
+    (tmp_path / "part_1.csv").write_text(header + "".join(rows[:40]))
+    (tmp_path / "part_2.csv").write_text(header + "".join(rows[40:]))
+    first, *others = _same(run, BASIC, "preds.csv", "preds.csv.gz", "preds.txt", "part_*.csv")
+    assert all(other == first for other in others)
+
+
+def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9")
+    text = (tmp_path / "sets.jsonl").read_text()
+    (tmp_path / "sets.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    records = [json.loads(line) for line in text.splitlines()]
+    lines = [f"{record['label']};{'|'.join(record['set'])}" for record in records]
+    (tmp_path / "sets.txt").write_text("\n".join(["label;set", *lines]) + "\n")
+    (tmp_path / "half_1.jsonl").write_text("".join(text.splitlines(keepends=True)[:30]))
+    (tmp_path / "half_2.jsonl").write_text("".join(text.splitlines(keepends=True)[30:]))
+    first, *others = _same(run, verb, "sets.jsonl", "sets.jsonl.gz", "sets.txt", "half_*.jsonl")
+    assert all(other == first for other in others)

@@ -71,7 +71,7 @@ def test_totals_of_a_run_count_every_participant() -> None:
     items = abstain.read(EXAMPLE, mode="few_shot")
     rows = total_items(items)
     assert len(rows) == len(items.cluster_ids)
-    assert rows.counts.failed == 1
+    assert rows.counts.failed == 3
     assert rows.cluster_noun == "participant"
     found = totals(items)
     for place, cluster in enumerate(found.cluster):

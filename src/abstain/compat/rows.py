@@ -40,6 +40,9 @@ __all__ = [
     "compute_tie_sensitivity",
 ]
 
+# The item scale of the system whose interface this is.
+ITEM_SCALE = (0.0, 3.0)
+
 
 @dataclass(frozen=True, slots=True)
 class ItemPrediction:
@@ -240,7 +243,7 @@ def _arrays(items: Sequence[ItemPrediction], loss: str) -> dict[str, Any]:
     truth = np.array([item.ground_truth for item in items], dtype=np.float64)
     score = np.array([math.nan if item.score is None else item.score for item in items], dtype=np.float64)
     values = np.zeros(len(items))
-    values[answered] = named_loss(loss, truth[answered], score[answered])
+    values[answered] = named_loss(loss, truth[answered], score[answered], ITEM_SCALE)
     return {
         "loss": values,
         "confidence": np.array([item.confidence for item in items], dtype=np.float64),

@@ -121,7 +121,7 @@ NO_POSITIVE_TRUTH = Condition(
 )
 NO_INTERVALS = Condition(
     "no_intervals",
-    "no answered row has an interval (signals low and high); for tables see `abstain intervals`",
+    "no answered row has an interval (low=, high=); for tables see `abstain intervals`",
     lambda rows: not rows.bounded.any(),
 )
 CONSTANT_BOUNDED = Condition(
