@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from abstain import _labels
+from abstain import labels
 from abstain.errors import DataError
 
 
@@ -40,32 +40,32 @@ from abstain.errors import DataError
     ],
 )
 def test_matching(truth: Any, prediction: Any, expected: bool) -> None:
-    pair = _labels.column([truth], "y_true"), _labels.column([prediction], "y_pred")
-    assert _labels.matches(*pair).tolist() == [expected]
+    pair = labels.column([truth], "y_true"), labels.column([prediction], "y_pred")
+    assert labels.matches(*pair).tolist() == [expected]
 
 
 def test_missing_labels_match_nothing() -> None:
-    nothing = _labels.column([None, float("nan"), "a"], "y_true")
-    assert _labels.missing(nothing).tolist() == [True, True, False]
-    assert _labels.matches(nothing, nothing).tolist() == [False, False, True]
+    nothing = labels.column([None, float("nan"), "a"], "y_true")
+    assert labels.missing(nothing).tolist() == [True, True, False]
+    assert labels.matches(nothing, nothing).tolist() == [False, False, True]
 
 
 def test_classes_are_numbered_in_order() -> None:
-    codes, count = _labels.classes(_labels.column([3, 1, None, 3], "y_true"))
+    codes, count = labels.classes(labels.column([3, 1, None, 3], "y_true"))
     assert codes.tolist() == [1, 0, -1, 1]
     assert count == 2
-    codes, count = _labels.classes(_labels.column(["b", "2", "a"], "y_true"))
+    codes, count = labels.classes(labels.column(["b", "2", "a"], "y_true"))
     assert codes.tolist() == [2, 0, 1]
 
 
 def test_numbers_leave_text_out() -> None:
-    found = _labels.numbers(_labels.column([1, "two", None, 3], "y_pred"))
+    found = labels.numbers(labels.column([1, "two", None, 3], "y_pred"))
     assert np.isnan(found).tolist() == [False, True, True, False]
 
 
 def test_truths_are_of_one_kind() -> None:
-    assert _labels.truths(["1", 2, None]).tolist()[:2] == [1, 2]
+    assert labels.truths(["1", 2, None]).tolist()[:2] == [1, 2]
     with pytest.raises(DataError, match="mixed label types: a number at row 1 and text at row 0"):
-        _labels.truths(["stable", 2])
+        labels.truths(["stable", 2])
     with pytest.raises(DataError, match="ground_truth is a dict at row 0; a label must be a number or text"):
-        _labels.truths([{}], "ground_truth")
+        labels.truths([{}], "ground_truth")

@@ -9,13 +9,15 @@ Every mistake that a person can make reaches them as one of these, never as a tr
         └── SignalError      an item lacks the signal that a confidence needs
 
 A message names the argument or the place (file, row, participant, item), the rule, the value, and the way
-out. It never shows the contents of a text field, because that may be a patient's. Nothing else belongs in
-this module.
+out. It never shows the contents of a text field, because that may be a patient's. What is no mistake, but must be
+known by whoever reads a number, is a `ResultWarning`, which travels with the number. Nothing else belongs in this module.
 """
 
 from __future__ import annotations
 
-__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "SignalError"]
+from dataclasses import dataclass
+
+__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "ResultWarning", "SignalError"]
 
 
 class AbstainError(ValueError):
@@ -42,3 +44,14 @@ class FormatError(DataError):
 
 class SignalError(DataError):
     """An item without the signal that the asked-for confidence is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultWarning:
+    """Something that the reader of a number must know: a stable code, and a sentence."""
+
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message

@@ -1,8 +1,13 @@
-"""Losses: how wrong an answer is.
+"""Losses: how wrong an answer is, and which loss is meant when none is named.
 
-``abs`` is ``|prediction - truth|``; ``abs_norm`` divides that by the width of the scale (0 to 3 unless
-declared); ``zero_one`` is 1 for a wrong answer, else 0. Any function of (truth, prediction) arrays and any
-array of one number an item serves as well. A loss is only asked for where an item is answered.
+``abs`` is ``|prediction - truth|``; ``abs_norm`` divides that by the width of the declared scale; ``zero_one``
+is 1 for a wrong answer, else 0. Any function of (truth, prediction) arrays and any array with one number per
+item serves as well. A loss is only asked for where an item is answered.
+
+The rule when none is named, whichever door the items came through: a declared scale gives ``abs_norm`` over
+it; otherwise labels (text, booleans, or numbers that are whole by value in every answered row) are right or
+wrong, ``zero_one``; otherwise the call is refused with the choices. The rule that was applied travels with
+the loss as a sentence.
 """
 
 from __future__ import annotations
@@ -12,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
-from abstain.errors import DataError
+from abstain import _validate, labels
+from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -25,10 +30,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Loss = str | Callable[[NDArray[Any], NDArray[Any]], ArrayLike] | ArrayLike
 
-__all__ = ["LOSS_NAMES", "ItemLoss", "item_loss", "named_loss"]
+__all__ = ["LOSS_NAMES", "ItemLoss", "common_loss", "item_loss", "named_loss"]
 
 LOSS_NAMES = ("abs", "abs_norm", "zero_one")
-DEFAULT_SCALE = (0.0, 3.0)
+_CHOICES = "abs, zero_one, or abs_norm with a scale (scale=, --scale)"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,31 +44,38 @@ class ItemLoss:
         name: one of the names above, or "custom".
         definition: the formula in words.
         raw_multiplier: what to multiply by to be back on the scale of the truth.
-        values: one number an item; NaN where the item is not answered.
+        values: one number per item; NaN where the item is not answered.
+        rule: the sentence that says why this loss was taken.
     """
 
     name: str
     definition: str
     raw_multiplier: float
     values: Floats
+    rule: str
 
 
-def item_loss(items: Items, loss: Loss = "abs_norm") -> ItemLoss:
+def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:
     """Return the loss of every answered item.
 
     Args:
         items: the items to judge.
-        loss: a name, a function of (truth, prediction) arrays of the answered items, or one number an item.
+        loss: a name, a function of (truth, prediction) arrays of the answered items, or one number per item;
+            when left out, the one rule above.
 
     >>> from abstain import Items
     >>> items = Items.from_arrays([3, 0, 2], [1, 0, None], abstained=[0, 0, 1])
+    >>> item_loss(items).values.tolist(), item_loss(items).rule
+    ([1.0, 0.0, nan], 'loss zero_one: whole-number labels, no scale declared')
     >>> item_loss(items, "abs").values.tolist()
     [2.0, 0.0, nan]
     >>> item_loss(items, lambda truth, prediction: (truth - prediction) ** 2).values.tolist()
     [4.0, 0.0, nan]
     """
+    if loss is None:
+        return _named(items, *_implied(items))
     if isinstance(loss, str):
-        return _named(items, _validate.choice(loss, "loss", LOSS_NAMES))
+        return _named(items, _validate.choice(loss, "loss", LOSS_NAMES), "asked for")
     if callable(loss):
         answered = items.answered
         computed = _validate.floats(loss(items.truth[answered], items.prediction[answered]), "loss")
@@ -71,10 +83,39 @@ def item_loss(items: Items, loss: Loss = "abs_norm") -> ItemLoss:
         values = np.full(len(items), np.nan)
         values[answered] = computed
         name = getattr(loss, "__name__", "custom").strip("<>")
-        return _checked(items, name, "a function of the user's", 1.0, values)
-    values = _validate.floats(loss, "loss")
-    _validate.same_length(len(items), loss=values)
-    return _checked(items, "custom", "given for each item", 1.0, np.where(items.answered, values, np.nan))
+        return _checked(items, name, "a function of the user's", 1.0, values, "a function of the user's")
+    values = np.where(items.answered, _given(loss, len(items)), np.nan)
+    return _checked(items, "custom", "given for each item", 1.0, values, "given for each item")
+
+
+def common_loss(systems: Sequence[Items], loss: Loss | None = None) -> tuple[ItemLoss, ...]:
+    """Return the loss of every system's items, the same for all; refused where they imply different ones.
+
+    Args:
+        systems: the items of each system.
+        loss: a name or a function of (truth, prediction) arrays; when left out, the one rule above.
+
+    >>> from abstain import Items
+    >>> rated = Items.from_arrays([3, 0], [1, 0], scale=(0, 3))
+    >>> [found.name for found in common_loss([rated, rated])]
+    ['abs_norm', 'abs_norm']
+    >>> common_loss([rated, Items.from_arrays([3, 0], [1, 0])])
+    Traceback (most recent call last):
+        ...
+    abstain.errors.ArgumentError: the systems imply different losses (loss abs_norm: the source declares a scale ...
+    """
+    if loss is not None and not isinstance(loss, str) and not callable(loss):
+        raise ArgumentError(
+            "loss must be a name or a function for several systems: an array cannot fit the rows of all of them"
+        )
+    found = tuple(item_loss(items, loss) for items in systems)
+    kinds = {(each.name, each.raw_multiplier): each.rule for each in found}
+    if len(kinds) > 1:
+        raise ArgumentError(
+            f"the systems imply different losses ({'; '.join(kinds.values())}) and cannot be compared by them; name "
+            "one loss for all (loss=, --loss), or one scale (scale=, --scale)"
+        )
+    return found
 
 
 def named_loss(
@@ -82,34 +123,70 @@ def named_loss(
 ) -> Floats:
     """Return a loss by its name for arrays that all have a truth and a prediction.
 
-    >>> named_loss("abs_norm", np.array([3.0, 0.0]), np.array([0.0, 1.5]))
+    >>> named_loss("abs_norm", np.array([3.0, 0.0]), np.array([0.0, 1.5]), (0.0, 3.0))
     array([1. , 0.5])
     """
     _validate.choice(name, "loss", LOSS_NAMES)
     if name == "zero_one":
-        same = _labels.matches(_labels.column(truth, "truth"), _labels.column(prediction, "prediction"))
+        same = labels.matches(labels.column(truth, "truth"), labels.column(prediction, "prediction"))
         return (~same).astype(np.float64)
+    if name == "abs_norm" and scale is None:
+        raise ArgumentError(
+            "loss abs_norm divides by the width of the scale, and none is declared; declare the lowest and highest "
+            "score (scale=, --scale), or choose abs or zero_one"
+        )
     distance = np.abs(_numbers(prediction, "prediction") - _numbers(truth, "truth"))
     return distance if name == "abs" else distance / _width(scale)
 
 
-def _named(items: Items, name: str) -> ItemLoss:
+def _implied(items: Items) -> tuple[str, str]:
+    """The loss that the items imply, and why."""
+    if items.scale is not None:
+        low, high = items.scale
+        return "abs_norm", f"the source declares a scale of {low:g} to {high:g}"
+    answered = items.answered
+    columns = {name: labels.column(getattr(items, name)[answered], name) for name in ("truth", "prediction")}
+    if not answered.any():
+        return "zero_one", "nothing is answered, no scale declared"
+    if labels.missing(columns["prediction"]).all():
+        raise ArgumentError(
+            "no loss is named, and there is no prediction to judge by one: these items hold intervals or sets alone"
+        )
+    for name, column in columns.items():
+        if not labels.whole(column):
+            raise ArgumentError(
+                f"no loss is named, and the {name} is not a whole number in every answered row; choose one (loss=, "
+                f"--loss): {_CHOICES}"
+            )
+    text = any(column.dtype.kind != "f" for column in columns.values())
+    return "zero_one", f"{'text' if text else 'whole-number'} labels, no scale declared"
+
+
+def _named(items: Items, name: str, why: str) -> ItemLoss:
     answered = items.answered
     values = np.full(len(items), np.nan)
     values[answered] = named_loss(name, items.truth[answered], items.prediction[answered], items.scale)
     if name == "abs_norm":
         width = _width(items.scale)
-        return _checked(items, name, f"abs(pred - gt) / {width:g}", width, values)
+        return _checked(items, name, f"abs(pred - gt) / {width:g}", width, values, why)
     definition = "abs(pred - gt)" if name == "abs" else "1 if pred != gt else 0"
-    return _checked(items, name, definition, 1.0, values)
+    return _checked(items, name, definition, 1.0, values, why)
 
 
 def _width(scale: tuple[float, float] | None) -> float:
-    low, high = scale or DEFAULT_SCALE
-    return high - low
+    assert scale is not None
+    return scale[1] - scale[0]
 
 
-def _checked(items: Items, name: str, definition: str, raw_multiplier: float, values: Floats) -> ItemLoss:
+def _given(loss: Any, length: int) -> Floats:
+    values = _validate.floats(loss, "loss")
+    _validate.same_length(length, loss=values)
+    return values
+
+
+def _checked(
+    items: Items, name: str, definition: str, raw_multiplier: float, values: Floats, why: str
+) -> ItemLoss:
     wrong = items.answered & ~np.isfinite(values)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -117,7 +194,7 @@ def _checked(items: Items, name: str, definition: str, raw_multiplier: float, va
             f"loss {name} is {values[row]} for {items.describe_row(row)} (row {row}; {int(wrong.sum())} such items); "
             "every answered item needs a finite loss"
         )
-    return ItemLoss(name, definition, raw_multiplier, values)
+    return ItemLoss(name, definition, raw_multiplier, values, f"loss {name}: {why}")
 
 
 def _numbers(values: NDArray[Any], column: str) -> Floats:

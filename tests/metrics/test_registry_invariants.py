@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from abstain import _labels
+from abstain import labels
 from abstain.metrics._columns import Columns
 from abstain.metrics._specification import measure_metrics
 from abstain.metrics.registry import ALIASES, BUNDLES, METRICS, MetricSpecification
@@ -271,6 +271,6 @@ def test_bundles_and_aliases_name_metrics() -> None:
 
 def test_labels_of_the_drawn_rows_are_canonical() -> None:
     for rows in many(12):
-        again = _labels.column(rows.truth.tolist(), "y_true")
+        again = labels.column(rows.truth.tolist(), "y_true")
         assert again.dtype == rows.truth.dtype
         assert (again == rows.truth).all()

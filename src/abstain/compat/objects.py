@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import ArgumentError
 from abstain.metrics._columns import Columns, guidance
 from abstain.metrics.abstention import deferral_confusion
@@ -345,8 +345,8 @@ def columns_of(results: Sequence[EvaluationResult], *, guided: bool) -> Columns:
     return Columns.of(
         len(results),
         answered=np.array([not result.abstained for result in results], dtype=np.bool_),
-        truth=_labels.truths([result.ground_truth for result in results], "ground_truth"),
-        prediction=_labels.column([result.prediction for result in results], "prediction"),
+        truth=labels.truths([result.ground_truth for result in results], "ground_truth"),
+        prediction=labels.column([result.prediction for result in results], "prediction"),
         confidence=_validate.floats([result.confidence for result in results], "confidence"),
         should_abstain=guidance(np.fromiter(advice, dtype=object, count=len(advice))),
         results=results,

@@ -1,4 +1,4 @@
-"""The language of gates: one condition a sentence, read by hand so that a mistake is answered with a suggestion.
+"""The language of gates: one condition per sentence, read by hand so that a mistake is answered with a suggestion.
 
 ::
 
@@ -27,7 +27,7 @@ from abstain.metrics.registry import find_metric
 if TYPE_CHECKING:
     from abstain.metrics.registry import MetricSpecification
 
-__all__ = ["Condition", "parse_condition"]
+__all__ = ["GateCondition", "parse_condition"]
 
 _LEVELS = ("above", "below")
 _CHANGES = ("worse", "better", "higher", "lower")
@@ -41,7 +41,7 @@ _FORM = (
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Condition:
+class GateCondition:
     """One condition, as it was understood.
 
     Attributes:
@@ -78,7 +78,7 @@ class Condition:
         return self.text
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str) -> GateCondition:
     """Return the condition that a sentence says; an error says what could have been meant.
 
     >>> parse_condition("ece > 0.1")
@@ -104,7 +104,7 @@ def parse_condition(text: str) -> Condition:
         raise _wrong(sentence, f"one number must stand at its end; {_FORM}")
     number = _number(sentence, rest[0])
     _check(sentence, metric, relation, number, matched=matched)
-    return Condition(sentence, metric, relation, number, matched)
+    return GateCondition(sentence, metric, relation, number, matched)
 
 
 def _metric(sentence: str, name: str) -> MetricSpecification:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from abstain.calibrators import Calibration, extract_features, filled_message, read_calibration
 from abstain.confidence import confidence_values, is_calibrated, select
-from abstain.errors import ArgumentError, DataError
-from abstain.evaluation._results import Caution
+from abstain.errors import ArgumentError, DataError, ResultWarning
 
 if TYPE_CHECKING:
     import os
@@ -36,10 +35,11 @@ _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VariantConfidence:
-    """One confidence an item, and what the reader of its figures must know."""
+    """One confidence per item, what it is called, and what the reader of its metrics must know."""
 
+    name: str
     values: Floats
-    cautions: tuple[Caution, ...]
+    warnings: tuple[ResultWarning, ...]
 
 
 def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
@@ -66,7 +66,7 @@ def variant_confidences(
     return {
         name: _calibrated(items, name, calibrations)
         if is_calibrated(name)
-        else VariantConfidence(confidence_values(items, name), ())
+        else VariantConfidence(name, confidence_values(items, name), ())
         for name in names
     }
 
@@ -74,14 +74,14 @@ def variant_confidences(
 def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) -> VariantConfidence:
     """Return the values of a calibrated variant for every item."""
     calibration = _choose(name, calibrations)
-    cautions = []
+    warnings = []
     if name == "calibrated":
         features = extract_features(items, calibration.feature_names)
         predicted = calibration.calibrator.predict(features.matrix)
         filled = features.filled_counts(items.answered)
         if filled:
             message = filled_message(filled, items.counts.answered)
-            cautions.append(Caution("features_filled", message))
+            warnings.append(ResultWarning("features_filled", message))
     else:
         base = "verbalized" if name == "verbalized_calibrated" else name.removeprefix("calibrated:")
         try:
@@ -93,8 +93,8 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
             message = (
                 f"the calibrator was fitted on {learned}, not on {base}: its values need not be probabilities"
             )
-            cautions.append(Caution("calibrated_elsewhere", message))
-    return VariantConfidence(predicted, (*_seen_before(items, calibration), *cautions))
+            warnings.append(ResultWarning("calibrated_elsewhere", message))
+    return VariantConfidence(name, predicted, (*_seen_before(items, calibration), *warnings))
 
 
 def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:
@@ -139,7 +139,7 @@ def _learned_from(calibration: Calibration, base: str) -> bool:
     return base in known
 
 
-def _seen_before(items: Items, calibration: Calibration) -> tuple[Caution, ...]:
+def _seen_before(items: Items, calibration: Calibration) -> tuple[ResultWarning, ...]:
     """Say so when the run that is judged is the one that the calibrator was fitted on."""
     source, judged = calibration.source, items.provenance
     same_file = source.sha256 is not None and source.sha256 == judged.get("sha256")
@@ -148,8 +148,8 @@ def _seen_before(items: Items, calibration: Calibration) -> tuple[Caution, ...]:
         return ()
     run = f"run {source.run_id}" if source.run_id is not None else "run"
     if source.mode == judged.get("mode"):
-        message = f"the calibrator was fitted on this very {run}: its figures are in-sample and flatter it"
-        return (Caution("calibrated_in_sample", message),)
+        message = f"the calibrator was fitted on this very {run}: its metrics are in-sample and flatter it"
+        return (ResultWarning("calibrated_in_sample", message),)
     where = f"the same {run} in mode {source.mode}"
     message = f"the calibrator was fitted on {where}: it has seen these {items.cluster_noun}s"
-    return (Caution("calibrated_in_sample", message),)
+    return (ResultWarning("calibrated_in_sample", message),)

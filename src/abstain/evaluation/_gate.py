@@ -1,29 +1,30 @@
 """The gate: conditions under which a run must not pass, each judged by its interval and not by its point.
 
-With the interval ``[low, high]`` of what a condition measures, and its bound ``b``, "above b" holds where
-``low > b`` and is refuted where ``high <= b``; "below b" holds where ``high < b`` and is refuted where
-``low >= b``. A condition that holds fails the run, one that is refuted lets it pass, and where the interval
-spans the bound nothing is decided. A change is right - left over the items that run and baseline share. A run
-that answered nothing never passes. Each condition is judged at the level that was asked for.
+With the interval of what a condition measures, and its bound ``b``, "above b" holds where the whole interval lies above
+``b`` and is refuted where none of it does; "below b" likewise. A condition that holds fails the run, one that is refuted
+lets it pass, and where the interval spans the bound nothing is decided. A change is right - left over the items that run
+and baseline share: the difference that `compare` tells, against the margin in place of 0. A run that answered nothing never
+passes. Each condition is judged at the level that was asked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain.errors import ArgumentError, DataError
-from abstain.evaluation._cautions import few_clusters
-from abstain.evaluation._conditions import Condition, parse_condition
-from abstain.evaluation._system_plans import measure_system
-from abstain.evaluation._systems import compare_systems
+from abstain.errors import ArgumentError
+from abstain.evaluation._conditions import GateCondition, parse_condition
+from abstain.evaluation._evaluate import compare, evaluate
+from abstain.evaluation._warnings import few_clusters
+from abstain.inference import beyond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from abstain.evaluation._results import Caution
-    from abstain.evaluation._systems_results import SystemsComparison
+    from abstain.errors import ResultWarning
+    from abstain.evaluation._confidences import CalibrationLike
+    from abstain.evaluation._result import Result
     from abstain.inference import Estimate
     from abstain.items import Items
     from abstain.losses import Loss
@@ -47,7 +48,7 @@ class GateCheck:
         words: the verdict as a sentence.
     """
 
-    condition: Condition
+    condition: GateCondition
     verdict: str
     estimate: Estimate
     words: str
@@ -63,7 +64,7 @@ class GateResult:
         level: confidence level of the intervals.
         clusters: how many clusters the run has.
         cluster_noun: what a cluster is called.
-        cautions: what the reader must know.
+        warnings: what the reader must know.
         provenance: where run and baseline came from.
     """
 
@@ -72,7 +73,7 @@ class GateResult:
     level: float
     clusters: int
     cluster_noun: str
-    cautions: tuple[Caution, ...]
+    warnings: tuple[ResultWarning, ...]
     provenance: tuple[Mapping[str, object], ...]
 
     def counted(self, check: GateCheck) -> str:
@@ -97,16 +98,20 @@ class GateResult:
 
 def gate(
     items: Items,
-    fail_if: str | Condition | Iterable[str | Condition],
+    fail_if: str | GateCondition | Iterable[str | GateCondition],
     *,
     baseline: Items | None = None,
     confidence: str | None = None,
-    loss: Loss = "abs_norm",
+    calibration: CalibrationLike = None,
+    loss: Loss | None = None,
+    convention: str = "trapezoid",
     undecided: str = "undecided",
+    match: str = "names",
+    intersection_only: bool = False,
+    truth_may_differ: bool = False,
     resamples: int = 10_000,
     seed: int = 42,
     level: float = 0.95,
-    intersection_only: bool = False,
     progress: Progress | None = None,
 ) -> GateResult:
     """Judge a run against conditions that it must not meet, alone or against a baseline.
@@ -116,12 +121,16 @@ def gate(
         fail_if: conditions such as "cmax below 0.6", "ece above 0.1", "augrc worse by 0.005".
         baseline: the run that changes are measured from, on the same items.
         confidence: what ranks the answers; the default when left out.
-        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction).
+        calibration: the artifact that a calibrated confidence needs, or its path.
+        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction); else what the items imply.
+        convention: how areas are integrated.
         undecided: what a condition counts as whose interval spans its bound: "pass", "fail" or "undecided".
+        match: how items of run and baseline are matched: "names", or "rows" where the order of rows is the match.
+        intersection_only: measure changes on the items that both runs have when some lack some.
+        truth_may_differ: measure changes although the runs disagree about the truth of items.
         resamples: how many times the clusters are drawn.
         seed: the same seed gives the same verdict.
         level: confidence level of the intervals.
-        intersection_only: measure changes on the items that both runs have when some lack some.
         progress: called with the number of resamples done since the last call.
 
     >>> from abstain import Items
@@ -140,27 +149,35 @@ def gate(
         raise ArgumentError(
             f"condition {changes[0].text!r} is about a change; name the baseline (baseline=, --baseline)"
         )
-    if not len(items.judged):
-        raise DataError("there is no item to judge: none is answered or abstained")
-    settings = {"loss": loss, "resamples": resamples, "seed": seed, "level": level, "progress": progress}
+    asked: dict[str, Any] = {
+        "confidence": confidence,
+        "calibration": calibration,
+        "loss": loss,
+        "convention": convention,
+        "resamples": resamples,
+        "seed": seed,
+        "level": level,
+        "progress": progress,
+    }
     found: dict[int, tuple[Estimate, str]] = {}
-    cautions: list[Caution] = []
+    warnings: list[ResultWarning] = []
     if levels:
-        metrics = [condition.metric for condition in levels]
-        measured = measure_system(items, metrics, confidence=confidence, **settings)  # type: ignore[arg-type]
-        found |= {id(condition): (measured[condition.metric.key], "") for condition in levels}
+        own = evaluate(items, metrics=[condition.metric for condition in levels], **asked)
+        warnings += own.warnings
+        found |= {id(condition): (_level(condition, own), "") for condition in levels}
     if changes and baseline is not None:
-        comparison = compare_systems(
+        comparison = compare(
             {_BASELINE: baseline, _NEW: items},
             metrics=[condition.metric for condition in changes],
-            confidence=confidence,
+            match=match,
             intersection_only=intersection_only,
-            **settings,  # type: ignore[arg-type]
+            truth_may_differ=truth_may_differ,
+            **asked,
         )
-        cautions += comparison.cautions
+        warnings += comparison.warnings
         found |= {id(condition): _change(condition, comparison) for condition in changes}
     clusters = len(items.judged.cluster_ids)
-    cautions += [each for each in few_clusters(clusters, items.cluster_noun) if each not in cautions]
+    warnings += few_clusters(clusters, items.cluster_noun)
     silent = not items.counts.answered
     return GateResult(
         checks=tuple(_judged(condition, *found[id(condition)], silent=silent) for condition in conditions),
@@ -168,19 +185,26 @@ def gate(
         level=level,
         clusters=clusters,
         cluster_noun=items.cluster_noun,
-        cautions=tuple(cautions),
+        warnings=tuple(dict.fromkeys(warnings)),
         provenance=tuple(side.provenance for side in (items, baseline) if side is not None),
     )
 
 
-def _conditions(fail_if: str | Condition | Iterable[str | Condition]) -> Sequence[Condition]:
-    several = [fail_if] if isinstance(fail_if, (str, Condition)) else list(fail_if)
+def _conditions(fail_if: str | GateCondition | Iterable[str | GateCondition]) -> Sequence[GateCondition]:
+    several = [fail_if] if isinstance(fail_if, (str, GateCondition)) else list(fail_if)
     if not several:
         raise ArgumentError("a gate needs at least one condition, such as 'augrc worse by 0.005'")
-    return [each if isinstance(each, Condition) else parse_condition(each) for each in several]
+    return [each if isinstance(each, GateCondition) else parse_condition(each) for each in several]
 
 
-def _change(condition: Condition, comparison: SystemsComparison) -> tuple[Estimate, str]:
+def _level(condition: GateCondition, result: Result) -> Estimate:
+    """The metric itself, by the first confidence where it needs one."""
+    table = result.only.metrics
+    assert table is not None
+    return next(table[name] for name, key in table.keys_of.items() if key.metric == condition.metric.key)
+
+
+def _change(condition: GateCondition, comparison: Result) -> tuple[Estimate, str]:
     """The change from the baseline, and the coverage that it is measured at where it is matched."""
     key = condition.metric.key
     whole = [each for each in comparison.differences if each.metric == key and not each.matched]
@@ -188,13 +212,13 @@ def _change(condition: Condition, comparison: SystemsComparison) -> tuple[Estima
     # Where both answer the same share, they are at matched coverage as they are.
     chosen = (matched or whole)[0] if condition.matched else whole[0]
     where = f" at coverage {chosen.coverage:.2f}" if chosen.matched else ""
-    change = chosen.difference
+    change = chosen.estimate
     if not condition.upwards:
         change = replace(change, value=-change.value, low=-change.high, high=-change.low)
     return change, where
 
 
-def _judged(condition: Condition, estimate: Estimate, where: str, *, silent: bool) -> GateCheck:
+def _judged(condition: GateCondition, estimate: Estimate, where: str, *, silent: bool) -> GateCheck:
     name, bound = condition.metric.key, condition.number
     if silent:
         words = f"{name}: nothing was answered, and a run that answers nothing never passes"
@@ -202,12 +226,9 @@ def _judged(condition: Condition, estimate: Estimate, where: str, *, silent: boo
     if estimate.reason or estimate.interval is None or estimate.clusters < 2:
         reason = estimate.reason or "the interval rests on a single cluster"
         return GateCheck(condition, "undecided", estimate, f"{name}{where}: {reason}")
-    low, high = estimate.interval
     # A change was turned so that it grows with what the condition warns of.
-    upwards = condition.upwards or condition.needs_baseline
-    holds = low > bound if upwards else high < bound
-    refuted = high <= bound if upwards else low >= bound
-    verdict = "fail" if holds else "pass" if refuted else "undecided"
+    holds = beyond(estimate, bound, upwards=condition.upwards or condition.needs_baseline)
+    verdict = "undecided" if holds is None else "fail" if holds else "pass"
     relation = f"{condition.relation} by" if condition.needs_baseline else condition.relation
     is_what = f"{relation} {estimate}" if condition.needs_baseline else str(estimate)
     outcome = {

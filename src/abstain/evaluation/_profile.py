@@ -1,9 +1,9 @@
-"""The profile of an evaluation: what a picture of it needs beyond its figures.
+"""The profile of a system: what a picture of it needs beyond its metrics.
 
-Figures sum a curve up; a profile has the curve itself: its working points with the interval of the risk at
+Metrics sum a curve up; a profile has the curve itself: its working points with the interval of the risk at
 each threshold, the curves of a perfect and of a random order, how the confidences differ from the best of
 them, and how far those that claim to be probabilities can be believed. The intervals come from the same draws
-as those of the figures. Nothing here knows what a picture looks like.
+as those of the metrics. Nothing here knows what a picture looks like.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.inference import Band, Draws, Estimate, band, estimates, points
-from abstain.metrics._ladder import Ladder, rungs_ascending
-from abstain.metrics._working_points import WorkingPointsPlan
-from abstain.metrics.reliability import reliability_curve
-from abstain.metrics.selective import risk_coverage_curve
+from abstain.evaluation._differences import contrast
+from abstain.evaluation._result import Difference
+from abstain.inference import Band, Draws, LeaveOut, band, holm, p_value, replicates
+from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
+from abstain.metrics.curves import optimal_curve, threshold_measure
+from abstain.metrics.registry import METRICS
+from abstain.metrics.selective import in_convention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from abstain.evaluation._results import Settings
+    from abstain.evaluation._result import Settings
+    from abstain.evaluation._system import SystemWork
     from abstain.items import Items
-    from abstain.losses import ItemLoss
-    from abstain.metrics._ranks import RanksPlan
-    from abstain.metrics.reliability import ReliabilityCurve
-    from abstain.metrics.selective import RiskCoverageCurve
+    from abstain.metrics import ReliabilityCurve, RiskCoverageCurve
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -43,35 +43,42 @@ _ORDERS_ONLY = ("llm", "total_evidence", "token_pe", "token_energy", "consistenc
 _ORDERS_ONLY_PREFIXES = ("retrieval_", "hybrid_", "secondary:")
 # As many columns as a chart of a report has pixels from left to right.
 _COLUMNS = 480
-_OPTIMAL_POINTS = 200
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Basis:
-    """What an evaluation rests on.
+    """What the numbers of a system rest on.
 
     Attributes:
-        judged: the items of N.
-        loss: the loss of each.
-        confidences: each confidence, by name.
-        plans: the plan of each confidence; those that are the same numbers share theirs.
+        work: the judged items with their loss, confidences and columns.
         settings: what was asked for.
-        augrc: the AUGRC of each confidence in every resample.
-        weight: how many items each row stands for, where not for one.
+        confidences: the confidences whose curves were asked for, by name: one number per judged item.
     """
 
-    judged: Items
-    loss: ItemLoss
-    confidences: Mapping[str, Floats]
-    plans: Mapping[str, RanksPlan]
+    work: SystemWork
     settings: Settings
-    augrc: Mapping[str, Floats]
-    weight: Floats | None = None
+    confidences: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, work: SystemWork, settings: Settings, *, selective: bool) -> Basis:
+        """Keep what a profile is made of; without selective metrics there are no curves."""
+        named = work.confidences if selective else {}
+        return cls(work, settings, {name: confidence.values for name, confidence in named.items()})
+
+    @property
+    def judged(self) -> Items:
+        """The items of N."""
+        return self.work.judged
+
+    @property
+    def loss(self) -> Floats:
+        """The loss of each; NaN where no metric needed one."""
+        return self.work.columns.loss
 
     @property
     def weights(self) -> Floats:
         """How many items each row stands for."""
-        return np.ones(len(self.judged)) if self.weight is None else self.weight
+        return self.work.columns.weight
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -131,7 +138,7 @@ class Profile:
         random: the curve of a ranking that knows nothing.
         random_augrc: the area under its generalized risk.
         leader: the confidence with the lowest AUGRC; empty when nothing was answered.
-        contrasts: AUGRC of each other confidence less the leader's, with the same draws.
+        contrasts: AUGRC of each other confidence less the leader's, each with its verdict, corrected for their number.
         reliability: accuracy by confidence, for confidences that may be read as probabilities of being right
             (a loss of 0): those within [0, 1] that are not known to mean something else.
     """
@@ -142,53 +149,81 @@ class Profile:
     random: Line
     random_augrc: float
     leader: str
-    contrasts: Mapping[str, Estimate]
+    contrasts: Mapping[str, Difference]
     reliability: Mapping[str, ReliabilityCurve]
 
 
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:
-    """Return the profile of an evaluation, with at most about `most` working points a confidence."""
-    judged, settings = basis.judged, basis.settings
-    draws = Draws(len(judged.cluster_ids), settings.resamples, settings.seed)
-    # Confidences that are the same numbers share a plan, and here as well they are weighed once.
-    shared = {name: id(plan) for name, plan in basis.plans.items()}
+    """Return the profile of a system, with at most about `most` working points per confidence."""
+    judged, settings, columns = basis.judged, basis.settings, basis.work.columns
+    draws = Draws(columns.units, settings.resamples, settings.seed)
+    # Confidences that are the same numbers are weighed once.
+    shared = {name: values.tobytes() for name, values in basis.confidences.items()}
     first = {key: name for name, key in reversed(shared.items())}
     curves, found = {}, {}
     for key, name in first.items():
-        rows = (basis.loss.values, basis.confidences[name])
-        curves[key] = risk_coverage_curve(*rows, abstained=judged.abstained, weights=basis.weight)
+        rows = columns.with_confidence(basis.confidences[name])
+        curves[key] = risk_coverage_curve(
+            rows.loss, rows.confidence, abstained=rows.abstained, sample_weight=rows.weight
+        )
         chosen = _choice(curves[key], settings.coverage_grid, most)
-        thresholds = curves[key].threshold[chosen]
-        plan = WorkingPointsPlan.build(*rows, judged.answered, judged.cluster_index, thresholds, basis.weight)
-        ends = band(plan, draws, level=settings.level, progress=progress)
+        measure = threshold_measure(rows, curves[key].threshold[chosen])
+        ends = band(measure, draws, level=settings.level, progress=progress)
         found[key] = _working_points(curves[key], chosen, ends, basis, name)
     lines = {key: _line(curve) for key, curve in curves.items()}
-    area = {
-        name: float(points(replace(plan, figures=("augrc",), coverage_grid=()))[0])
-        for name, plan in basis.plans.items()
-    }
-    leader = min(area, key=area.__getitem__) if area and judged.answered.any() else ""
+    leader, contrasts = _contrasts(basis, {name: shared[name] for name in shared}, draws)
     random = _random(basis)
+    answered = judged.answered
+    best = optimal_curve(basis.loss[answered], basis.weights[answered], float(basis.weights.sum()))
     return Profile(
         points={name: found[key] for name, key in shared.items()},
         lines={name: lines[key] for name, key in shared.items()},
-        optimal=_optimal(basis),
+        optimal=Line(best.coverage, best.selective_risk, best.generalized_risk),
         random=random,
         random_augrc=0.5 * float(random.generalized_risk[-1] * random.coverage[-1]),
         leader=leader,
-        contrasts={
-            name: estimates(
-                np.array([area[name] - area[leader]]),
-                (basis.augrc[name] - basis.augrc[leader])[:, None],
-                draws,
-                n=len(judged),
-                level=settings.level,
-            )[0]
-            for name, key in shared.items()
-            if leader and key != shared[leader]
-        },
+        contrasts=contrasts,
         reliability=_reliability(basis),
     )
+
+
+def _contrasts(basis: Basis, shared: Mapping[str, bytes], draws: Draws) -> tuple[str, dict[str, Difference]]:
+    """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
+    judged, settings, columns = basis.judged, basis.settings, basis.work.columns
+    if not basis.confidences or not judged.answered.any():
+        return "", {}
+    metric = in_convention(METRICS["augrc"], settings.convention)
+    measures = {
+        name: measure_metrics(columns.with_confidence(values), [metric])
+        for name, values in basis.confidences.items()
+    }
+    area = {name: measure.point for name, measure in measures.items()}
+    leader = min(area, key=area.__getitem__)
+    others = [name for name in area if shared[name] != shared[leader]]
+    if not others:
+        return leader, {}
+    leave = LeaveOut.of(judged.cluster_ids)
+    chosen = [measures[leader], *(measures[name] for name in others)]
+    without, drawn = replicates(chosen, leave), replicates(chosen, draws)
+    found = []
+    for place, name in enumerate(others, start=1):
+        estimate = contrast(
+            (area[leader], area[name]),
+            (without[place] - without[0])[:, 0],
+            (drawn[place] - drawn[0])[:, 0],
+            leave,
+            draws,
+            n=len(judged),
+            level=settings.level,
+        )
+        ends = (area[leader], area[name])
+        made = Difference("augrc", "lower", "", "", leader, name, *ends, estimate, p=p_value(estimate))
+        found.append(replace(made, cluster_noun=judged.cluster_noun))
+    adjusted = holm([each.p for each in found]).tolist()
+    corrected = [
+        replace(each, p_adjusted=p, family=len(found)) for each, p in zip(found, adjusted, strict=True)
+    ]
+    return leader, dict(zip(others, corrected, strict=True))
 
 
 def thinned(x: Floats, y: Floats, columns: int = _COLUMNS) -> Indices:
@@ -225,7 +260,7 @@ def _working_points(
     answered = basis.judged.answered
     thresholds, count = curve.threshold[chosen], len(chosen)
     rung = np.searchsorted(-thresholds, -basis.confidences[name][answered])
-    weight, wrong = basis.weights[answered], basis.loss.values[answered] > 0
+    weight, wrong = basis.weights[answered], basis.loss[answered] > 0
 
     def climbed(weights: Floats) -> Indices:
         added = np.bincount(rung, weights=weights, minlength=count)
@@ -255,25 +290,9 @@ def _random(basis: Basis) -> Line:
     """The curve of a random order: the mean loss everywhere."""
     answered, weight = basis.judged.answered, basis.weights
     kept = weight[answered]
-    mean = float(np.average(basis.loss.values[answered], weights=kept)) if len(kept) else 0.0
+    mean = float(np.average(basis.loss[answered], weights=kept)) if len(kept) else 0.0
     cmax = float(kept.sum() / weight.sum())
     return Line(np.array([0.0, cmax]), np.array([mean, mean]), np.array([0.0, mean * cmax]))
-
-
-def _optimal(basis: Basis) -> Line:
-    """The curve of the smallest losses first, each item its own working point, at a choice of counts."""
-    answered = basis.judged.answered
-    loss, weight, total = basis.loss.values[answered], basis.weights[answered], float(basis.weights.sum())
-    if not len(loss):
-        return Line(np.empty(0), np.empty(0), np.empty(0))
-    ladder = Ladder.build(rungs_ascending(loss), np.zeros(len(loss), np.intp), 1, weight, loss)
-    climb = ladder.climb(np.ones((1, 1)))
-    items = int(climb.last_count[0])
-    spread = np.unique(np.linspace(1, items, min(_OPTIMAL_POINTS, items)).astype(np.intp))
-    counts = np.union1d(spread, climb.count[0, 1:])
-    # Items of one rung have the same loss, so the sum grows straight within it.
-    sums = np.interp(counts, climb.count[0], climb.risk_sum[0])
-    return Line(counts / total, sums / counts, sums / total)
 
 
 def _reliability(basis: Basis) -> dict[str, ReliabilityCurve]:
@@ -286,11 +305,11 @@ def _reliability(basis: Basis) -> dict[str, ReliabilityCurve]:
             continue
         if len(stated) and stated.min() >= 0.0 and stated.max() <= 1.0:
             found[name] = reliability_curve(
-                basis.loss.values[answered] == 0.0,
+                basis.loss[answered] == 0.0,
                 stated,
                 bins=RELIABILITY_BINS,
-                clusters=judged.cluster_index[answered],
+                cluster=judged.cluster_index[answered],
                 level=basis.settings.level,
-                weights=basis.weights[answered],
+                sample_weight=basis.weights[answered],
             )
     return found

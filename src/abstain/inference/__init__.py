@@ -1,34 +1,58 @@
-"""Inference: how certain a number is.
+"""Inference: how certain a number is, and which of two is better.
 
-`Draws` say which clusters enter a resample; `replicates` weighs plans with them; `estimates` turns replicates
-into intervals; `p_value`, `holm` and `clusters_needed` say whether a difference can be told from none.
-`bootstrap` and `paired_delta` do all of it for any function of `Items`. `binomial_interval` and
+`Draws` and `LeaveOut` say which clusters enter; `replicates` weighs measures with them; `estimates` turns replicates into
+percentile intervals; `difference_estimate` gives a difference its jackknife interval, `p_value` its p-value, and `decide`
+the one verdict. `bootstrap` and `paired_delta` do all of it for any function of `Items`. `binomial_interval` and
 `coverage_verdict` say how certain a share is without any resample. Metrics are defined elsewhere.
 """
 
 from abstain.inference._bands import Band, band
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
-from abstain.inference._bootstrap import MetricPlan, bootstrap, estimates, paired_delta, points, replicates
-from abstain.inference._draws import Draws
+from abstain.inference._bootstrap import estimates, replicates
 from abstain.inference._estimate import Estimate
-from abstain.inference._significance import clusters_needed, holm, p_value
+from abstain.inference._functions import bootstrap, function_measure, paired_delta
+from abstain.inference._jackknife import at_level, difference_estimate, p_value
+from abstain.inference._verdict import (
+    CANNOT_TELL,
+    LEFT,
+    RIGHT,
+    MarginVerdict,
+    beyond,
+    clusters_needed,
+    decide,
+    holm,
+    verdict_words,
+    within_margin,
+)
+from abstain.inference._weights import Draws, LeaveOut, group_of
 
 __all__ = [
+    "CANNOT_TELL",
+    "LEFT",
+    "RIGHT",
     "Band",
     "CoverageVerdict",
     "Draws",
     "Estimate",
-    "MetricPlan",
+    "LeaveOut",
+    "MarginVerdict",
     "Trials",
+    "at_level",
     "band",
+    "beyond",
     "binomial_interval",
     "bootstrap",
     "clusters_needed",
     "coverage_verdict",
+    "decide",
+    "difference_estimate",
     "estimates",
+    "function_measure",
+    "group_of",
     "holm",
     "p_value",
     "paired_delta",
-    "points",
     "replicates",
+    "verdict_words",
+    "within_margin",
 ]

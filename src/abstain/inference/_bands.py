@@ -1,4 +1,4 @@
-"""Bands: the percentile intervals of a plan with many columns, such as a risk at every threshold.
+"""Bands: the percentile intervals of a measure with many columns, such as a risk at every threshold.
 
 The interval of each column is the one that `estimates` gives, to seven digits: replicates are kept in single
 precision, which is plenty for a picture, and is what makes hundreds of columns cost as much as a few.
@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
-from abstain.inference._bootstrap import points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from abstain.inference._draws import Draws
-    from abstain.metrics._plan import Plan
+    from abstain.inference._weights import Draws
+    from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
 
@@ -36,20 +35,20 @@ class Band:
 
 
 def band(
-    plan: Plan, draws: Draws, *, level: float = 0.95, progress: Callable[[int], None] | None = None
+    measure: Measure, draws: Draws, *, level: float = 0.95, progress: Callable[[int], None] | None = None
 ) -> Band:
-    """Return the percentile interval of every column of a plan; NaN where there are no resamples.
+    """Return the percentile interval of every column of a measure; NaN where there are no resamples.
 
     A replicate that is NaN is dropped; with fewer than two left the interval is the point itself.
     """
     level = _validate.level(level)
-    columns = len(plan.names)
+    columns = len(measure.names)
     if not draws.resamples or not columns:
         return Band(np.full(columns, np.nan), np.full(columns, np.nan))
     values = np.empty((columns, draws.resamples), np.float32)
     done = 0
-    for weights in draws.batches(plan.width):
-        values[:, done : done + len(weights)] = plan(weights).T
+    for weights in draws.batches(measure.width):
+        values[:, done : done + len(weights)] = measure(weights).T
         done += len(weights)
         if progress is not None:
             progress(len(weights))
@@ -57,7 +56,7 @@ def band(
     incomplete = {int(column): values[column][~np.isnan(values[column])] for column in gaps}
     share = (1.0 - level) / 2.0
     low, high = _lower(values, share), -_lower(np.negative(values, out=values), share)
-    point = points(plan) if len(gaps) else np.empty(0)
+    point = measure.points if len(gaps) else np.empty(0)
     for column, kept in incomplete.items():
         ends = np.quantile(kept, [share, 1.0 - share]) if len(kept) >= 2 else (point[column], point[column])
         low[column], high[column] = ends

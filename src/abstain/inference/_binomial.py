@@ -16,6 +16,7 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference._estimate import Estimate
+from abstain.inference._verdict import beyond
 from abstain.metrics._binomial import clopper_pearson, effective_counts
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Trials:
 
         Args:
             hit: which rows are hits.
-            weight: one number a row; rows that differ in weight are worth fewer.
+            weight: one number per row; rows that differ in weight are worth fewer.
             cluster: numbers from 0, which may leave some out.
             level: the confidence level for which the trials are counted.
         """
@@ -74,7 +75,9 @@ class Trials:
         mass = mass * (mass.sum() / (mass**2).sum())
         happened = hit[counted].astype(np.float64)
         count = mass.sum(keepdims=True)
-        share = (mass @ happened) / count
+        # Where all rows agree the share is 0 or 1 itself, not a sum of weights that rounding has left beside it.
+        agreed = happened[0] if (happened == happened[0]).all() else None
+        share = (mass @ happened) / count if agreed is None else np.array([agreed])
         one_bin = np.zeros(len(counted), np.intp)
         worth = effective_counts(one_bin, index, mass, happened, count, share, level)
         return cls(float(share[0]), float(worth[0]) if clusters > 1 else 0.0, rows, clusters)
@@ -162,11 +165,11 @@ def coverage_verdict(
     hits, misses = trials.share * trials.effective, (1.0 - trials.share) * trials.effective
     p_under = float(betainc(misses, hits + 1.0, 1.0 - nominal)) if trials.share < 1.0 else 1.0
     p_over = float(betainc(hits, misses + 1.0, nominal)) if trials.share > 0.0 else 1.0
-    low, high = estimate.interval
     bar = f"{nominal:g}" if not margin else f"{nominal:g} - {margin:g}"
-    if high < nominal - margin:
+    short = beyond(estimate, nominal - margin, upwards=False)
+    if short:
         verdict, reason = UNDER_COVERED, f"the whole interval is below {bar}"
-    elif low >= nominal - margin:
+    elif short is False:
         verdict, reason = COVERED, f"the whole interval is at or above {bar}"
     else:
         verdict, reason = UNDECIDED, f"{bar} lies within the interval: plausible, not shown"

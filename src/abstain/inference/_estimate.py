@@ -17,13 +17,15 @@ class Estimate:
         low: lower end of the interval; NaN when there is none.
         high: upper end of the interval; NaN when there is none.
         level: confidence level of the interval.
-        se: standard error over the valid replicates (ddof 1); NaN with fewer than two.
-        method: how the interval was made, "cluster bootstrap (percentile)" or "none".
+        se: standard error; NaN when there is none.
+        method: how the interval was made, in words that can be printed; "none" where there is none.
         n: how many items were judged.
-        clusters: how many clusters were resampled.
+        clusters: how many clusters they come from.
+        degrees: degrees of freedom of the t distribution behind the interval; 0 where it has none.
         resamples: how many resamples were drawn.
         drop_rate: share of resamples in which the metric was undefined.
         seed: the seed of the draws.
+        percentile: the percentile interval of the bootstrap, whatever `low` and `high` are; None without resamples.
         reason: why the value is undefined or must not be trusted; empty when there is nothing to say.
 
     >>> print(Estimate(0.1342, 0.0941, 0.1759))
@@ -42,9 +44,11 @@ class Estimate:
     method: str = "none"
     n: int = 0
     clusters: int = 0
+    degrees: int = 0
     resamples: int = 0
     drop_rate: float = 0.0
     seed: int | None = None
+    percentile: tuple[float, float] | None = None
     reason: str = ""
 
     @property

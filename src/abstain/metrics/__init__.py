@@ -8,6 +8,8 @@ is how to write one. The metric objects, and ``compute_*`` for lists of `ItemPre
 systems (see `abstain.compat`). A metric knows nothing of files, of confidence variants or of intervals.
 """
 
+from abstain.metrics._columns import Columns, guidance
+from abstain.metrics._specification import measure_metrics
 from abstain.metrics.abstention import (
     DeferralConfusion,
     PopulationTable,
@@ -145,6 +147,7 @@ __all__ = [
     "BrierScore",
     "CalibrationTest",
     "ClassificationScores",
+    "Columns",
     "CumulativeDifferences",
     "DeferralAlignment",
     "DeferralConfusion",
@@ -216,12 +219,14 @@ __all__ = [
     "f1",
     "find_instrument",
     "find_metric",
+    "guidance",
     "items_to_results",
     "known_metrics",
     "kolmogorov_smirnov",
     "kuiper",
     "macro_f1",
     "mean_absolute_error",
+    "measure_metrics",
     "negative_log_likelihood",
     "over_conservativeness",
     "pearson_r",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import DataError
 from abstain.metrics import _probabilities
 
@@ -36,7 +36,7 @@ class Columns:
 
     Attributes:
         answered: True where the model answered.
-        truth: canonical labels, see `abstain._labels`.
+        truth: canonical labels, see `abstain.labels`.
         prediction: canonical labels; they mean nothing where the row is not answered.
         confidence: NaN where none was stated.
         should_abstain: 1, 0, or NaN where nobody said.
@@ -47,6 +47,7 @@ class Columns:
         scale: the declared lowest and highest truth.
         intervals: (rows, 2), the lower and upper bound of a prediction; NaN where there is none.
         sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
+        class_index: which of these classes the truth is; None where truths are such numbers themselves.
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
         shared: what was worked out of these rows and does not depend on the confidence; the same for each of them.
     """
@@ -63,6 +64,7 @@ class Columns:
     scale: tuple[float, float] | None = None
     intervals: Floats = field(default_factory=lambda: np.empty((0, 2)))
     sets: Mask = field(default_factory=lambda: np.empty((0, 0), np.bool_))
+    class_index: Indices | None = None
     results: Sequence[EvaluationResult] | None = None
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -95,9 +97,9 @@ class Columns:
         """Check the arguments of an array function, all of one length and in one unit."""
         given: dict[str, NDArray[Any]] = {}
         if y_true is not None:
-            given["y_true"] = _labels.truths(y_true)
+            given["y_true"] = labels.truths(y_true)
         if y_pred is not None:
-            given["y_pred"] = _labels.column(y_pred, "y_pred")
+            given["y_pred"] = labels.column(y_pred, "y_pred")
         if abstained is not None:
             given["abstained"] = _validate.one_dimensional(abstained, "abstained")
         if confidence is not None:
@@ -109,8 +111,8 @@ class Columns:
         _validate.same_length(length, **given)
         if not length:
             raise DataError(f"{first} is empty; there must be at least one row")
-        if "y_true" in given and _labels.missing(given["y_true"]).any():
-            row = int(np.argmax(_labels.missing(given["y_true"])))
+        if "y_true" in given and labels.missing(given["y_true"]).any():
+            row = int(np.argmax(labels.missing(given["y_true"])))
             raise DataError(f"y_true is missing at row {row}; leave out rows without a truth")
         declined = _validate.mask(given.pop("abstained", np.zeros(length, np.bool_)), "abstained", length)
         names = {"y_true": "truth", "y_pred": "prediction"}
@@ -199,7 +201,7 @@ class Columns:
         """1 where the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
         found: Floats = self.once(
             "correct",
-            lambda: (_labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
+            lambda: (labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
         )
         return found
 
@@ -214,7 +216,7 @@ class Columns:
     @cached_property
     def predicted(self) -> Mask:
         """True where the row is answered with something, not None."""
-        return self.answered & ~_labels.missing(self.prediction)
+        return self.answered & ~labels.missing(self.prediction)
 
     @cached_property
     def stated(self) -> Mask:
@@ -241,17 +243,19 @@ class Columns:
     @cached_property
     def truth_number(self) -> Floats:
         """The truth as a number; NaN where it is text."""
-        return _labels.numbers(self.truth)
+        return labels.numbers(self.truth)
 
     @cached_property
     def truth_class(self) -> Indices:
-        """The truth as the index of a class; -1 where it is no number."""
+        """The truth as the index of a class; -1 where it is none."""
+        if self.class_index is not None:
+            return self.class_index
         return np.nan_to_num(self.truth_number, nan=-1.0).astype(np.intp)
 
     @cached_property
     def prediction_number(self) -> Floats:
         """The prediction as a number; NaN where it is text or missing."""
-        return _labels.numbers(self.prediction)
+        return labels.numbers(self.prediction)
 
     @cached_property
     def event(self) -> Floats:
@@ -285,7 +289,8 @@ class Columns:
         tables = {
             name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))
         }
-        return replace(self, **columns, **tables, results=results, shared={})
+        index = None if self.class_index is None else self.class_index[rows]
+        return replace(self, **columns, **tables, class_index=index, results=results, shared={})
 
 
 _ROW_COLUMNS = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain import _labels
+from abstain import labels
 from abstain.metrics._areas import TOLERANCE
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ NOTHING_PREDICTED = Condition(
 ONE_CLASS = Condition(
     "needs_at_least_two_classes_in_ground_truth",
     "the truths hold fewer than two classes",
-    lambda rows: _labels.classes(rows.truth)[1] < 2,
+    lambda rows: labels.classes(rows.truth)[1] < 2,
 )
 NO_GUIDANCE = Condition(
     "no_should_abstain_metadata",

@@ -1,6 +1,6 @@
 """Abstention safety: whether a model declines when it should, and what its answers are worth with that.
 
-All functions take labels (``y_true``, ``y_pred``; they match as `abstain._labels` says), ``abstained`` (a
+All functions take labels (``y_true``, ``y_pred``; they match as `abstain.labels` says), ``abstained`` (a
 mask, nothing abstained from when left out) and ``sample_weight`` (multiplicities). Where a metric needs to know
 which rows *should* be abstained from, that is ``should_abstain``: True, False, or None where nobody said. Rows
 with guidance fall into five cells::

@@ -2,7 +2,7 @@
 
 `accuracy` and `balanced_accuracy` are over all rows: an abstention is a miss, so that who declines gains nothing.
 Everything else is over the answered rows, and cannot be compared without the coverage at which it was had:
-`classification_scores` and `regression_scores` give both at once. Labels match as `abstain._labels` says;
+`classification_scores` and `regression_scores` give both at once. Labels match as `abstain.labels` says;
 ``abstained`` is a mask (nothing abstained from when left out), ``sample_weight`` holds multiplicities. An answered
 None is wrong, and has no place in a regression. A metric over nothing is NaN.
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import DataError
 from abstain.metrics import _reasons as when
 from abstain.metrics._areas import Run
@@ -347,8 +347,8 @@ def detection_measure(
 ) -> Measure:
     """Return the measure of precision, recall and F1 of one label, over the answered rows."""
     rows = columns.take(columns.answered)
-    every = np.repeat(_labels.column([positive], "positive"), len(rows))
-    truth, said = _labels.matches(rows.truth, every), _labels.matches(every, rows.prediction)
+    every = np.repeat(labels.column([positive], "positive"), len(rows))
+    truth, said = labels.matches(rows.truth, every), labels.matches(every, rows.prediction)
     values = [flags.astype(np.float64) for flags in (truth & said, said, truth)]
     return sums_measure(rows, metrics, values, _Detected)
 
@@ -406,7 +406,7 @@ class _Moments(NamedTuple):
 
 def _balanced_accuracy(columns: Columns) -> Measure:
     """The mean over truth classes of hits / class size; NaN with fewer than two classes."""
-    codes, classes = _labels.classes(columns.truth)
+    codes, classes = labels.classes(columns.truth)
     tally = _tally(columns, codes, classes, columns.correct)
 
     def finish(batch: Batch) -> Floats:
@@ -421,7 +421,7 @@ def _balanced_accuracy(columns: Columns) -> Measure:
 def _macro_f1(columns: Columns) -> Measure:
     """The mean over truth classes of ``2 hits / (size + predicted)`` on answered rows."""
     rows = columns.take(columns.answered)
-    codes, classes = _labels.classes(np.concatenate([rows.truth, rows.prediction]))
+    codes, classes = labels.classes(np.concatenate([rows.truth, rows.prediction]))
     truth, prediction = np.split(codes, 2)
     by_truth = _tally(rows, truth, classes, rows.correct)
     # A prediction of None belongs to no class.
@@ -477,7 +477,7 @@ def _numbers(
     columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
     named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
     for (name, numbers), labels in zip(named.items(), (columns.truth, columns.prediction), strict=True):
-        text = columns.answered & np.isnan(numbers) & ~_labels.missing(labels)
+        text = columns.answered & np.isnan(numbers) & ~labels.missing(labels)
         if text.any():
             raise DataError(f"{name} must hold numbers, got text at row {int(np.argmax(text))}")
         _validate.finite(

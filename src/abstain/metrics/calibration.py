@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _labels, _validate
+from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _reasons as when
 from abstain.metrics._bins import STRATEGIES, bins_measure, row_bins
@@ -469,7 +469,7 @@ def _stated(build: Callable[..., Measure]) -> Callable[..., Measure]:
 
 
 def _top_label_of_rows(rows: Columns) -> Measure:
-    return bins_measure("top_label_calibration_error", rows, group=_labels.classes(rows.prediction)[0])
+    return bins_measure("top_label_calibration_error", rows, group=labels.classes(rows.prediction)[0])
 
 
 def binned_error_metric(**settings: Any) -> MetricSpecification:

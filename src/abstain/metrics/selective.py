@@ -41,6 +41,7 @@ __all__ = [
     "coverage_at_risk",
     "eaugrc",
     "eaurc",
+    "in_convention",
     "risk_at_coverage",
 ]
 
@@ -307,3 +308,10 @@ METRICS: tuple[MetricSpecification, ...] = (
     _metric(augrc_optimal, arguments=_LOSS, undefined=(when.NO_LOSS,)),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+def in_convention(metric: MetricSpecification, convention: str) -> MetricSpecification:
+    """Return a selective metric integrated in another convention; any other metric as it is."""
+    if metric.measure is not risk_measure:
+        return metric
+    return replace(metric, settings={"convention": _validate.choice(convention, "convention", CONVENTIONS)})

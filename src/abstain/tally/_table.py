@@ -82,7 +82,9 @@ class Tally:
     @property
     def width(self) -> int:
         """How many numbers one weight vector occupies while it is worked on."""
-        return max(self.units, self.keys if self._dense else len(self.unit)) * (2 if len(self.sums) > 2 else 1)
+        return max(self.units, self.keys if self._dense else len(self.unit)) * (
+            2 if len(self.sums) > 2 else 1
+        )
 
     def weigh(self, weights: Floats) -> Floats:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""

@@ -2,8 +2,8 @@
 
 Two labels match as whole numbers where both are whole numbers, written as numbers or as text, else as text
 without regard to case and to blanks at the ends: ``1`` matches ``"1"`` and ``" Stable"`` matches ``"stable"``.
-A missing label (None or NaN) matches nothing. Truths are numbers or text, never both. What follows from a
-match is for others to say.
+A missing label (None or NaN) matches nothing. Truths are numbers or text, never both. A set of labels holds
+the truth if one of its labels matches it. What follows from a match is for others to say.
 """
 
 from __future__ import annotations
@@ -19,13 +19,27 @@ from abstain import _validate
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     Column = ArrayLike | Sequence[Any]
     Mask = NDArray[np.bool_]
     Label = int | float | str | None
+
+__all__ = [
+    "canonical",
+    "class_index",
+    "class_names",
+    "classes",
+    "column",
+    "matches",
+    "members",
+    "missing",
+    "numbers",
+    "truths",
+    "whole",
+]
 
 # Longer runs of digits are nobody's number, and slow to read as one.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
@@ -112,6 +126,18 @@ def _number(label: Label) -> float:
     return float(label) if abs(label) < sys.float_info.max else math.copysign(math.inf, label)
 
 
+def whole(labels: NDArray[Any]) -> bool:
+    """True where every label of `column` that is not missing is text or a number that is whole by value.
+
+    >>> whole(column([1.0, None, 2], "y_true")), whole(column(["a", "b"], "y_true")), whole(column([0.5], "y_true"))
+    (True, True, False)
+    """
+    if labels.dtype.kind == "f":
+        known = labels[~np.isnan(labels)]
+        return bool(np.isfinite(known).all() and (known == np.floor(known)).all())
+    return all(not isinstance(label, float) or math.isnan(label) for label in labels.tolist())
+
+
 def matches(truth: NDArray[Any], prediction: NDArray[Any]) -> Mask:
     """Return True where two columns of `column` agree; a missing label agrees with nothing.
 
@@ -143,3 +169,52 @@ def classes(truth: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
         return codes, len(order)
     distinct, codes[known] = np.unique(present, return_inverse=True)
     return codes, len(distinct)
+
+
+def class_names(values: Iterable[object]) -> tuple[str, ...]:
+    """Return the name of every label that occurs, each once, as it is written first; numbers before text.
+
+    >>> class_names(["cat", " Cat", 10, "2", None])
+    ('2', '10', 'cat')
+    """
+    names: dict[int | float | str, str] = {}
+    for value in values:
+        label = canonical(value, "label", 0)
+        if label is not None:
+            names.setdefault(label, value.strip() if isinstance(value, str) else str(label))
+    return tuple(names[label] for label in sorted(names, key=lambda label: (isinstance(label, str), label)))
+
+
+def class_index(labels: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
+    """Return which of the classes each label of `column` is; -1 where it is none of them or is missing.
+
+    >>> class_index(column(["dog", "CAT", None], "y_true"), ("cat", "dog")).tolist()
+    [1, 0, -1]
+    """
+    place = _places(names)
+    if labels.dtype.kind == "f":
+        distinct, inverse = np.unique(labels, return_inverse=True)
+        found = [place.get(label, -1) for label in distinct.tolist()]
+        return np.array(found, dtype=np.intp)[inverse]
+    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+
+
+def members(sets: Iterable[Iterable[object]], names: Sequence[str], *, name: str = "set") -> Mask:
+    """Return one row for each set and one column for each class, True where the class is in the set.
+
+    >>> members([["dog"], ["Cat", "dog"], []], ("cat", "dog")).tolist()
+    [[False, True], [True, True], [False, False]]
+    """
+    place, rows = _places(names), list(sets)
+    found = np.zeros((len(rows), len(names)), np.bool_)
+    for row, labels in enumerate(rows):
+        for label in labels:
+            number = place.get(canonical(label, name, row))
+            if number is None:
+                raise DataError(f"{name} has a label that is none of the {len(names)} classes at row {row}")
+            found[row, number] = True
+    return found
+
+
+def _places(names: Sequence[str]) -> dict[Label, int]:
+    return {canonical(name, "classes", number): number for number, name in enumerate(names)}

@@ -1,0 +1,320 @@
+"""Differences between systems: every pair by every metric, with intervals, corrected p-values and what would tell more."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain.errors import AbstainError
+from abstain.evaluation._result import ALL, Difference, Key
+from abstain.inference import (
+    Estimate,
+    LeaveOut,
+    at_level,
+    clusters_needed,
+    difference_estimate,
+    estimates,
+    holm,
+    p_value,
+    replicates,
+    within_margin,
+)
+from abstain.losses import common_loss
+from abstain.metrics.curves import MATCHED_METRICS, matched_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.evaluation._result import Settings
+    from abstain.evaluation._system import SystemWork
+    from abstain.inference import Draws
+    from abstain.losses import Loss
+    from abstain.matching import Matching
+    from abstain.metrics import MetricSpecification
+    from abstain.tally import Measure
+
+    Floats = NDArray[np.float64]
+    Pair = tuple[str, str]
+
+__all__ = ["DifferenceWork", "contrast"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Matched:
+    """What a pair is compared by at the coverage that both reach."""
+
+    pair: Pair
+    confidence: str
+    names: tuple[str, ...]
+    measure: Measure
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DifferenceWork:
+    """The differences of systems under work; make one with `prepare`."""
+
+    works: Mapping[str, SystemWork]
+    pairs: list[Pair]
+    matched: list[_Matched]
+    leave: LeaveOut
+    matching: Matching
+    settings: Settings
+    compared: frozenset[str]
+
+    @classmethod
+    def prepare(
+        cls,
+        works: Mapping[str, SystemWork],
+        matching: Matching,
+        settings: Settings,
+        loss: Loss | None,
+        metrics: Sequence[MetricSpecification],
+    ) -> DifferenceWork:
+        """Find the pairs, and what they are compared by at matched coverage; `metrics` are those that were asked for."""
+        names, reference = list(works), settings.reference
+        pairs = list(itertools.combinations(names, 2))
+        if reference is not None:
+            pairs = [(reference, name) for name in names if name != reference]
+        leave = LeaveOut.of(next(iter(works.values())).judged.cluster_ids)
+        matched = _matched(works, pairs, settings, loss, metrics)
+        compared = frozenset(metric.key for metric in metrics)
+        return cls(works, pairs, matched, leave, matching, settings, compared)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What is weighed beside the measures of the systems."""
+        return [each.measure for each in self.matched]
+
+    def differences(
+        self, replicated: Mapping[str, Sequence[Floats]], matched: Sequence[Floats], draws: Draws
+    ) -> tuple[Difference, ...]:
+        """Return every difference; `replicated` and `matched` are what the draws gave."""
+        sides = {name: list(work.measures.values()) for name, work in self.works.items()}
+        flat = [measure for measures in sides.values() for measure in measures]
+        left_out = replicates([*flat, *self.measures], self.leave)
+        without, start = {}, 0
+        for name, measures in sides.items():
+            without[name] = self.works[name].by_key(left_out[start : start + len(measures)])
+            start += len(measures)
+        points = {name: work.points() for name, work in self.works.items()}
+        drawn = {name: self.works[name].by_key(values) for name, values in replicated.items()}
+        first = next(iter(self.works.values()))
+        found: list[Difference] = []
+        for slot, metrics in first.metrics.items():
+            for metric in (metric for metric in metrics if metric.key in self.compared):
+                for label in (ALL, *(group.label for group in first.groups)):
+                    key = Key(slot, metric.key, label)
+                    if not all(key in values for values in points.values()):
+                        continue
+                    family = [
+                        self._difference(pair, key, metric, points, without, drawn, draws)
+                        for pair in self.pairs
+                    ]
+                    found += self._judged(family)
+        for place, each in enumerate(self.matched):
+            found += self._at_matched(each, left_out[start + place], matched[place], draws)
+        return tuple(self._families(found))
+
+    def _difference(
+        self,
+        pair: Pair,
+        key: Key,
+        metric: MetricSpecification,
+        points: Mapping[str, Mapping[Key, float]],
+        without: Mapping[str, Mapping[Key, Floats]],
+        drawn: Mapping[str, Mapping[Key, Floats]],
+        draws: Draws,
+    ) -> Difference:
+        left, right = pair
+        ends = (points[left][key], points[right][key])
+        # Infinite on both sides is no difference at all.
+        with np.errstate(invalid="ignore"):
+            changes = without[right][key] - without[left][key]
+            replicas = drawn[right][key] - drawn[left][key]
+        estimate = self._estimate(ends, changes, replicas, draws)
+        reason = self._obstacle(pair, key, metric, ends)
+        estimate = replace(estimate, reason=reason or estimate.reason)
+        p = math.nan if reason else p_value(estimate)
+        return Difference(
+            metric=key.metric,
+            direction=metric.direction,
+            confidence=key.confidence,
+            group=key.group,
+            left=left,
+            right=right,
+            left_value=ends[0],
+            right_value=ends[1],
+            estimate=estimate,
+            p=p,
+            cluster_noun=self._noun,
+        )
+
+    def _estimate(self, ends: Sequence[float], changes: Floats, replicas: Floats, draws: Draws) -> Estimate:
+        return contrast(
+            ends, changes, replicas, self.leave, draws, n=self.matching.judged, level=self.settings.level
+        )
+
+    def _obstacle(self, pair: Pair, key: Key, metric: MetricSpecification, values: Sequence[float]) -> str:
+        """Why a pair is not compared by a metric; empty where it is."""
+        for name in pair:
+            if not self.works[name].answered:
+                return f"{name} answered nothing, and what is not answered must not win"
+        for name, value in zip(pair, values, strict=True):
+            if not math.isfinite(value):
+                work = self.works[name]
+                rows = work.rows(key.confidence)
+                group = next((group for group in work.groups if group.label == key.group), None)
+                problem = metric.problem(rows if group is None else rows.take(group.rows))
+                why = f": {problem.sentence}" if problem else ""
+                return f"{key.metric} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
+        return ""
+
+    def _at_matched(
+        self, matched: _Matched, left_out: Floats, drawn: Floats, draws: Draws
+    ) -> list[Difference]:
+        points = matched.measure.points
+        found = []
+        for place, name in enumerate(matched.names):
+            left, right = 1 + 2 * place, 2 + 2 * place
+            ends = (float(points[left]), float(points[right]))
+            estimate = self._estimate(
+                ends, left_out[:, right] - left_out[:, left], drawn[:, right] - drawn[:, left], draws
+            )
+            found.append(
+                Difference(
+                    metric=name,
+                    direction="lower",
+                    confidence=matched.confidence,
+                    group=ALL,
+                    left=matched.pair[0],
+                    right=matched.pair[1],
+                    left_value=ends[0],
+                    right_value=ends[1],
+                    estimate=estimate,
+                    coverage=float(points[0]),
+                    p=p_value(estimate),
+                    cluster_noun=self._noun,
+                )
+            )
+        return found
+
+    def _families(self, found: Sequence[Difference]) -> list[Difference]:
+        """Correct the differences at matched coverage by family, too, and put them last, metric by metric."""
+        whole = [each for each in found if not each.matched]
+        for name in MATCHED_METRICS:
+            for slot in dict.fromkeys(each.confidence for each in found if each.matched):
+                whole += self._judged(
+                    [
+                        each
+                        for each in found
+                        if each.matched and (each.metric, each.confidence) == (name, slot)
+                    ]
+                )
+        return whole
+
+    def _judged(self, family: list[Difference]) -> list[Difference]:
+        """Correct one family for its number, and say of what cannot be told what would tell it."""
+        settings = self.settings
+        tested = sum(each.compared for each in family)
+        adjusted = holm([each.p for each in family]).tolist()
+        margins = [None] * len(family)
+        if settings.margin is not None and family:
+            direction = family[0].direction
+            margins = within_margin([each.estimate for each in family], direction, settings.margin)  # type: ignore[assignment]
+        result = []
+        for each, p, margin in zip(family, adjusted, margins, strict=True):
+            found = replace(each, p_adjusted=p, family=tested, margin=margin if each.compared else None)
+            if found.compared and found.winner is None:
+                size = found.estimate.value if settings.margin is None else settings.margin
+                # With many comparisons each is held against a share of alpha, and the smallest one is sure to do.
+                level = 1.0 - (1.0 - settings.level) / tested
+                needed = clusters_needed(size, found.estimate.se, found.estimate.clusters, level=level)
+                found = replace(found, clusters_needed=needed)
+            if settings.simultaneous and tested > 1:
+                together = 1.0 - (1.0 - settings.level) / tested
+                wider = at_level(found.estimate, together)
+                method = f"{wider.method}, simultaneous for {tested} pairs"
+                found = replace(found, estimate=replace(wider, level=settings.level, method=method))
+            result.append(found)
+        return result
+
+    @property
+    def _noun(self) -> str:
+        return next(iter(self.works.values())).judged.cluster_noun
+
+
+def contrast(
+    ends: Sequence[float],
+    without: Floats,
+    replicas: Floats,
+    leave: LeaveOut,
+    draws: Draws,
+    *,
+    n: int,
+    level: float,
+) -> Estimate:
+    """Return second - first with the jackknife's interval, and the bootstrap's beside it."""
+    with np.errstate(invalid="ignore"):
+        value = float(np.subtract(ends[1], ends[0]))
+    found = difference_estimate(value, without, leave, n=n, level=level)
+    beside = estimates(np.array([value]), replicas[:, None], draws, n=n, level=level)[0]
+    reason = found.reason or ("" if found.defined else "undefined on at least one side")
+    return replace(
+        found,
+        resamples=draws.resamples,
+        seed=draws.seed,
+        drop_rate=beside.drop_rate,
+        percentile=beside.percentile,
+        reason=reason,
+    )
+
+
+def _matched(
+    works: Mapping[str, SystemWork],
+    pairs: Sequence[Pair],
+    settings: Settings,
+    loss: Loss | None,
+    metrics: Sequence[MetricSpecification],
+) -> list[_Matched]:
+    """The pairs that answer different shares, and the metrics that have a form at the coverage that both reach."""
+    first = next(iter(works.values()))
+    names = tuple(
+        dict.fromkeys(
+            metric.name if metric.name in MATCHED_METRICS else "risk"
+            for metric in metrics
+            if metric.parameter is None or metric.parameter.name not in ("coverage", "risk", "accuracy")
+        )
+    )
+    names = tuple(name for name in MATCHED_METRICS if name in names)
+    unequal = [
+        (left, right)
+        for left, right in pairs
+        if works[left].answered != works[right].answered and works[left].answered and works[right].answered
+    ]
+    if not unequal or not first.confidences:
+        return []
+    try:
+        losses = dict(zip(works, common_loss([work.judged for work in works.values()], loss), strict=True))
+    except AbstainError:  # without a loss there is no risk to compare
+        return []
+    found = []
+    for slot in first.confidences:
+        rows = {
+            name: work.rows(slot) if work.loss is not None else work.rows(slot).with_loss(losses[name].values)
+            for name, work in works.items()
+        }
+        if any(np.isnan(rows[name].confidence[rows[name].answered]).any() for name in works):
+            continue
+        found += [
+            _Matched(
+                pair, slot, names, matched_measure(rows[pair[0]], rows[pair[1]], names, settings.convention)
+            )
+            for pair in unequal
+        ]
+    return found

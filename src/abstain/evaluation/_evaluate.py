@@ -1,0 +1,469 @@
+"""Evaluate one system or many: what was asked, and the one `Result` that answers it.
+
+Systems that are compared are matched first (see `abstain.matching`). Clusters are drawn once for all systems, and every
+difference is paired: right - left with the same weights. A difference gets its interval and p-value from the jackknife
+over clusters, Holm's correction within its family (all pairs of systems by one metric, confidence and group), and its
+verdict from `abstain.inference.decide`. Where two systems answer different shares of the items, they are compared at the
+coverage that both reach, too, because the one that answers less else looks better. A system that answered nothing is not
+compared and not ranked: the area over an empty range is 0, and 0 must not win.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.evaluation._confidences import VariantConfidence, load_calibrations, variant_confidences
+from abstain.evaluation._differences import DifferenceWork
+from abstain.evaluation._groups import groups as groups_of
+from abstain.evaluation._profile import Basis
+from abstain.evaluation._result import Key, Population, Rank, Result, Settings, SystemResult
+from abstain.evaluation._system import SystemWork
+from abstain.evaluation._warnings import comparison_warnings, few_clusters, general_warnings
+from abstain.inference import Draws, replicates
+from abstain.items import Items
+from abstain.losses import common_loss, item_loss
+from abstain.matching import match as match_items
+from abstain.metrics.abstention import population_table
+from abstain.metrics.registry import BUNDLES, METRICS, select_metrics
+from abstain.metrics.selective import in_convention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.calibrators import Calibration
+    from abstain.evaluation._confidences import CalibrationLike
+    from abstain.evaluation._result import Difference
+    from abstain.inference import Estimate
+    from abstain.losses import ItemLoss, Loss
+    from abstain.matching import Matching
+    from abstain.metrics import MetricSpecification
+    from abstain.metrics.registry import MetricLike
+
+    Floats = NDArray[np.float64]
+    Progress = Callable[[int], None]
+    Confidence = str | Sequence[str] | Mapping[str, str] | None
+
+__all__ = ["DEFAULT_GRID", "compare", "evaluate"]
+
+DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# Told of every system, whatever is asked for.
+COVERAGE = METRICS["answer_rate"]
+
+
+def evaluate(
+    *systems: Items | Mapping[str, Items],
+    confidence: Confidence = None,
+    calibration: CalibrationLike = None,
+    metrics: MetricLike | Iterable[MetricLike] | None = None,
+    by: str | Sequence[str] | None = None,
+    loss: Loss | None = None,
+    coverage_grid: Iterable[float] = DEFAULT_GRID,
+    area_coverage: float = 0.5,
+    convention: str = "trapezoid",
+    reference: str | None = None,
+    margin: float | None = None,
+    simultaneous: bool = False,
+    match: str = "names",
+    intersection_only: bool = False,
+    truth_may_differ: bool = False,
+    resamples: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    progress: Progress | None = None,
+) -> Result:
+    """Judge one system that may abstain, or several on the same items, under one or more confidences.
+
+    Args:
+        systems: the items of one system; of several, each by itself or by name in a mapping.
+        confidence: names of variants or signals, "default", "all", or a sequence of those; a mapping gives each
+            system its own one. When left out, the default of the source; where it has none, areas are not computed.
+        calibration: the artifact that calibrated variants need, or its path; several in a sequence.
+        metrics: metrics by name, as objects or as import paths; see `abstain.metrics.registry`. When left out, the
+            selective metrics; when given without a confidence, these alone, by the first default confidence.
+        by: one or more metadata columns; every one of the metrics is also given by group.
+        loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
+            When left out: what a declared scale or the kind of labels imply (see `abstain.losses`).
+        coverage_grid: coverages at which the selective risk is asked for.
+        area_coverage: coverage at which the truncated areas end.
+        convention: how areas are integrated: "trapezoid", "interpolated", "mean" or "torch-uncertainty".
+        reference: the system that all others are compared with; every pair when left out.
+        margin: the smallest difference that would matter: whether systems are within it, or one not worse than another
+            by more than it, is then said too, and how many clusters would tell a difference of that size.
+        simultaneous: let the intervals of differences hold for all pairs of systems together.
+        match: how items of several systems are matched: "names", or "rows" where the order of rows is the match.
+        intersection_only: compare the items that all systems have when some lack some; an error otherwise.
+        truth_may_differ: compare although systems disagree about the truth of items; an error otherwise.
+        resamples: how many times the clusters are drawn for percentile intervals; 0 for none.
+        seed: the same seed gives the same intervals.
+        level: confidence level of the intervals; a difference is told at ``1 - level``.
+        progress: called with the number of resamples done since the last call.
+
+    >>> from abstain import Items
+    >>> truth, prediction, sure = [0, 1, 1, 0], [0, 1, 0, None], [0.9, 0.8, 0.3, 0.1]
+    >>> items = Items.from_arrays(truth, prediction, abstained=[0, 0, 0, 1], confidence=sure)
+    >>> result = evaluate(items, resamples=200)
+    >>> print(result["confidence"].cmax)
+    0.750 [0.250, 1.000]
+    >>> print(result.loss.rule)
+    loss zero_one: whole-number labels, no scale declared
+    """
+    named = _named(systems)
+    settings = Settings.checked(
+        coverage_grid=coverage_grid,
+        area_coverage=area_coverage,
+        resamples=resamples,
+        seed=seed,
+        level=level,
+        convention=convention,
+        reference=None if reference is None else _validate.choice(reference, "reference", named),
+        margin=margin,
+        simultaneous=simultaneous,
+    )
+    if metrics is None and by is not None:
+        raise ArgumentError("by= gives metrics by group, and none were asked for; name some in metrics=")
+    asked = () if metrics is None else select_metrics(metrics)
+    request = _Request(
+        asked=tuple(in_convention(metric, convention) for metric in asked),
+        selective=metrics is None or confidence is not None,
+        confidence=confidence,
+        calibrations=load_calibrations(calibration),
+        by=() if by is None else (by,) if isinstance(by, str) else tuple(by),
+        loss=loss,
+        settings=settings,
+    )
+    if len(named) == 1:
+        name, items = next(iter(named.items()))
+        return _Job.alone(request, name, items).run(progress)
+    kept, matching = match_items(
+        named, by=match, intersection_only=intersection_only, truth_may_differ=truth_may_differ
+    )
+    return _Job.prepare(request, named, kept, matching).run(progress)
+
+
+def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
+    """Judge two or more systems on the same items, and the differences between them, right - left.
+
+    Items are matched by their names; see `evaluate`, whose options these are.
+
+    >>> from abstain import Items
+    >>> truth, item = [0, 1] * 20, list(range(40))
+    >>> careful = Items.from_arrays(truth, truth, item=item, confidence=[0.9] * 40)
+    >>> careless = Items.from_arrays(truth, [0] * 40, item=item, confidence=[0.9] * 40)
+    >>> result = compare({"A": careless, "B": careful}, metrics="augrc", resamples=0)
+    >>> print(result)
+    Result of 2 systems over 40 items
+      B is better than A by 0.250 [0.169, 0.331]
+    >>> result.difference("A", "B").verdict
+    'right'
+    """
+    if len(_named(systems)) < 2:
+        raise ArgumentError(f"a comparison needs at least two systems, got {len(_named(systems))}")
+    return evaluate(*systems, **options)
+
+
+def _named(systems: Sequence[Items | Mapping[str, Items]]) -> dict[str, Items]:
+    """Return the systems by name: left and right where two have none."""
+    named: dict[str, Items] = {}
+    bare = sum(isinstance(system, Items) for system in systems)
+    unnamed = iter(("left", "right") if bare == 2 else [f"system {place + 1}" for place in range(bare)])
+    for system in systems:
+        if not isinstance(system, (Items, Mapping)):
+            raise ArgumentError(
+                f"a system must be Items, or a mapping from names to them, got {_validate.kind(system)}"
+            )
+        for name, items in system.items() if isinstance(system, Mapping) else [(next(unnamed), system)]:
+            if not isinstance(items, Items):
+                raise ArgumentError(f"system {name}: expected Items, got {_validate.kind(items)}")
+            if name in named:
+                raise ArgumentError(f"two systems are called {name!r}; give them different names")
+            named[str(name)] = items
+    if not named:
+        raise ArgumentError("no system was given; pass the items of at least one")
+    return named
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Request:
+    """What was asked of every system."""
+
+    asked: tuple[MetricSpecification, ...]
+    selective: bool
+    confidence: Confidence
+    calibrations: tuple[Calibration, ...]
+    by: tuple[str, ...]
+    loss: Loss | None
+    settings: Settings
+
+    @property
+    def bundle(self) -> tuple[MetricSpecification, ...]:
+        """The selective metrics, at the coverages asked for."""
+        settings = self.settings
+        found = [METRICS[name] for name in BUNDLES["selective"]]
+        found = [
+            metric if metric.parameter is None else metric.at(settings.area_coverage) for metric in found
+        ]
+        found += [METRICS["risk_at_coverage"].at(coverage) for coverage in settings.coverage_grid]
+        return tuple(in_convention(metric, settings.convention) for metric in found)
+
+    def metrics(self, *, ranked: bool) -> tuple[MetricSpecification, ...]:
+        """Every metric that is measured; of the selective ones those alone that need no confidence if there is none."""
+        return tuple({metric.key: metric for metric in (*self.told(ranked=ranked), COVERAGE)}.values())
+
+    def told(self, *, ranked: bool) -> tuple[MetricSpecification, ...]:
+        """The metrics that were asked for, and whose differences are told."""
+        bundle = [metric for metric in self.bundle if ranked or not metric.ranked] if self.selective else []
+        return tuple({metric.key: metric for metric in (*bundle, *self.asked)}.values())
+
+    def confidences(self, name: str, items: Items) -> dict[str, VariantConfidence]:
+        """Return the confidences of one system by the names under which its estimates are known."""
+        asked = self.confidence
+        if isinstance(asked, Mapping):
+            one = variant_confidences(asked.get(name, "default"), items, self.calibrations)
+            if len(one) > 1 and name in asked:
+                raise ArgumentError(
+                    f"{name}: one confidence ranks a system, got {', '.join(one)}; compare them as systems of their own"
+                )
+            return {OWN: next(iter(one.values()))} if one else {}
+        found = variant_confidences("default" if asked is None else asked, items, self.calibrations)
+        if asked is None and not self.selective:
+            needed = any(metric.ranked for metric in self.asked)
+            return dict(itertools.islice(found.items(), 1)) if needed or "confidence" in found else {}
+        return found
+
+
+# The name of a confidence that is another one in every system.
+OWN = "own"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Job:
+    """One evaluation under way."""
+
+    request: _Request
+    sources: Mapping[str, Items]
+    works: Mapping[str, SystemWork]
+    matching: Matching | None
+
+    @classmethod
+    def alone(cls, request: _Request, name: str, items: Items) -> _Job:
+        """Prepare one system over all of its judged items."""
+        judged = items.judged
+        if not len(judged):
+            raise DataError(_nothing_to_judge(items))
+        loss = request.loss
+        if loss is not None and not isinstance(loss, str) and not callable(loss):
+            # One number per item of the source: those of the judged ones are kept.
+            measured = item_loss(items, loss)
+            loss = measured.values[items.outcome <= 1]
+        return cls.prepare(replace(request, loss=loss), {name: items}, {name: judged}, None)
+
+    @classmethod
+    def prepare(
+        cls,
+        request: _Request,
+        sources: Mapping[str, Items],
+        kept: Mapping[str, Items],
+        matching: Matching | None,
+    ) -> _Job:
+        """Prepare every system: its loss, its confidences, its measures."""
+        if isinstance(request.confidence, Mapping):
+            for name in request.confidence:
+                _validate.choice(name, "system", sources)
+        confidences = {name: request.confidences(name, items) for name, items in kept.items()}
+        common = [
+            slot
+            for slot in next(iter(confidences.values()))
+            if all(slot in own for own in confidences.values())
+        ]
+        ranked = bool(common)
+        if not ranked and any(confidences.values()):
+            raise DataError(
+                "the systems have no confidence in common; name one that all can serve, or one for each"
+            )
+        metrics = request.metrics(ranked=ranked)
+        losses = _losses(kept, metrics, request.loss)
+        works = {
+            name: SystemWork.prepare(
+                name,
+                items,
+                metrics,
+                confidences={slot: confidences[name][slot] for slot in common},
+                loss=losses[name],
+                groups=groups_of(items, request.by) if request.by else (),
+            )
+            for name, items in kept.items()
+        }
+        return cls(request, sources, works, matching)
+
+    def run(self, progress: Progress | None) -> Result:
+        """Weigh everything and put the estimates in their places."""
+        settings = self.request.settings
+        first = next(iter(self.works.values()))
+        draws = Draws(first.columns.units, settings.resamples, settings.seed)
+        work = None
+        if self.matching is not None:
+            told = self.request.told(ranked=bool(first.confidences))
+            work = DifferenceWork.prepare(self.works, self.matching, settings, self.request.loss, told)
+        extra = [] if work is None else work.measures
+        measures = [*(measure for side in self.works.values() for measure in side.ordered), *extra]
+        drawn = replicates(measures, draws, progress)
+        systems, start = {}, 0
+        replicated: dict[str, list[Floats]] = {}
+        for name, side in self.works.items():
+            replicated[name] = drawn[start : start + len(side.ordered)]
+            start += len(side.ordered)
+            systems[name] = self._system(name, replicated[name], draws)
+        differences: tuple[Difference, ...] = ()
+        if work is not None:
+            differences = work.differences(replicated, drawn[start:], draws)
+        return Result(
+            systems=systems,
+            specifications={
+                metric.key: metric
+                for side in self.works.values()
+                for part in side.metrics.values()
+                for metric in part
+            },
+            differences=differences,
+            ranks=_ranks(systems, self.works, differences),
+            matching=self.matching,
+            settings=settings,
+            warnings=self._warnings(systems, differences),
+        )
+
+    def _system(self, name: str, replicated: list[Floats], draws: Draws) -> SystemResult:
+        request, work, source = self.request, self.works[name], self.sources[name]
+        settings = request.settings
+        population = self._population(name)
+        found = work.estimates(replicated, draws, settings.level)
+        counts = source.counts
+        outcomes = replace(population_table(work.judged), failed=counts.failed, unscored=counts.unscored)
+        table = None
+        if request.asked:
+            table = work.table(
+                request.asked,
+                found,
+                replicated,
+                draws,
+                by=request.by,
+                level=settings.level,
+                outcomes=outcomes,
+            )
+        selective = request.selective and work.loss is not None
+        wanted = request.selective or any(metric.ranked for metric in request.asked)
+        return SystemResult(
+            name=name,
+            population=population,
+            loss=work.loss,
+            settings=settings,
+            provenance=source.provenance,
+            warnings=general_warnings(
+                source, population, settings, ranked=bool(work.confidences) or not wanted
+            ),
+            cluster_noun=work.judged.cluster_noun,
+            calibrations=request.calibrations,
+            confidences={slot: confidence.name for slot, confidence in work.confidences.items()},
+            estimates=found,
+            variants=work.variants(found, settings) if selective else {},
+            metrics=table,
+            basis=Basis.of(work, settings, selective=selective),
+        )
+
+    def _population(self, name: str) -> Population:
+        source, judged = self.sources[name], self.works[name].judged
+        own, counts = source.counts, judged.counts
+        total, included = len(source.cluster_ids), len(judged.cluster_ids)
+        if self.matching is not None:
+            total = self.matching.clusters_shared
+        return Population(
+            total=total,
+            included=included,
+            failed=total - included,
+            items=counts.n,
+            answered=counts.answered,
+            abstained=counts.abstained,
+            items_failed=own.failed,
+            items_unscored=own.unscored,
+        )
+
+    def _warnings(
+        self, systems: Mapping[str, SystemResult], differences: Sequence[Difference]
+    ) -> tuple[Any, ...]:
+        if self.matching is None:
+            return next(iter(systems.values())).warnings
+        first = next(iter(systems.values()))
+        found = [*comparison_warnings(systems, differences), *self.matching.warnings]
+        found += few_clusters(self.matching.clusters, first.cluster_noun)
+        codes = {warning.code for warning in found}
+        found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
+        return tuple(dict.fromkeys(found))
+
+
+def _nothing_to_judge(items: Items) -> str:
+    counts = items.counts
+    if not counts.total:
+        return "there is no item to judge: the source is empty"
+    return f"there is no item to judge: of {counts.total} items {counts.failed} failed and {counts.unscored} have no truth"
+
+
+def _losses(
+    kept: Mapping[str, Items], metrics: Sequence[MetricSpecification], loss: Loss | None
+) -> dict[str, ItemLoss | None]:
+    """The loss of every system, by one rule for all; none where no metric needs one."""
+    if not any("loss" in metric.needs for metric in metrics):
+        return dict.fromkeys(kept)
+    if len(kept) == 1:
+        return {name: item_loss(items, loss) for name, items in kept.items()}
+    return dict(zip(kept, common_loss(list(kept.values()), loss), strict=True))
+
+
+def _ranks(
+    systems: Mapping[str, SystemResult], works: Mapping[str, SystemWork], differences: Sequence[Difference]
+) -> dict[tuple[str, str, str], Rank | None]:
+    """The place of every system by every metric over all items, and the places that cannot be ruled out."""
+    if len(systems) < 2:
+        return {}
+    first = next(iter(works.values()))
+    return {
+        (name, slot, metric.key): _rank(name, Key(slot, metric.key), metric.direction, systems, differences)
+        for name in systems
+        for slot, metrics in first.metrics.items()
+        for metric in metrics
+    }
+
+
+def _rank(
+    name: str,
+    key: Key,
+    direction: str,
+    systems: Mapping[str, SystemResult],
+    differences: Sequence[Difference],
+) -> Rank | None:
+    values: dict[str, Estimate] = {other: system.estimates[key] for other, system in systems.items()}
+    ranked = {
+        other: estimate.value
+        for other, estimate in values.items()
+        if systems[other].population.answered and estimate.defined
+    }
+    if direction == "neither" or name not in ranked:
+        return None
+    sign = 1.0 if direction == "lower" else -1.0
+    own = [
+        each
+        for each in differences
+        if (each.confidence, each.metric, each.group) == key
+        and not each.matched
+        and name in (each.left, each.right)
+    ]
+    told = [each.winner for each in own if each.winner is not None]
+    better = sum(sign * value < sign * ranked[name] for value in ranked.values())
+    return Rank(1 + better, 1 + sum(winner != name for winner in told), len(ranked) - told.count(name))

@@ -1,0 +1,750 @@
+"""What an evaluation gives back: one frozen `Result`, whose numbers carry their intervals, reasons and warnings.
+
+Estimates are known by system, confidence, metric and group; differences by a pair of systems beside these. The views
+(`result["llm"].aurc`, `result.deltas["llm"].augrc`, `result.left`) read the same numbers. Nothing is computed here but
+percentages and ranks of what is already there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abstain import _validate
+from abstain._presenting import Shown
+from abstain.errors import ArgumentError
+from abstain.inference import CANNOT_TELL, LEFT, decide, verdict_words
+from abstain.metrics.registry import find_metric
+from abstain.metrics.selective import CONVENTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from abstain.calibrators import Calibration
+    from abstain.errors import ResultWarning
+    from abstain.evaluation._profile import Basis, Profile
+    from abstain.inference import Estimate, MarginVerdict
+    from abstain.losses import ItemLoss
+    from abstain.matching import Matching
+    from abstain.metrics import MetricSpecification, RiskCoverageCurve, TieSensitivity
+    from abstain.metrics.abstention import PopulationTable
+
+    Progress = Callable[[int], None]
+
+__all__ = [
+    "ConfidenceResult",
+    "Deltas",
+    "Difference",
+    "GroupGap",
+    "GroupResult",
+    "Key",
+    "MetricTable",
+    "Population",
+    "Rank",
+    "Result",
+    "Settings",
+    "SystemResult",
+]
+
+# The label of all rows, and of metrics that need no confidence.
+ALL = ""
+# A count of clusters beyond this says no more than "very many".
+_VERY_MANY = 1_000_000
+
+
+class Key(NamedTuple):
+    """What an estimate of a system is known by: the confidence (empty where none is needed), the metric, the group."""
+
+    confidence: str
+    metric: str
+    group: str = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was asked for, checked; the same settings on the same items give the same numbers.
+
+    Attributes:
+        coverage_grid: coverages at which the selective risk is asked for.
+        area_coverage: coverage at which the truncated areas end.
+        resamples: how many times the clusters are drawn.
+        seed: the seed of the draws.
+        level: confidence level of the intervals; a difference is told at ``1 - level``.
+        convention: how areas are integrated.
+        reference: the system that all others are compared with; every pair when None.
+        margin: the smallest difference that would matter, or None.
+        simultaneous: True where the intervals of differences hold for a whole family together.
+    """
+
+    coverage_grid: tuple[float, ...]
+    area_coverage: float
+    resamples: int
+    seed: int
+    level: float
+    convention: str
+    reference: str | None = None
+    margin: float | None = None
+    simultaneous: bool = False
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        coverage_grid: Iterable[float],
+        area_coverage: float,
+        resamples: int,
+        seed: int,
+        level: float,
+        convention: str,
+        reference: str | None = None,
+        margin: float | None = None,
+        simultaneous: bool = False,
+    ) -> Settings:
+        """Return the settings, or raise an `ArgumentError` that names the one that cannot be."""
+        if margin is not None and not _validate.real(margin, "margin") > 0.0:
+            raise ArgumentError(f"margin must be greater than 0, got {margin:g}")
+        return cls(
+            coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
+            area_coverage=_validate.coverage(area_coverage, "area_coverage"),
+            resamples=_validate.whole(resamples, "resamples"),
+            seed=_validate.seed(seed),
+            level=_validate.level(level),
+            convention=_validate.choice(convention, "convention", CONVENTIONS),
+            reference=reference,
+            margin=None if margin is None else float(margin),
+            simultaneous=bool(simultaneous),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Who was judged: clusters (participants) in all, with judged items, and without any; and the items.
+
+    Attributes:
+        total: clusters in the source.
+        included: clusters with at least one judged item.
+        failed: the rest.
+        items: N, the judged items.
+        answered: K, the answered ones among them.
+        abstained: the declined ones among them.
+        items_failed: items for which the run produced nothing.
+        items_unscored: items without a truth.
+    """
+
+    total: int
+    included: int
+    failed: int
+    items: int
+    answered: int
+    abstained: int
+    items_failed: int
+    items_unscored: int
+
+
+class _ByMetric:
+    """Estimates by metric, read as attributes: ``aurc``, ``aurc_at_coverage``, ``risk_at_coverage[0.5]``."""
+
+    __slots__ = ()
+
+    estimates: Mapping[str, Estimate]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "estimates":
+            raise AttributeError(name)
+        at = {
+            float(key.partition("@")[2]): estimate
+            for key, estimate in self.estimates.items()
+            if key.startswith(f"{name}@") and not math.isnan(_number(key.partition("@")[2]))
+        }
+        if name == "risk_at_coverage":
+            return at
+        if name in self.estimates or len(at) == 1:
+            return self.estimates[name] if name in self.estimates else next(iter(at.values()))
+        raise AttributeError(f"no metric {name!r} was asked for; there are {', '.join(self.estimates)}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(key.partition("@")[0] for key in self.estimates)]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ConfidenceResult(_ByMetric):
+    """All selective metrics of one confidence, each an `Estimate`, by name as attributes.
+
+    Attributes:
+        name: the confidence.
+        estimates: the metrics by key, such as "aurc" or "risk_at_coverage@0.5".
+        curve: the working points.
+        ties: how far the order of tied items could move the AURC.
+        warnings: what the reader of these numbers must know.
+    """
+
+    name: str
+    estimates: Mapping[str, Estimate]
+    curve: RiskCoverageCurve
+    ties: TieSensitivity
+    warnings: tuple[ResultWarning, ...]
+
+    @property
+    def aurc_gap_pct(self) -> float:
+        """Excess AURC in percent of the optimal AURC; 0 when that is 0."""
+        return _percent(self.eaurc.value, self.aurc_optimal.value)
+
+    @property
+    def augrc_gap_pct(self) -> float:
+        """Excess AUGRC in percent of the optimal AUGRC; 0 when that is 0."""
+        return _percent(self.eaugrc.value, self.augrc_optimal.value)
+
+    @property
+    def achievable_gain_pct(self) -> float:
+        """What the hull saves, in percent of the AURC; 0 when that is 0."""
+        return _percent(self.aurc.value - self.aurc_achievable.value, self.aurc.value)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupResult:
+    """The metrics of one group.
+
+    Attributes:
+        label: the group's name, such as "ckd_stage=3".
+        values: the values that make the group, by column.
+        items: how many items it has.
+        answered: how many of them are answered.
+        clusters: how many clusters they come from.
+        estimates: the metrics, by the names of the table.
+        note: why the group is too small to judge; empty when it is not.
+    """
+
+    label: str
+    values: Mapping[str, Any]
+    items: int
+    answered: int
+    clusters: int
+    estimates: Mapping[str, Estimate]
+    note: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupGap:
+    """How far the worst group of a metric is from all other rows.
+
+    Attributes:
+        group: the worst group: the lowest value where higher is better, the highest where lower is, else the
+            one furthest from the rest. Groups that are too small to judge are not looked at.
+        worst: the metric there.
+        rest: the metric on all other rows.
+        gap: worst - rest, with the same draws. The group was chosen for being the worst, so that chance alone
+            makes the gap look larger than it is, the more so the more groups there are.
+    """
+
+    group: str
+    worst: Estimate
+    rest: Estimate
+    gap: Estimate
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MetricTable(Mapping[str, "Estimate"]):
+    """The metrics that were asked for by name, over all items and by group.
+
+    A metric that needs a confidence is called ``metric[confidence]`` where several were asked for.
+
+    Attributes:
+        specifications: what each metric is.
+        keys_of: what each is known by among the estimates of its system.
+        estimates: the metrics over all items.
+        by: the columns that make the groups.
+        groups: the metrics of each group.
+        gaps: the gap of each metric that has one.
+        outcomes: how many items were answered rightly, answered wrongly, abstained from, and failed.
+    """
+
+    specifications: Mapping[str, MetricSpecification]
+    keys_of: Mapping[str, Key]
+    estimates: Mapping[str, Estimate]
+    by: tuple[str, ...]
+    groups: tuple[GroupResult, ...]
+    gaps: Mapping[str, GroupGap]
+    outcomes: PopulationTable
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.estimates[self._name(name)]
+
+    def _name(self, name: str) -> str:
+        """The name in the table; a metric's parameter may be left out where it is the default."""
+        if name in self.estimates:
+            return name
+        base, bracket, confidence = name.partition("[")
+        try:
+            longer = find_metric(base).key + bracket + confidence
+        except ArgumentError:
+            longer = name
+        return longer if longer in self.estimates else _validate.choice(name, "metric", self.estimates)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.estimates
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def group(self, label: str) -> GroupResult:
+        """Return one group by its label."""
+        _validate.choice(label, "group", [group.label for group in self.groups])
+        return next(group for group in self.groups if group.label == label)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {estimate}" for name, estimate in self.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A system's place by a metric, 1 for the best, and the places that cannot be ruled out.
+
+    Attributes:
+        place: by the point estimate; equal values share the better place.
+        best: one more than the systems that are told to be better.
+        worst: the number of ranked systems, less those that are told to be worse.
+
+    >>> print(Rank(2, 1, 3))
+    2 (1-3)
+    """
+
+    place: int
+    best: int
+    worst: int
+
+    def __str__(self) -> str:
+        return f"{self.place} ({self.best}-{self.worst})" if self.best < self.worst else str(self.place)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SystemResult(Mapping[str, ConfidenceResult]):
+    """Everything about one system; a mapping from its confidences to their selective metrics.
+
+    Attributes:
+        name: what it is called.
+        population: who was judged.
+        loss: what a wrong answer costs, by item, and why this loss; None where no metric needs one.
+        settings: what was asked for.
+        provenance: where the items came from.
+        warnings: what holds for all of its numbers.
+        cluster_noun: what a cluster is called.
+        calibrations: the artifacts that calibrated confidences rest on.
+        confidences: the confidence behind each name; they differ where systems have their own.
+        estimates: every estimate by (confidence, metric, group).
+        variants: the selective metrics of each confidence.
+        metrics: the table of the metrics that were asked for by name, or None.
+        basis: the judged items, losses and confidences that all this was made from.
+    """
+
+    name: str
+    population: Population
+    loss: ItemLoss | None
+    settings: Settings
+    provenance: Mapping[str, Any]
+    warnings: tuple[ResultWarning, ...]
+    cluster_noun: str
+    calibrations: tuple[Calibration, ...]
+    confidences: Mapping[str, str]
+    estimates: Mapping[Key, Estimate]
+    variants: Mapping[str, ConfidenceResult]
+    metrics: MetricTable | None
+    basis: Basis = field(repr=False)
+
+    @property
+    def coverage(self) -> Estimate:
+        """The share of items that it answered."""
+        return self.estimates[Key(ALL, "answer_rate")]
+
+    def estimate(self, metric: str, *, confidence: str | None = None, group: str = ALL) -> Estimate:
+        """Return one estimate; the confidence may be left out where the metric was asked for with one alone."""
+        known = {key.metric for key in self.estimates}
+        wanted = metric if metric in known else find_metric(metric).key
+        found = [
+            estimate
+            for key, estimate in self.estimates.items()
+            if (key.metric, key.group) == (wanted, group) and confidence in (None, key.confidence)
+        ]
+        if not found:
+            raise ArgumentError(f"{metric} was not asked for; there are {', '.join(sorted(known))}")
+        return found[0]
+
+    def profile(self, *, most: int = 400, progress: Progress | None = None) -> Profile:
+        """Return what pictures are made of: working points with intervals, reference curves, contrasts, reliability.
+
+        The intervals come from the same draws as those of the metrics.
+
+        Args:
+            most: about how many working points each confidence has at most; a longer curve is thinned.
+            progress: called with the number of resamples done since the last call.
+        """
+        from abstain.evaluation._profile import profile_of  # noqa: PLC0415
+
+        return profile_of(self.basis, most=_validate.whole(most, "most", least=2), progress=progress)
+
+    def __getitem__(self, name: str) -> ConfidenceResult:
+        return self.variants[_validate.choice(name, "confidence", self.variants)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variants
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.variants)
+
+    def __len__(self) -> int:
+        return len(self.variants)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.name}: {self.population.items} items", *self._lines()])
+
+    def _lines(self) -> list[str]:
+        lines = [f"  {name}: AURC {result.aurc}, AUGRC {result.augrc}" for name, result in self.items()]
+        return lines + [f"  {name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Difference:
+    """How two systems differ by one metric, right - left, and the verdict on it.
+
+    Attributes:
+        metric: the metric; at matched coverage "aurc", "augrc", or "risk" for the selective risk.
+        direction: "higher" or "lower" where that is better, "neither" where it depends.
+        confidence: the confidence that ranks the answers; empty where none is needed.
+        group: the group of items; empty for all of them.
+        left: one system.
+        right: the other.
+        left_value: the metric there.
+        right_value: the metric here.
+        estimate: right - left, with its jackknife interval; the bootstrap's stands in ``estimate.percentile``.
+        coverage: the coverage that both reach, where they are compared at it; NaN where over all items.
+        p: two-sided p-value; NaN where there is none, and then ``estimate.reason`` says why.
+        p_adjusted: the same after Holm's correction within its family.
+        family: how many pairs of systems the correction is for: those of one metric, confidence and group.
+        clusters_needed: where it cannot be told: how many clusters in all would tell it; NaN otherwise.
+        margin: what can be said against the smallest difference that would matter, where one was named.
+        cluster_noun: what a cluster is called.
+    """
+
+    metric: str
+    direction: str
+    confidence: str
+    group: str
+    left: str
+    right: str
+    left_value: float
+    right_value: float
+    estimate: Estimate
+    coverage: float = math.nan
+    p: float = math.nan
+    p_adjusted: float = math.nan
+    family: int = 1
+    clusters_needed: float = math.nan
+    margin: MarginVerdict | None = None
+    cluster_noun: str = "cluster"
+
+    @property
+    def matched(self) -> bool:
+        """True where the systems are compared at a coverage that both reach."""
+        return not math.isnan(self.coverage)
+
+    @property
+    def verdict(self) -> str:
+        """Who is better: "left", "right" or "cannot tell"; who is higher where no direction is better."""
+        return decide(self.estimate, self.direction, self.p_adjusted)
+
+    @property
+    def winner(self) -> str | None:
+        """The system that the verdict is for, or None where it cannot be told."""
+        verdict = self.verdict
+        return None if verdict == CANNOT_TELL else self.left if verdict == LEFT else self.right
+
+    @property
+    def compared(self) -> bool:
+        """True where there is anything to tell: a p-value."""
+        return not math.isnan(self.p)
+
+    @property
+    def in_words(self) -> str:
+        """The verdict in the words of a table whose columns are left and right."""
+        if not self.compared:
+            return f"not compared: {self.estimate.reason}" if self.estimate.reason else "not compared"
+        return verdict_words(self.verdict, self.direction)
+
+    @property
+    def more_clusters(self) -> float:
+        """How many clusters beyond those there are would tell the difference; NaN where that cannot be said."""
+        return self.clusters_needed - self.estimate.clusters
+
+    @property
+    def words(self) -> str:
+        """The verdict as a sentence."""
+        where = f"at coverage {self.coverage:.2f}, " if self.matched else ""
+        if not self.compared:
+            return f"{where}cannot compare {self.left} and {self.right}: {self.estimate.reason}"
+        winner = self.winner
+        if winner is None:
+            return (
+                f"{where}cannot tell {self.left} and {self.right} apart{self._against_margin()}{self._hope()}"
+            )
+        loser = self.left if winner == self.right else self.right
+        low, high = self.estimate.low, self.estimate.high
+        if self.estimate.value < 0.0:
+            low, high = -high, -low
+        kind = "higher" if self.direction == "neither" else "better"
+        size = f"{abs(self.estimate.value):.3f} [{low:.3f}, {high:.3f}]"
+        return f"{where}{winner} is {kind} than {loser} by {size}{self._against_margin()}"
+
+    def _against_margin(self) -> str:
+        """What can be said against the margin: within it, or one not worse than the other by more."""
+        if self.margin is None:
+            return ""
+        size = f"{self.margin.margin:g}"
+        if self.margin.equivalent:
+            return f"; they are within {size} of each other"
+        if self.direction == "neither":
+            return ""
+        pairs = (
+            (self.margin.left_not_worse, self.left, self.right),
+            (self.margin.right_not_worse, self.right, self.left),
+        )
+        return "".join(
+            f"; {one} is not worse than {other} by more than {size}"
+            for shown, one, other in pairs
+            if shown and one != self.winner
+        )
+
+    def _hope(self) -> str:
+        more, noun = self.more_clusters, f"{self.cluster_noun}s"
+        if math.isnan(more) or more <= 0.0:
+            return ""
+        if math.isinf(more):
+            return "; they do not differ here"
+        if more > _VERY_MANY:
+            return f"; more than a million more {noun} would"
+        return f"; about {_rounded(more):,} more {noun} would"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Deltas(_ByMetric):
+    """The differences of two systems by one confidence, right - left: an `Estimate` per metric, as attributes.
+
+    Attributes:
+        name: the confidence.
+        differences: the differences by metric, each with its verdict.
+        estimates: their estimates.
+    """
+
+    name: str
+    differences: Mapping[str, Difference]
+    estimates: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Result(Shown, Mapping[str, ConfidenceResult]):
+    """The result of `evaluate` and `compare`: every system, every difference, and what they rest on.
+
+    With one system it reads like that system: ``result["llm"].aurc``. With two, ``result.left``, ``result.right`` and
+    ``result.deltas["llm"].augrc``. With any number, ``result.systems[name]`` and ``result.difference(one, other)``.
+
+    Attributes:
+        systems: each system, by name.
+        specifications: what each metric is, by key.
+        differences: every pair, metric, confidence and group; those at matched coverage after those over all items.
+        ranks: by system, confidence and metric: its place among the systems; None where it has none.
+        matching: which items a comparison rests on; None for one system.
+        settings: what was asked for.
+        warnings: what the reader must know, of all systems together.
+    """
+
+    systems: Mapping[str, SystemResult]
+    specifications: Mapping[str, MetricSpecification]
+    differences: tuple[Difference, ...]
+    ranks: Mapping[tuple[str, str, str], Rank | None]
+    matching: Matching | None
+    settings: Settings
+    warnings: tuple[ResultWarning, ...]
+
+    @property
+    def only(self) -> SystemResult:
+        """The system, where there is one alone."""
+        if len(self.systems) != 1:
+            raise ArgumentError(f"there are {len(self.systems)} systems; name one: {', '.join(self.systems)}")
+        return next(iter(self.systems.values()))
+
+    @property
+    def left(self) -> SystemResult:
+        """The first of two systems."""
+        return self._pair()[0]
+
+    @property
+    def right(self) -> SystemResult:
+        """The second of two systems."""
+        return self._pair()[1]
+
+    def _pair(self) -> tuple[SystemResult, SystemResult]:
+        if len(self.systems) != 2:
+            raise ArgumentError(
+                f"left and right are for two systems, and there are {len(self.systems)}; name one: "
+                f"{', '.join(self.systems)}"
+            )
+        left, right = self.systems.values()
+        return left, right
+
+    @property
+    def first(self) -> SystemResult:
+        """The first system."""
+        return next(iter(self.systems.values()))
+
+    @property
+    def deltas(self) -> dict[str, Deltas]:
+        """The differences of two systems over all items, by confidence; metrics that need none are in each."""
+        left, right = self._pair()
+        free = {each.metric: each for each in self.differences if self._whole(each) and not each.confidence}
+        found = {}
+        for name in [slot for slot in left.confidences if slot in right.confidences] or [ALL]:
+            own = {
+                each.metric: each
+                for each in self.differences
+                if self._whole(each) and each.confidence == name
+            }
+            both = {**free, **own}
+            found[name] = Deltas(name, both, {key: each.estimate for key, each in both.items()})
+        return found
+
+    @staticmethod
+    def _whole(each: Difference) -> bool:
+        return not each.group and not each.matched
+
+    def difference(
+        self,
+        left: str,
+        right: str,
+        metric: str | None = None,
+        *,
+        confidence: str | None = None,
+        group: str = ALL,
+        matched: bool = False,
+    ) -> Difference:
+        """Return one difference; metric and confidence may be left out where there is one alone."""
+        for name in (left, right):
+            _validate.choice(name, "system", self.systems)
+        wanted = metric
+        if metric is not None and not any(each.metric == metric for each in self.differences):
+            wanted = find_metric(metric).key
+        found = [
+            each
+            for each in self.differences
+            if {each.left, each.right} == {left, right}
+            and each.matched == matched
+            and each.group == group
+            and wanted in (None, each.metric)
+            and confidence in (None, each.confidence)
+        ]
+        if not found:
+            where = " at matched coverage" if matched else ""
+            raise ArgumentError(f"{left} and {right} were not compared by {metric or 'any metric'}{where}")
+        return found[0]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Every verdict as a sentence, after its metric, confidence and group where there are several."""
+        parts: tuple[Callable[[Difference], str], ...] = (
+            lambda each: each.metric,
+            lambda each: each.confidence,
+            lambda each: each.group,
+        )
+        told = [
+            part for part in parts if len({part(each) for each in self.differences if not each.matched}) > 1
+        ]
+        return tuple(
+            ": ".join([", ".join(filter(None, (part(each) for part in told))), each.words]).removeprefix(": ")
+            for each in self.differences
+        )
+
+    @property
+    def population(self) -> Population:
+        """Who was judged, of the first system; with several, they share their clusters."""
+        return self.first.population
+
+    @property
+    def loss(self) -> ItemLoss | None:
+        """What a wrong answer costs."""
+        return self.first.loss
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Where the items of the only system came from."""
+        return self.only.provenance
+
+    @property
+    def cluster_noun(self) -> str:
+        """What a cluster is called."""
+        return self.first.cluster_noun
+
+    @property
+    def metrics(self) -> MetricTable | None:
+        """The table of the metrics that were asked for by name, of the only system."""
+        return self.only.metrics
+
+    def profile(self, **options: Any) -> Profile:
+        """Return what pictures of the only system are made of; see `SystemResult.profile`."""
+        return self.only.profile(**options)
+
+    def __getitem__(self, name: str) -> ConfidenceResult:
+        return self.only[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.only
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.only)
+
+    def __len__(self) -> int:
+        return len(self.only)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def to_frame(self, what: str = "estimates", *, backend: str | None = None) -> Any:
+        """Return the estimates, or the differences, as a data frame with one row each.
+
+        Args:
+            what: "estimates" or "differences".
+            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+        """
+        from abstain.evaluation._frames import result_frame  # noqa: PLC0415
+
+        return result_frame(self, what, backend)
+
+    def __repr__(self) -> str:
+        if len(self.systems) == 1:
+            only = self.only
+            return "\n".join([f"Result of {only.population.items} items", *only._lines()])
+        judged = 0 if self.matching is None else self.matching.judged
+        head = f"Result of {len(self.systems)} systems over {judged} items"
+        most = 12
+        lines = [f"  {sentence}" for sentence in self.words[:most]]
+        more = [f"  ... and {len(self.words) - most} more differences"] if len(self.words) > most else []
+        return "\n".join([head, *lines, *more])
+
+
+def _rounded(count: float) -> int:
+    """Two figures are all that a forecast deserves; rounded up, so that it does not promise too much."""
+    whole = math.ceil(max(count, 1.0))
+    step = 10 ** max(len(str(whole)) - 2, 0)
+    return math.ceil(whole / step) * step
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100.0 * part / whole if whole else 0.0

@@ -1,0 +1,324 @@
+"""One system, ready to be weighed: its rows as columns, one measure per confidence and group, and their estimates.
+
+Every measure is over the clusters of all items, so that one set of weights serves all metrics, confidences and groups of
+all systems that are compared. Metrics that need no confidence are measured once, under the empty name.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import labels
+from abstain.errors import DataError
+from abstain.evaluation._groups import Group
+from abstain.evaluation._result import ALL, ConfidenceResult, GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._warnings import EMPTY_RANGE, variant_warnings
+from abstain.inference import estimates
+from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
+from abstain.results import items_to_results
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.evaluation._confidences import VariantConfidence
+    from abstain.evaluation._result import Settings
+    from abstain.inference import Draws, Estimate
+    from abstain.items import Items
+    from abstain.losses import ItemLoss
+    from abstain.metrics import MetricSpecification
+    from abstain.metrics.abstention import PopulationTable
+    from abstain.tally import Measure
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["SystemWork"]
+
+# Fewer clusters than this say next to nothing: an interval over them is not to be believed.
+SMALLEST_GROUP = 10
+
+
+@dataclass(frozen=True, eq=False)
+class SystemWork:
+    """One system under work; make it with `prepare`.
+
+    Attributes:
+        name: what it is called.
+        judged: the items that are judged.
+        loss: the loss of each, or None where no metric needs one.
+        confidences: by name, the confidence of every item.
+        columns: the rows, without a confidence.
+        groups: the groups of rows.
+        measures: by (confidence, group): the measure of its metrics.
+        metrics: by confidence, the metrics that are measured under it; the empty name for those that need none.
+        rests: by (confidence, metric, group): the measure of the rows outside the worst group of a metric.
+    """
+
+    name: str
+    judged: Items
+    loss: ItemLoss | None
+    confidences: Mapping[str, VariantConfidence]
+    columns: Columns
+    groups: tuple[Group, ...]
+    metrics: Mapping[str, tuple[MetricSpecification, ...]]
+    measures: Mapping[tuple[str, str], Measure]
+    rests: dict[Key, Measure] = field(default_factory=dict)
+
+    @classmethod
+    def prepare(
+        cls,
+        name: str,
+        judged: Items,
+        metrics: Sequence[MetricSpecification],
+        *,
+        confidences: Mapping[str, VariantConfidence],
+        loss: ItemLoss | None,
+        groups: tuple[Group, ...] = (),
+    ) -> SystemWork:
+        """Build the measures of judged items."""
+        columns = _columns(judged, loss, {column for metric in metrics for column in metric.needs})
+        ranked = tuple(metric for metric in metrics if metric.ranked)
+        by_confidence = {ALL: tuple(metric for metric in metrics if not metric.ranked)}
+        if confidences:
+            by_confidence |= dict.fromkeys(confidences, ranked)
+        else:  # the metrics that need a confidence are undefined, and say so
+            by_confidence[ALL] += ranked
+        work = cls(name, judged, loss, confidences, columns, groups, by_confidence, {})
+        built: dict[tuple[bytes, str], Measure] = {}
+        measures: dict[tuple[str, str], Measure] = {}
+        for slot, asked in by_confidence.items():
+            if not asked:
+                continue
+            rows = work.rows(slot)
+            _check_probabilities(judged, asked, rows.confidence, slot)
+            for label, kept in ((ALL, None), *((group.label, group.rows) for group in groups)):
+                # Confidences that are the same numbers under another name share their measure: weighed once.
+                same = (rows.confidence.tobytes() if slot else b"", label)
+                if same not in built:
+                    built[same] = measure_metrics(rows if kept is None else rows.take(kept), asked)
+                measures[slot, label] = built[same]
+        work = replace(work, measures=measures)
+        work.rests.update(work._rests())
+        return work
+
+    def rows(self, slot: str) -> Columns:
+        """Return the rows under one of the confidences."""
+        if not slot:
+            return self.columns
+        return self.columns.with_confidence(self.confidences[slot].values)
+
+    @property
+    def answered(self) -> int:
+        """How many items were answered."""
+        return self.judged.counts.answered
+
+    @property
+    def ordered(self) -> list[Measure]:
+        """All measures, in the order in which `read` takes their replicates back."""
+        return [*self.measures.values(), *self.rests.values()]
+
+    def points(self) -> dict[Key, float]:
+        """Return the point estimates."""
+        return {
+            Key(slot, metric.key, label): float(value)
+            for (slot, label), measure in self.measures.items()
+            for metric, value in zip(self.metrics[slot], measure.points, strict=True)
+        }
+
+    def by_key(self, replicated: Sequence[Floats]) -> dict[Key, Floats]:
+        """Return the replicates of every estimate, one array each."""
+        return {
+            Key(slot, metric.key, label): values[:, place]
+            for (slot, label), values in zip(self.measures, replicated, strict=False)
+            for place, metric in enumerate(self.metrics[slot])
+        }
+
+    def estimates(self, replicated: Sequence[Floats], draws: Draws, level: float) -> dict[Key, Estimate]:
+        """Return every estimate with its interval, and why it is undefined or must not be trusted."""
+        found = {}
+        for ((slot, label), measure), values in zip(self.measures.items(), replicated, strict=False):
+            rows = self.rows(slot)
+            group = next((group for group in self.groups if group.label == label), None)
+            rows = rows if group is None else rows.take(group.rows)
+            clusters = len(np.unique(rows.cluster))
+            made = estimates(measure.points, values, draws, n=_count(rows.weight), level=level)
+            for metric, estimate in zip(self.metrics[slot], made, strict=True):
+                reason = "" if group is None else self.note(group)
+                if metric.unit == "loss" and not rows.answered.any():
+                    reason = EMPTY_RANGE
+                if not estimate.defined:
+                    problem = metric.problem(rows)
+                    reason = problem.sentence if problem else "the metric gives no number for these rows"
+                found[Key(slot, metric.key, label)] = replace(estimate, reason=reason, clusters=clusters)
+        return found
+
+    def note(self, group: Group) -> str:
+        """Return why a group is too small to judge; empty when it is not."""
+        clusters = len(np.unique(self.columns.cluster[group.rows]))
+        if clusters >= SMALLEST_GROUP:
+            return ""
+        return f"too small to judge: {clusters} of the {SMALLEST_GROUP} clusters that a judgement needs"
+
+    def variants(self, found: Mapping[Key, Estimate], settings: Settings) -> dict[str, ConfidenceResult]:
+        """Return the selective metrics of each confidence."""
+        results = {}
+        for slot, confidence in self.confidences.items():
+            metrics = {
+                key.metric: estimate
+                for key, estimate in found.items()
+                if key.confidence in (ALL, slot) and key.group == ALL
+            }
+            arguments: dict[str, Any] = {
+                "abstained": self.judged.abstained,
+                "sample_weight": self.judged.weight,
+            }
+            rows = (self.columns.loss, confidence.values)
+            ties = tie_sensitivity(*rows, **arguments)
+            results[slot] = ConfidenceResult(
+                name=slot,
+                estimates=metrics,
+                curve=risk_coverage_curve(*rows, **arguments),
+                ties=ties,
+                warnings=(*confidence.warnings, *variant_warnings(metrics, ties, settings)),
+            )
+        return results
+
+    def table(
+        self,
+        asked: Sequence[MetricSpecification],
+        found: Mapping[Key, Estimate],
+        replicated: Sequence[Floats],
+        draws: Draws,
+        *,
+        by: tuple[str, ...],
+        level: float,
+        outcomes: PopulationTable,
+    ) -> MetricTable:
+        """Return the table of the metrics that were asked for by name."""
+        specifications: dict[str, MetricSpecification] = {}
+        keys: dict[str, Key] = {}
+        several = len(self.confidences) > 1
+        for metric in asked:
+            for slot in (self.confidences or (ALL,)) if metric.ranked else (ALL,):
+                name = f"{metric.key}[{slot}]" if several and metric.ranked else metric.key
+                specifications[name], keys[name] = metric, Key(slot, metric.key)
+        return MetricTable(
+            specifications=specifications,
+            keys_of=keys,
+            estimates={name: found[key] for name, key in keys.items()},
+            by=by,
+            groups=tuple(self._group(group, keys, found) for group in self.groups),
+            gaps=self._gaps(keys, found, replicated, draws, level),
+            outcomes=outcomes,
+        )
+
+    def _group(self, group: Group, keys: Mapping[str, Key], found: Mapping[Key, Estimate]) -> GroupResult:
+        return GroupResult(
+            label=group.label,
+            values=group.values,
+            items=_count(self.columns.weight[group.rows]),
+            answered=_count(self.columns.weight[group.rows & self.columns.answered]),
+            clusters=len(np.unique(self.columns.cluster[group.rows])),
+            estimates={name: found[key._replace(group=group.label)] for name, key in keys.items()},
+            note=self.note(group),
+        )
+
+    def _gaps(
+        self,
+        keys: Mapping[str, Key],
+        found: Mapping[Key, Estimate],
+        replicated: Sequence[Floats],
+        draws: Draws,
+        level: float,
+    ) -> dict[str, GroupGap]:
+        values = self.by_key(replicated)
+        others = dict(zip(self.rests, replicated[len(self.measures) :], strict=True))
+        gaps = {}
+        for name, key in keys.items():
+            for worst in (rest for rest in self.rests if rest[:2] == key[:2]):
+                point = self.rests[worst].points
+                rest = estimates(point, others[worst], draws, n=len(self.columns), level=level)[0]
+                with np.errstate(invalid="ignore"):
+                    change = values[worst][:, None] - others[worst]
+                    size = np.array([found[worst].value]) - point
+                gap = estimates(size, change, draws, n=len(self.columns), level=level)[0]
+                gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
+        return gaps
+
+    def _rests(self) -> dict[Key, Measure]:
+        """The rows outside the worst group of every metric."""
+        if not self.groups:
+            return {}
+        points, rests = self.points(), {}
+        for slot, asked in self.metrics.items():
+            for metric in asked:
+                worst = self._worst(Key(slot, metric.key), metric.direction, points)
+                if worst is not None:
+                    rows = self.rows(slot).take(~worst.rows)
+                    rests[Key(slot, metric.key, worst.label)] = measure_metrics(rows, [metric])
+        return rests
+
+    def _worst(self, key: Key, direction: str, points: Mapping[Key, float]) -> Group | None:
+        values = {
+            group.label: points[key._replace(group=group.label)]
+            for group in self.groups
+            if not self.note(group)
+        }
+        judged = [group for group in self.groups if not math.isnan(values.get(group.label, math.nan))]
+        if len(judged) < 2:
+            return None
+        badness = {
+            "higher": lambda group: -values[group.label],
+            "lower": lambda group: values[group.label],
+            "neither": lambda group: abs(values[group.label] - points[key]),
+        }
+        return max(judged, key=badness[direction])
+
+
+def _count(weight: Floats) -> int:
+    return round(float(weight.sum()))
+
+
+def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
+    """The columns of items; guidance and objects are only looked at where a metric needs them."""
+    guide = items.metadata.get("should_abstain") if "should_abstain" in needed else None
+    given: dict[str, Any] = {
+        "answered": items.answered,
+        "truth": labels.truths(items.truth, "truth"),
+        "prediction": labels.column(items.prediction, "prediction"),
+        "cluster": items.cluster_index,
+        "units": len(items.cluster_ids),
+        "scale": items.scale,
+    }
+    if items.weight is not None:
+        given["weight"] = items.weight
+    if items.intervals is not None:
+        given["intervals"] = items.intervals
+    if items.sets is not None:
+        given |= {"sets": items.sets, "class_index": items.class_index}
+    if loss is not None:
+        given["loss"] = loss.values
+    if guide is not None:
+        given["should_abstain"] = guidance(guide)
+    if "results" in needed:
+        given["results"] = items_to_results(items)
+    return Columns.of(len(items), **given)
+
+
+def _check_probabilities(
+    items: Items, metrics: Sequence[MetricSpecification], confidence: Floats, slot: str
+) -> None:
+    """Check that what is believed as a probability is one; the error says where it is not."""
+    believed = next((metric for metric in metrics if metric.rows == "stated"), None)
+    wrong = (confidence < 0.0) | (confidence > 1.0)
+    if believed is not None and slot and wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.describe_row(row)} "
+            f"(row {row}); ask for it with a confidence that is a probability"
+        )

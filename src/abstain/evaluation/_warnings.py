@@ -1,0 +1,108 @@
+"""What the reader of an evaluation must know beside its numbers: warnings, each with a stable code and a sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from abstain.confidence import NO_CONFIDENCE
+from abstain.errors import ResultWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from abstain.evaluation._result import Difference, Population, Settings, SystemResult
+    from abstain.inference import Estimate
+    from abstain.items import Items
+    from abstain.metrics import TieSensitivity
+
+__all__ = [
+    "EMPTY_RANGE",
+    "FEW_CLUSTERS",
+    "comparison_warnings",
+    "few_clusters",
+    "general_warnings",
+    "variant_warnings",
+]
+
+FEW_CLUSTERS = 20
+# The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
+EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
+NO_CONFIDENCE = "no confidence in this source, so areas are not computed; name one (--confidence, confidence=) or record one"
+
+
+def general_warnings(
+    items: Items, population: Population, settings: Settings, *, ranked: bool
+) -> tuple[ResultWarning, ...]:
+    """Return what holds for all numbers of a system: nothing answered, clusters left out, few or forgotten clusters."""
+    found = []
+    noun = items.cluster_noun
+    if not population.answered:
+        message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
+        found.append(ResultWarning("nothing_answered", message))
+    if not ranked:
+        found.append(ResultWarning("no_confidence", f"areas are not computed: {NO_CONFIDENCE}"))
+    if population.failed:
+        left_out = f"{population.failed} of {population.total} {noun}s are left out of every number"
+        found.append(ResultWarning("failed_clusters", f"{left_out}: failed or without truth"))
+    column = items.provenance.get("possible_cluster")
+    if column and "cluster" in items.unnamed:
+        message = (
+            f"every item counts as independent, but the column {column!r} holds names that repeat; if they belong "
+            "together, name it (--cluster, cluster=)"
+        )
+        found.append(ResultWarning("cluster_unnamed", message))
+    if settings.resamples:
+        found += few_clusters(population.included, noun)
+    return tuple(found)
+
+
+def few_clusters(clusters: int, noun: str) -> list[ResultWarning]:
+    """Return the warning that intervals over few clusters deserve, if they are few."""
+    if clusters >= FEW_CLUSTERS:
+        return []
+    many = f"{clusters} {noun}{'' if clusters == 1 else 's'}"
+    message = f"intervals rest on {many}; with fewer than {FEW_CLUSTERS} they tend to be too narrow"
+    return [ResultWarning("few_clusters", message)]
+
+
+def variant_warnings(
+    metrics: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings
+) -> tuple[ResultWarning, ...]:
+    """Return what holds for one confidence: ties that matter, an area below its optimum."""
+    found = []
+    if ties.matters:
+        message = (
+            f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
+            f"tied items alone could put the AURC anywhere from {ties.best:.3f} to {ties.worst:.3f}"
+        )
+        found.append(ResultWarning("ties", message))
+    excess = metrics["eaurc"].value
+    if settings.convention == "trapezoid" and not math.isnan(excess) and excess < -1e-12:
+        message = "the AURC lies below its optimum: large plateaus flatter the trapezoid; see convention interpolated"
+        found.append(ResultWarning("below_optimal", message))
+    return tuple(found)
+
+
+def comparison_warnings(
+    systems: Mapping[str, SystemResult], differences: Sequence[Difference]
+) -> list[ResultWarning]:
+    """Return what holds for a comparison itself: who answered nothing, and who answers less."""
+    found = []
+    silent = [name for name, system in systems.items() if not system.population.answered]
+    if silent:
+        message = (
+            "answered nothing: neither compared nor ranked, because 0 over an empty range is no achievement"
+        )
+        found.append(ResultWarning("nothing_answered", f"{', '.join(silent)} {message}"))
+    shares = {system.population.answered for system in systems.values() if system.population.answered}
+    if len(shares) > 1:
+        listed = ", ".join(f"{name} {system.coverage.value:.3f}" for name, system in systems.items())
+        way_out = (
+            "go by matched coverage"
+            if any(each.matched for each in differences)
+            else "without a confidence and a loss they cannot be compared at matched coverage"
+        )
+        message = f"the systems answer different shares ({listed}), and the one that answers less looks better; {way_out}"
+        found.append(ResultWarning("coverage_differs", message))
+    return found

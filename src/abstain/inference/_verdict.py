@@ -1,0 +1,193 @@
+"""The verdict: who is better, decided here and nowhere else.
+
+A difference (right - left) has a direction in which it is good, an interval and a p-value from the same statistic (see
+`_jackknife`), corrected for the family that it belongs to. `decide` makes the verdict of these: "left", "right" or "cannot
+tell". Words, sentences, colours, gates and files ask for it. With two systems the family is one difference, and "better" is
+said exactly where the interval excludes 0. "Cannot tell" is never "the same": that two systems are within a margin of each
+other, or one not worse than the other by more than it, are verdicts of their own, see `within_margin`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import DataError
+from abstain.inference._jackknife import p_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abstain.inference._estimate import Estimate
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "CANNOT_TELL",
+    "LEFT",
+    "POWER",
+    "RIGHT",
+    "MarginVerdict",
+    "beyond",
+    "clusters_needed",
+    "decide",
+    "holm",
+    "verdict_words",
+    "within_margin",
+]
+
+LEFT, RIGHT, CANNOT_TELL = "left", "right", "cannot tell"
+
+# The chance of telling a difference that is there, at which a number of clusters is called enough.
+POWER = 0.8
+
+
+def decide(difference: Estimate, direction: str, p: float) -> str:
+    """Return which side is better: "left", "right" or "cannot tell"; the higher one where no direction is better.
+
+    Args:
+        difference: right - left.
+        direction: "higher" or "lower" where that is better, else "neither".
+        p: the p-value, corrected for its family; held against ``1 - difference.level``.
+
+    >>> from abstain.inference import Estimate
+    >>> lower = Estimate(-0.02, -0.03, -0.01)
+    >>> decide(lower, "lower", 0.001), decide(lower, "higher", 0.001), decide(lower, "lower", 0.2)
+    ('right', 'left', 'cannot tell')
+    """
+    # Written as in the definition of the interval, so that rounding cannot part the two.
+    if math.isnan(p) or difference.value == 0.0 or p > 1.0 - difference.level + 1e-12:
+        return CANNOT_TELL
+    return RIGHT if (difference.value > 0.0) == (direction != "lower") else LEFT
+
+
+def verdict_words(verdict: str, direction: str) -> str:
+    """Return a verdict in the words of a table whose columns are left and right.
+
+    >>> verdict_words("left", "lower"), verdict_words("right", "neither"), verdict_words("cannot tell", "lower")
+    ('left is better', 'right is higher', 'cannot tell')
+    """
+    if verdict == CANNOT_TELL:
+        return CANNOT_TELL
+    return f"{verdict} is {'higher' if direction == 'neither' else 'better'}"
+
+
+def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:
+    """Return whether a number lies beyond a bound: True or False where its whole interval says so, None where it spans it.
+
+    >>> from abstain.inference import Estimate
+    >>> [beyond(Estimate(0.3, 0.2, 0.4), bound, upwards=True) for bound in (0.1, 0.4, 0.3)]
+    [True, False, None]
+    """
+    if estimate.interval is None:
+        return None
+    low, high = estimate.interval
+    if low > bound if upwards else high < bound:
+        return True
+    return False if (high <= bound if upwards else low >= bound) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MarginVerdict:
+    """What can be said of a difference against the smallest one that would matter.
+
+    Attributes:
+        margin: the smallest difference that would matter.
+        left_not_worse: the left side is not worse than the right by more than the margin.
+        right_not_worse: the right side is not worse than the left by more than the margin.
+    """
+
+    margin: float
+    left_not_worse: bool
+    right_not_worse: bool
+
+    @property
+    def equivalent(self) -> bool:
+        """True where the sides are within the margin of each other."""
+        return self.left_not_worse and self.right_not_worse
+
+
+def within_margin(differences: Sequence[Estimate], direction: str, margin: float) -> list[MarginVerdict]:
+    """Return what can be said of each difference of one family against a margin, corrected by Holm's method.
+
+    >>> from abstain.inference import Estimate
+    >>> near = Estimate(0.01, 0.0, 0.02, se=0.005, degrees=40, clusters=41)
+    >>> within_margin([near], "lower", 0.05)[0].equivalent, within_margin([near], "lower", 0.015)[0].left_not_worse
+    (True, True)
+    """
+    sides = []
+    for sign in (-1.0, 1.0):
+        bound = sign * margin
+        tested = holm([p_value(each, bound) for each in differences])
+        # The difference is shown to lie above -margin, or below +margin.
+        sides.append(
+            [
+                bool(p <= 1.0 - each.level + 1e-12) and (each.value - bound) * sign < 0.0
+                for each, p in zip(differences, tested.tolist(), strict=True)
+            ]
+        )
+    above, below = sides
+    # Where lower is better, the right side is worse where the difference is large.
+    pairs = zip(above, below, strict=True) if direction == "lower" else zip(below, above, strict=True)
+    return [MarginVerdict(margin, left, right) for left, right in pairs]
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Return Holm's adjusted p-values: those at most alpha hold together with a family-wise error of alpha.
+
+    The ``i``-th smallest of ``m`` becomes ``max over j <= i of min(1, (m - j + 1) * p_j)``. An undefined one
+    (NaN) stays so and does not count: nothing is claimed from it.
+    Reference: Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()        # 3 * 0.01, then 2 * 0.03, which 0.04 may not fall below
+    [0.03, 0.06, 0.06]
+    """
+    values = _validate.floats(p_values, "p_values")
+    tested = np.flatnonzero(~np.isnan(values))
+    wrong = (values[tested] < 0.0) | (values[tested] > 1.0)
+    if wrong.any():
+        row = int(tested[np.argmax(wrong)])
+        raise DataError(f"p_values must lie in [0, 1], got {values[row]:g} at row {row}")
+    adjusted = values.copy()
+    order = tested[np.argsort(values[tested], kind="stable")]
+    factors = len(order) - np.arange(len(order))
+    adjusted[order] = np.maximum.accumulate(np.minimum(values[order] * factors, 1.0))
+    return adjusted
+
+
+def clusters_needed(
+    difference: float, se: float, clusters: int, *, level: float = 0.95, power: float = POWER
+) -> float:
+    """Return how many clusters would tell a difference of that size apart from none, in all.
+
+    The standard error falls with the square root of the clusters, so with ``C`` of them now::
+
+        needed = C * ((z(1 - alpha / 2) + z(power)) * se / difference)^2        alpha = 1 - level
+
+    rounded up. Infinite for a difference of 0; NaN where the difference or its standard error is undefined.
+
+    Args:
+        difference: the difference to be told: the one observed, or the smallest that would matter.
+        se: its standard error now.
+        clusters: how many clusters there are now.
+        level: the confidence level at which it is to be told.
+        power: the chance of telling it.
+
+    >>> clusters_needed(0.005, 0.01, 40)         # 40 * (2.8016 * 2)^2 = 1255.8
+    1256.0
+    """
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    alpha = 1.0 - _validate.level(level)
+    reach = float(ndtri(1.0 - alpha / 2.0) + ndtri(_validate.level(power, "power")))
+    if math.isnan(difference) or math.isnan(se):
+        return math.nan
+    ratio = reach * se / abs(difference) if difference else math.inf
+    needed = clusters * ratio * ratio
+    return float(math.ceil(needed)) if math.isfinite(needed) else math.inf

@@ -1,0 +1,159 @@
+"""Where weights come from: clusters that are drawn, and clusters that are left out.
+
+Draws take one legacy random stream, one row of whole numbers per resample: the same seed gives the same resamples on
+every machine and whatever the size of a batch. Left out is one cluster at a time, or one group of clusters where
+there are very many; a cluster's group depends on its name alone, so that it is the same on every machine and in every
+engine. Clusters are numbered by their id, ascending.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from abstain import _validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+__all__ = ["Draws", "LeaveOut", "Weights", "group_of"]
+
+# A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.
+_BATCH_NUMBERS = 1 << 17
+_FEWEST, _MOST = 1, 1024
+
+# Up to so many clusters are left out one by one; beyond, so many groups of them.
+MOST_SINGLE = 400
+GROUPS = 200
+_PRIME, _FACTOR = 2_147_483_647, 62_089_911
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+
+
+class Weights(Protocol):
+    """A source of weight vectors over clusters."""
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters a weight vector has."""
+
+    @property
+    def vectors(self) -> int:
+        """How many weight vectors there are."""
+
+    def batches(self, width: int) -> Iterator[Floats]:
+        """Yield the weights (vectors, clusters) in batches sized for `width` numbers per vector."""
+
+
+def _batch_size(width: int) -> int:
+    return min(max(_BATCH_NUMBERS // max(width, 1), _FEWEST), _MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Cluster resamples: how many of how many clusters, from which seed.
+
+    >>> draws = Draws(clusters=3, resamples=2, seed=42)
+    >>> [batch.tolist() for batch in draws.batches(width=3)]
+    [[[1.0, 0.0, 2.0], [2.0, 0.0, 1.0]]]
+    """
+
+    clusters: int
+    resamples: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        _validate.whole(self.resamples, "resamples")
+        _validate.seed(self.seed)
+
+    @property
+    def vectors(self) -> int:
+        """How many weight vectors there are."""
+        return self.resamples
+
+    def batches(self, width: int) -> Iterator[Floats]:
+        """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
+        stream = np.random.RandomState(self.seed)
+        size = _batch_size(width)
+        for start in range(0, self.resamples, size):
+            rows = min(size, self.resamples - start)
+            drawn = stream.randint(0, self.clusters, size=(rows, self.clusters))
+            drawn += (np.arange(rows) * self.clusters)[:, None]
+            counts = np.bincount(drawn.ravel(), minlength=rows * self.clusters)
+            yield counts.reshape(rows, self.clusters).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LeaveOut:
+    """Clusters left out, one by one or in groups; make one with `of`.
+
+    Attributes:
+        group: the group of each cluster, numbered from 0 without a gap.
+        sizes: how many clusters each group has.
+
+    >>> leave = LeaveOut.of(np.array(["ann", "bob", "cat"]))
+    >>> [batch.tolist() for batch in leave.batches(width=3)]
+    [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]]
+    """
+
+    group: Indices
+    sizes: Floats
+
+    @classmethod
+    def of(cls, cluster_ids: NDArray[Any]) -> LeaveOut:
+        """Leave out each of these clusters, or each of 200 groups where there are more than 400."""
+        count = len(cluster_ids)
+        if count == 1:  # without the only one there is nothing
+            return cls(np.zeros(1, np.intp), np.empty(0))
+        if count <= MOST_SINGLE:
+            return cls(np.arange(count), np.ones(count))
+        _, group = np.unique(group_of(cluster_ids), return_inverse=True)
+        return cls(group.astype(np.intp), np.bincount(group).astype(np.float64))
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters a weight vector has."""
+        return len(self.group)
+
+    @property
+    def vectors(self) -> int:
+        """How many weight vectors there are: one per group."""
+        return len(self.sizes)
+
+    def batches(self, width: int) -> Iterator[Floats]:
+        """Yield the weights (groups, clusters): 0 for the group that is left out, else 1."""
+        size = _batch_size(width)
+        for start in range(0, self.vectors, size):
+            groups = np.arange(start, min(start + size, self.vectors))
+            yield (self.group[None, :] != groups[:, None]).astype(np.float64)
+
+
+def group_of(cluster_ids: NDArray[Any], groups: int = GROUPS) -> Indices:
+    """Return the group of each cluster by its name alone.
+
+    Whole numbers, and text that writes one in the usual way: ``((id mod p) * 62089911) mod p mod groups`` with
+    ``p = 2147483647``; any other name: the first eight hexadecimal digits of the md5 of its UTF-8 text, mod groups.
+
+    >>> group_of(np.array([1, 2, 3])).tolist(), group_of(np.array(["1", "2", "ann"])).tolist()
+    ([111, 22, 133], [111, 22, 34])
+    """
+    if cluster_ids.dtype.kind in "iu":
+        folded = np.mod(cluster_ids, _PRIME).astype(np.int64)
+        return (folded * _FACTOR % _PRIME % groups).astype(np.intp)
+    return np.array([_group_of_name(str(name), groups) for name in cluster_ids.tolist()], dtype=np.intp)
+
+
+def _group_of_name(name: str, groups: int) -> int:
+    # Longer runs of digits are nobody's number, and slow to read as one.
+    if len(name) < 4000 and _WHOLE.fullmatch(name):
+        return int(name) % _PRIME * _FACTOR % _PRIME % groups
+    digest = hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    return int(digest[:8], 16) % groups
