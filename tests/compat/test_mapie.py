@@ -69,6 +69,55 @@ def test_errors_agree_where_mapie_is_asked_for_one_bin_more() -> None:
     )
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_intervals_agree(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=40)
+    low = truth[:, None] + rng.normal(-1.0, 1.0, (40, 3))
+    bounds = np.stack([low, low + rng.exponential(2.0, (40, 3))], axis=1)
+    for name in ("regression_coverage_score", "regression_ssc", "regression_ssc_score"):
+        found, expected = (getattr(module, name)(truth, bounds) for module in (ours, theirs.regression))
+        assert found.shape == expected.shape
+        assert found == pytest.approx(expected, rel=1e-12)
+    assert ours.regression_ssc(truth, bounds[:, :, 0], num_bins=2) == pytest.approx(
+        theirs.regression.regression_ssc(truth, bounds[:, :, 0], num_bins=2)
+    )
+    assert ours.regression_mean_width_score(bounds) == pytest.approx(
+        theirs.regression.regression_mean_width_score(bounds)
+    )
+    assert ours.hsic(truth, bounds, np.array([1.5, 0.5])) == pytest.approx(
+        theirs.regression.hsic(truth, bounds, np.array([1.5, 0.5])), abs=1e-7
+    )
+    first = bounds[:, :, :1]
+    assert ours.regression_mwi_score(truth, first, 0.8) == pytest.approx(
+        theirs.regression.regression_mwi_score(truth, first, 0.8)
+    )
+    crossed = first[:, ::-1]
+    assert ours.regression_mwi_score(truth, crossed, 0.8) == ours.regression_mwi_score(truth, first, 0.8)
+    arguments = (truth, first[:, 0, 0], first[:, 1, 0], 3.0, 0.8)
+    assert ours.coverage_width_based(*arguments) == pytest.approx(
+        theirs.regression.coverage_width_based(*arguments)
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide:RuntimeWarning")
+def test_sets_agree(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth, members = rng.integers(0, 5, 60), rng.random((60, 5, 2)) < 0.5
+    for name in ("classification_coverage_score", "classification_ssc", "classification_ssc_score"):
+        found, expected = (getattr(module, name)(truth, members) for module in (ours, theirs.classification))
+        assert found.shape == expected.shape
+        assert found == pytest.approx(expected, nan_ok=True)
+    assert ours.classification_ssc(truth, members, 2) == pytest.approx(
+        theirs.classification.classification_ssc(truth, members, 2), nan_ok=True
+    )
+    assert ours.classification_mean_width_score(members) == pytest.approx(
+        theirs.classification.classification_mean_width_score(members)
+    )
+
+
 def test_an_array_split_is_no_matter_of_row_order() -> None:
     y, s = sample(3)
     order = np.random.default_rng(4).permutation(len(y))
@@ -89,3 +138,7 @@ def test_bad_arguments() -> None:
         ours.expected_calibration_error([1, 0], [0.4, 0.5], split_strategy="unifrom")
     with pytest.raises(ArgumentError, match="class_labels must be given with classwise=True"):
         ours.expected_calibration_error([1, 0], [[0.4, 0.6], [0.5, 0.5]], classwise=True)
+    with pytest.raises(ArgumentError, match="confidence_level must fulfil 0 < confidence_level < 1, got 90"):
+        ours.regression_mwi_score([1], [[[0], [2]]], 90)
+    with pytest.raises(ArgumentError, match=r"y_pis must have the shape \(rows, 2, 1\), got \(1, 2, 2\)"):
+        ours.regression_mwi_score([1], [[[0, 0], [2, 2]]], 0.9)

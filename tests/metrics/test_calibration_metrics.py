@@ -371,7 +371,9 @@ def test_brier_and_log_loss_agree_with_scikit_learn(seed: int) -> None:
     y, s = sample(200, seed)
     weights = np.random.default_rng(seed).random(200)
     assert brier_score(y, s) == pytest.approx(brier_score_loss(y, s))
-    assert brier_score(y, s, sample_weight=weights) == pytest.approx(brier_score_loss(y, s, sample_weight=weights))
+    assert brier_score(y, s, sample_weight=weights) == pytest.approx(
+        brier_score_loss(y, s, sample_weight=weights)
+    )
     assert negative_log_likelihood(y, s) == pytest.approx(log_loss(y, s))
     assert negative_log_likelihood(y, s, sample_weight=weights) == pytest.approx(
         log_loss(y, s, sample_weight=weights)

@@ -80,7 +80,11 @@ def test_names_aliases_and_parameters() -> None:
     assert (asked.value, asked.key) == (0.8, "risk_at_coverage@0.8")
     # The parameter is always said, also where it is the default.
     assert find_metric("risk_at_coverage") is METRICS["risk_at_coverage"]
-    assert find_metric("risk_at_coverage").key == find_metric("risk_at_coverage@0.5").key == "risk_at_coverage@0.5"
+    assert (
+        find_metric("risk_at_coverage").key
+        == find_metric("risk_at_coverage@0.5").key
+        == "risk_at_coverage@0.5"
+    )
     assert find_metric("effective_reliability").key == "effective_reliability@1"
     assert METRICS["risk_at_coverage"].at(0.25).key == "risk_at_coverage@0.25"
 
@@ -113,13 +117,17 @@ def test_built_in_objects_serve_as_well() -> None:
     objects = select_metrics(default_benchmark_metrics())
     assert [metric.key for metric in named] == [metric.key for metric in objects]
     for weights in ([1.0, 1.0], [2.0, 0.0], [0.5, 3.0]):
-        assert np.array_equal(measured(named, rows, weights), measured(objects, rows, weights), equal_nan=True)
+        assert np.array_equal(
+            measured(named, rows, weights), measured(objects, rows, weights), equal_nan=True
+        )
     assert measured(ExpectedCalibrationError(n_bins=2), rows) == [pytest.approx(0.25), 1.0]
     # The same name with other bins is another metric, and the same metric is the same.
     assert len(select_metrics(["accuracy", Accuracy()])) == 1
     with pytest.raises(ArgumentError, match="there is a metric 'expected_calibration_error' already"):
         select_metrics(["ece", ExpectedCalibrationError(n_bins=2)])
-    assert measured(Accuracy(treat_abstention_as_neutral=True), [*rows, EvaluationResult(1, 1, abstained=True)]) == [
+    assert measured(
+        Accuracy(treat_abstention_as_neutral=True), [*rows, EvaluationResult(1, 1, abstained=True)]
+    ) == [
         0.5,
         pytest.approx(2 / 3),
     ]
@@ -142,7 +150,9 @@ def test_a_metric_of_rows_sees_each_as_often_as_it_weighs() -> None:
     columns = replace(columns_of(rows, guided=False), weight=np.array([2.0, 5.0]))
     assert find_metric(Rows).measure(columns, [find_metric(Rows)]).point == 7.0
     assert np.isnan(measured(Rows, rows, [0.0, 0.0])).all()
-    with pytest.raises(ArgumentError, match="metric rows is written for rows, and a row cannot count 0.5 times"):
+    with pytest.raises(
+        ArgumentError, match="metric rows is written for rows, and a row cannot count 0.5 times"
+    ):
         measured(Rows, rows, [1.0, 0.5])
 
 

@@ -45,7 +45,10 @@ def test_weights_of_units_are_copies_of_their_rows(
     values = risk_measure(columns, metrics)(weights)
     for weight, found in zip(weights, values, strict=True):
         copies = np.concatenate(
-            [np.tile(np.flatnonzero(columns.cluster == number), int(times)) for number, times in enumerate(weight)]
+            [
+                np.tile(np.flatnonzero(columns.cluster == number), int(times))
+                for number, times in enumerate(weight)
+            ]
         )
         alone = replace(columns.take(copies), cluster=np.zeros(len(copies), np.intp), units=1)
         np.testing.assert_allclose(found, risk_measure(alone, metrics).points, atol=1e-12, rtol=0)

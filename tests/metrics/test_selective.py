@@ -246,7 +246,11 @@ class TestInvariants:
         repeated = np.repeat(np.arange(60), weights)
         for figure in AREAS:
             weighted = figure(
-                self.loss, self.confidence, abstained=self.abstained, sample_weight=weights, convention=convention
+                self.loss,
+                self.confidence,
+                abstained=self.abstained,
+                sample_weight=weights,
+                convention=convention,
             )
             copied = figure(
                 self.loss[repeated],

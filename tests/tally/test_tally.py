@@ -106,7 +106,10 @@ def test_zero_rows_sum_to_nothing(units: int, keys: int) -> None:
 
 def test_one_unit_is_a_plain_sum_that_weights_scale() -> None:
     tally = Tally.of_rows(unit=[0, 0, 0], key=[1, 0, 1], columns=[[0.5, 1.0, 2.0]], units=1, keys=2)
-    assert tally.weigh(np.array([[1.0], [3.0]])).tolist() == [[[1.0, 2.0], [3.0, 6.0]], [[1.0, 2.5], [3.0, 7.5]]]
+    assert tally.weigh(np.array([[1.0], [3.0]])).tolist() == [
+        [[1.0, 2.0], [3.0, 6.0]],
+        [[1.0, 2.5], [3.0, 7.5]],
+    ]
     assert tally.run(np.array([[2.0]])).tolist() == [[[0.0, 2.0, 6.0]], [[0.0, 2.0, 7.0]]]
 
 
@@ -121,7 +124,9 @@ def test_a_unit_without_a_row_changes_nothing(kept: str) -> None:
 def test_too_many_pairs_for_a_table_are_kept_as_cells() -> None:
     units = keys = 5000
     rows = np.arange(units)
-    tally = Tally.of_rows(unit=rows, key=rows[::-1].copy(), columns=[rows.astype(float)], units=units, keys=keys)
+    tally = Tally.of_rows(
+        unit=rows, key=rows[::-1].copy(), columns=[rows.astype(float)], units=units, keys=keys
+    )
     assert not tally._dense
     weights = np.random.default_rng(0).integers(0, 3, (2, units)).astype(float)
     assert tally.weigh(weights)[1].tolist() == (weights * rows)[:, ::-1].tolist()

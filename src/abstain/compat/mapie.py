@@ -1,6 +1,6 @@
 """The metrics of MAPIE, by its names, its arguments and their order; every value is computed by `abstain.metrics`.
 
-    from abstain.compat.mapie import expected_calibration_error, kuiper_p_value
+    from abstain.compat.mapie import regression_coverage_score, expected_calibration_error
 
 A program that calls ``mapie.metrics`` needs no other change than the import. Where MAPIE's value is not what its
 documentation says, or depends on the order of rows, ours is what is returned:
@@ -8,30 +8,46 @@ documentation says, or depends on the order of rows, ours is what is returned:
 - a calibration error has as many bins as asked for, where MAPIE has one fewer; bins are closed on the left, where
   MAPIE's are on the right; "array split" gives bins of equal mass, whatever the order of the rows;
 - tied scores are one step of the cumulative differences, without any jitter, and Kuiper's range includes the start;
-- what cannot vary by chance is NaN, where MAPIE divides by zero.
+- what cannot vary by chance is NaN, where MAPIE divides by zero;
+- intervals of one width that stand across a border of strata are spread evenly over both sides, where MAPIE follows
+  the order of the rows, and any number of strata may be asked for;
+- infinite bounds are legal, and crossed ones an error, except in the Winkler score, where MAPIE turns them round.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics import _brownian, calibration
+from abstain.metrics import _brownian, calibration, intervals, sets
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
 
 __all__ = [
+    "classification_coverage_score",
+    "classification_mean_width_score",
+    "classification_ssc",
+    "classification_ssc_score",
+    "coverage_width_based",
     "expected_calibration_error",
+    "hsic",
     "kolmogorov_smirnov_cdf",
     "kolmogorov_smirnov_p_value",
     "kolmogorov_smirnov_statistic",
     "kuiper_cdf",
     "kuiper_p_value",
     "kuiper_statistic",
+    "regression_coverage_score",
+    "regression_mean_width_score",
+    "regression_mwi_score",
+    "regression_ssc",
+    "regression_ssc_score",
     "spiegelhalter_p_value",
     "spiegelhalter_statistic",
     "top_label_ece",
@@ -39,6 +55,118 @@ __all__ = [
 
 # MAPIE's words for how bins are made, and ours.
 _STRATEGIES = {"uniform": "uniform", "quantile": "quantile", "array split": "quantile"}
+
+
+def regression_coverage_score(y_true: ArrayLike, y_intervals: ArrayLike) -> Floats:
+    """Return the coverage of intervals, one value per level: see `abstain.metrics.interval_coverage`.
+
+    >>> regression_coverage_score([1, 2, 3, 4], [[0, 1], [0, 1], [3, 5], [4, 4]])
+    array([0.75])
+    """
+    return np.atleast_1d(intervals.interval_coverage(y_true, y_intervals))
+
+
+def regression_mean_width_score(y_intervals: ArrayLike) -> Floats:
+    """Return the mean width of intervals, one value per level: see `abstain.metrics.interval_mean_width`.
+
+    >>> regression_mean_width_score([[[4, 6], [6, 9]], [[9, 10], [10, 12]]])
+    array([1.5, 2.5])
+    """
+    return np.atleast_1d(intervals.interval_mean_width(y_intervals))
+
+
+def regression_ssc(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: int = 3) -> Floats:
+    """Return coverage by width, (levels, strata): see `abstain.metrics.interval_size_stratified_coverage`.
+
+    >>> regression_ssc([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], num_bins=2)
+    array([[1. , 0.5]])
+    """
+    found = intervals.interval_size_stratified_coverage(y_true, y_intervals, bins=num_bins)
+    return np.atleast_2d(found.coverage)
+
+
+def regression_ssc_score(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: int = 3) -> Floats:
+    """Return the worst coverage of a stratum of width, one value per level.
+
+    >>> regression_ssc_score([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], num_bins=2)
+    array([0.5])
+    """
+    return np.atleast_1d(
+        intervals.interval_size_stratified_coverage(y_true, y_intervals, bins=num_bins).score
+    )
+
+
+def hsic(y_true: ArrayLike, y_intervals: ArrayLike, kernel_sizes: ArrayLike = (1, 1)) -> Floats:
+    """Return how far coverage depends on width, one value per level: see `abstain.metrics.interval_hsic`.
+
+    >>> hsic([0, 0, 5], [[0, 1], [0, 1], [0, 3]]).round(6)
+    array([0.525164])
+    """
+    sizes: Any = tuple(np.asarray(kernel_sizes).tolist())
+    return np.atleast_1d(intervals.interval_hsic(y_true, y_intervals, kernel_sizes=sizes))
+
+
+def coverage_width_based(
+    y_true: ArrayLike, y_pred_low: ArrayLike, y_pred_up: ArrayLike, eta: float, confidence_level: float
+) -> float:
+    """Return the coverage-width criterion: see `abstain.metrics.interval_coverage_width_criterion`.
+
+    >>> round(coverage_width_based([5, 7.5, 9.5, 10.5, 12.5], [4, 6, 9, 8.5, 10.5], [6, 9, 10, 12.5, 12], 0.01, 0.9), 2)
+    0.69
+    """
+    bounds = np.column_stack([np.asarray(y_pred_low), np.asarray(y_pred_up)])
+    level = _validate.level(confidence_level, "confidence_level")
+    return float(intervals.interval_coverage_width_criterion(y_true, bounds, eta=eta, level=level))
+
+
+def regression_mwi_score(y_true: ArrayLike, y_pis: ArrayLike, confidence_level: float) -> float:
+    """Return the Winkler score of the first level of intervals (rows, 2, 1): see `abstain.metrics.winkler_score`.
+
+    >>> regression_mwi_score([1, 7], [[[0], [2]], [[0], [4]]], 0.5)
+    9.0
+    """
+    bounds = np.asarray(y_pis, dtype=np.float64)
+    if bounds.ndim == 3 and bounds.shape[1:] != (2, 1):
+        raise ArgumentError(f"y_pis must have the shape (rows, 2, 1), got {bounds.shape}: one level at once")
+    level = _validate.level(confidence_level, "confidence_level")
+    ordered = np.sort(bounds.reshape(len(bounds), -1), axis=1)
+    return float(intervals.winkler_score(y_true, ordered, level=level))
+
+
+def classification_coverage_score(y_true: ArrayLike, y_pred_set: ArrayLike) -> Floats:
+    """Return the coverage of sets, one value per level: see `abstain.metrics.set_coverage`.
+
+    >>> classification_coverage_score([0, 1], [[True, False], [True, False]])
+    array([0.5])
+    """
+    return np.atleast_1d(sets.set_coverage(y_true, y_pred_set))
+
+
+def classification_mean_width_score(y_pred_set: ArrayLike) -> Floats:
+    """Return the mean number of classes in a set, one value per level: see `abstain.metrics.set_mean_width`.
+
+    >>> classification_mean_width_score([[True, False], [True, True]])
+    array([1.5])
+    """
+    return np.atleast_1d(sets.set_mean_width(y_pred_set))
+
+
+def classification_ssc(y_true: ArrayLike, y_pred_set: ArrayLike, num_bins: int | None = None) -> Floats:
+    """Return coverage by set size, (levels, strata): see `abstain.metrics.set_size_stratified_coverage`.
+
+    >>> classification_ssc([0, 1, 1], [[True, False], [True, False], [True, True]])
+    array([[nan, 0.5, 1. ]])
+    """
+    return np.atleast_2d(sets.set_size_stratified_coverage(y_true, y_pred_set, bins=num_bins).coverage)
+
+
+def classification_ssc_score(y_true: ArrayLike, y_pred_set: ArrayLike, num_bins: int | None = None) -> Floats:
+    """Return the worst coverage of a stratum of set size, one value per level.
+
+    >>> classification_ssc_score([0, 1, 1], [[True, False], [True, False], [True, True]])
+    array([0.5])
+    """
+    return np.atleast_1d(sets.set_size_stratified_coverage(y_true, y_pred_set, bins=num_bins).score)
 
 
 def expected_calibration_error(
