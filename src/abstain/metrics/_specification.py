@@ -36,6 +36,7 @@ _DEFINED_IN = {
     "instruments": "docs/definitions/accuracy.md#{name}",
     "intervals": "docs/definitions/intervals-and-sets.md#intervals",
     "objects": "docs/definitions/metric-objects.md#the-objects",
+    "regression": "docs/definitions/accuracy.md#{name}",
     "selective": "docs/definitions.md#risk-coverage-curve",
     "sets": "docs/definitions/intervals-and-sets.md#sets",
 }
