@@ -36,6 +36,7 @@ _DEFINED_IN = {
     "instruments": "docs/definitions/accuracy.md#{name}",
     "intervals": "docs/definitions/intervals-and-sets.md#intervals",
     "objects": "docs/definitions/metric-objects.md#the-objects",
+    "regression": "docs/definitions/accuracy.md#{name}",
     "selective": "docs/definitions.md#risk-coverage-curve",
     "sets": "docs/definitions/intervals-and-sets.md#sets",
 }
@@ -182,7 +183,9 @@ def alone(build: Callable[..., Measure]) -> Build:
     """Let every metric have a measure of its own, built from the columns and the metric's parameter."""
 
     def built(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
-        return Measure.joined([build(columns, **metric.parameters) for metric in metrics])
+        return Measure.joined(
+            [replace(build(columns, **metric.parameters), names=(metric.key,)) for metric in metrics]
+        )
 
     return built
 
