@@ -1,7 +1,7 @@
 """The artifact of intervals or sets: one JSON document with every number, its interval and its verdict.
 
-The structures below are its schema (version "2"; version "1" said levels for claims and figures for metrics). JSON has no infinity: an infinite number is null, as an undefined
-one is, and the reason beside it says which.
+The structures below are its schema (version "2"; version "1" said levels for claims and figures for metrics).
+JSON has no infinity: an infinite number is null, as an undefined one is, and the reason beside it says which.
 """
 
 from __future__ import annotations
