@@ -17,14 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abstain.evaluation.conformal import CoverageResult
-    from abstain.sources._prediction_tables import PredictionTable
+    from abstain.sources import Table
 
+_TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
 _OUTPUT = (
     "Where the artifact goes, or the report if it ends in .html; else the artifact into a new file here."
 )
 
 Source = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="A CSV, TSV, Parquet or JSONL file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help=_TABLE,
+        show_default=False,
+    ),
 ]
 Truth = Annotated[str, typer.Option(metavar="COLUMN", help="What is right.", show_default=False)]
 Claims = Annotated[
@@ -99,7 +105,7 @@ def check_outputs(
 
 
 def options_of(
-    table: PredictionTable,
+    table: Table,
     cluster: str | None,
     by: Sequence[str],
     features: Sequence[str],
@@ -115,7 +121,7 @@ def options_of(
 
 
 def judged(
-    table: PredictionTable,
+    table: Table,
     columns: Mapping[str, str | list[str] | None],
     judge: Callable[..., CoverageResult],
     resamples: int,
@@ -128,7 +134,7 @@ def judged(
     with progress_bar("resampling", resamples, wanted=show_progress) as progress:
         result = judge(progress=progress)
     named = {role: column for role, column in columns.items() if column}
-    return replace(result, provenance={"path": str(table.path), "sha256": table.sha256(), "columns": named})
+    return replace(result, provenance={"path": table.label, "sha256": table.sha256(), "columns": named})
 
 
 def publish(
