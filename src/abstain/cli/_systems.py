@@ -24,10 +24,10 @@ def read_systems(
     scale: str | None,
     quiet: bool,
     **reading: Any,
-) -> tuple[dict[str, Items], str]:
-    """Return the items of every system, and the loss: the one asked for, else the one that the sources imply."""
+) -> dict[str, Items]:
+    """Return the items of every system."""
     from abstain import _validate, read  # noqa: PLC0415
-    from abstain.cli.evaluate import numbers, usual_loss  # noqa: PLC0415
+    from abstain.cli.evaluate import numbers  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.losses import LOSS_NAMES  # noqa: PLC0415
     from abstain.metrics.registry import select_metrics  # noqa: PLC0415
@@ -49,4 +49,4 @@ def read_systems(
     }
     if not quiet:
         options.announce(systems.values(), settled=("confidence",) if any(confidences.values()) else ())
-    return systems, loss or usual_loss(list(systems.values()))
+    return systems

@@ -20,7 +20,7 @@ _INPUTS = "Run files, tables or logs: one a system, on the same items."
 _MODE = "Which experiment of each input, in order; given once it serves all."
 _METRIC = "Metrics, separated by commas; `abstain metrics` lists them."
 _CONFIDENCE = "What ranks the answers of each input, in order; given once it serves all."
-_LOSS = "abs, abs_norm or zero_one; else abs_norm, or zero_one where truth and prediction are labels."
+_LOSS = "abs, abs_norm or zero_one; else abs_norm over a declared scale, or zero_one for labels."
 _REFERENCE = "Compare all others with this system, named as in the output, instead of every pair."
 _MARGIN = "The smallest difference that would matter: how much more data would tell that."
 _OUTPUT = "Where the table goes, or the report if it ends in .html; else the table to stdout."
@@ -93,7 +93,7 @@ def compare_command(
     each_mode = _one_each(modes or [], len(inputs), "--mode")
     names = system_names([str(path) for path in inputs], each_mode)
     confidences = _one_each(confidence or [], len(inputs), "--confidence")
-    systems, usual_loss = read_systems(
+    systems = read_systems(
         dict(zip(names, inputs, strict=True)),
         modes=dict(zip(names, each_mode, strict=True)),
         confidences=dict(zip(names, confidences, strict=True)),
@@ -118,7 +118,7 @@ def compare_command(
             systems,
             metrics=metrics,
             confidence={name: asked for name, asked in zip(names, confidences, strict=True) if asked},
-            loss=usual_loss,
+            loss=loss,
             reference=reference,
             margin=margin,
             resamples=resamples,

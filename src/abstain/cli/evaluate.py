@@ -40,8 +40,8 @@ _METRIC = (
 )
 _BY = "Metadata columns, separated by commas: every metric by group, too."
 _INSTRUMENT = "Judge one total a participant in place of items: PHQ-8, or a JSON file that declares another."
-_LOSS = "abs, abs_norm or zero_one; else abs_norm, or zero_one where truth and prediction are labels."
-_SCALE = "Lowest and highest score there can be; else what the file declares, else 0,3."
+_LOSS = "abs, abs_norm or zero_one; else abs_norm over a declared scale, or zero_one for labels."
+_SCALE = "Lowest and highest score there can be; else what the file declares."
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 _INTERSECTION = "Compare the participants that are in both inputs when the sets differ."
 
@@ -173,7 +173,7 @@ def judged_inputs(
     items = [_with_groups(side, groups or ()) for side in items]
     if not quiet:
         options.announce(items, settled=("confidence",) if confidence else ())
-    settings["loss"] = loss or usual_loss(items)
+    settings["loss"] = loss
     if instrument is not None:
         items = totals(items, instrument)
     result = judge(items, settings, intersection_only=intersection_only, show_progress=not quiet)
@@ -226,7 +226,7 @@ def _scanned(
     return scan(
         path,
         confidence=columns[0] if confidence else None,
-        loss=settings["loss"] or "zero_one",
+        loss=settings["loss"],
         coverage_grid=settings["coverage_grid"],
         area_coverage=settings["area_coverage"],
         convention=settings["convention"],
@@ -245,12 +245,6 @@ def totals(items: Sequence[Items], instrument: str) -> list[Items]:
     else:
         form = find_instrument(instrument)
     return [total_items(side, form) for side in items]
-
-
-def usual_loss(items: Sequence[Items]) -> str:
-    """Return the loss when none is asked for: what the sources imply if they agree, else abs_norm."""
-    implied = {side.provenance.get("defaults", {}).get("loss") for side in items}
-    return (implied.pop() if len(implied) == 1 else None) or "abs_norm"
 
 
 def _with_groups(items: Items, names: Sequence[str]) -> Items:

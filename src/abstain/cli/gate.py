@@ -16,7 +16,7 @@ _FAIL_IF = (
 )
 _BASELINE = "The run that changes are measured from, on the same items."
 _UNDECIDED = "What a condition counts as whose interval spans its bound: pass or fail; else exit code 4."
-_LOSS = "abs, abs_norm or zero_one; else abs_norm, or zero_one where truth and prediction are labels."
+_LOSS = "abs, abs_norm or zero_one; else abs_norm over a declared scale, or zero_one for labels."
 _INTERSECTION = "Measure changes on the items that both runs have when some lack some."
 
 EXAMPLES = """\b
@@ -107,7 +107,7 @@ def gate_command(
         if place is not None:
             _files.check_output(place)
     paths = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
-    runs, usual_loss = read_systems(
+    runs = read_systems(
         paths,
         modes={"run": mode, "baseline": baseline_mode or mode},
         confidences={"run": confidence, "baseline": confidence},
@@ -133,7 +133,7 @@ def gate_command(
             conditions,
             baseline=runs.get("baseline"),
             confidence=confidence,
-            loss=usual_loss,
+            loss=loss,
             undecided=undecided or "undecided",
             resamples=resamples,
             seed=seed,

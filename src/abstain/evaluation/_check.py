@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.confidence import confidence_values, variants
-from abstain.errors import DataError, SignalError
+from abstain.confidence import NO_CONFIDENCE, confidence_values, select, variants
+from abstain.errors import AbstainError, DataError, SignalError
+from abstain.losses import item_loss
 from abstain.sources import FORMATS, Problems, read
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class SourceCheck:
         metadata: the names of the other columns.
         confidences: every variant, and whether this source can serve it.
         metrics: every kind of metric, and whether it is possible here.
-        defaults: the confidence and the loss that are used when none is named.
+        defaults: the confidence and the loss that are used when none is named, and the rule that says so.
         problems: what is wrong, by row.
         items: the items themselves.
     """
@@ -127,10 +128,20 @@ def check(source: Any, **options: Any) -> SourceCheck:
         metadata=(*items.metadata, *provenance.get("unread", ())),
         confidences=confidences,
         metrics={name: test(judged) for name, test in _METRICS.items()},
-        defaults=provenance.get("defaults", {"confidence": "default", "loss": "abs_norm"}),
+        defaults=_defaults(judged),
         problems=tuple(problems.found),
         items=items,
     )
+
+
+def _defaults(judged: Items) -> dict[str, str]:
+    """What the one rule for each takes where nothing is named."""
+    try:
+        loss = item_loss(judged)
+        chosen = {"loss": loss.name, "loss_rule": loss.rule}
+    except AbstainError as problem:
+        chosen = {"loss": "none", "loss_rule": str(problem)}
+    return {"confidence": ", ".join(select("default", judged)) or "none", **chosen}
 
 
 def _confidence(judged: Items, name: str) -> Availability:
@@ -168,7 +179,10 @@ def _answered(judged: Items) -> str:
 def _selective(judged: Items) -> str:
     if _answered(judged):
         return _answered(judged)
-    return "" if judged.signals else "there is no numeric column or signal to rank answers by"
+    if select("default", judged):
+        return ""
+    hint = f"; these columns hold numbers: {', '.join(judged.signals)}" if judged.signals else ""
+    return f"{NO_CONFIDENCE}{hint}"
 
 
 def _numeric(judged: Items) -> str:
@@ -218,8 +232,9 @@ def _nothing_missing(judged: Items) -> str:
 
 
 def _intervals(judged: Items) -> str:
-    del judged
-    return "items hold one prediction each; intervals and sets come from their own arrays (abstain.metrics)"
+    if judged.intervals is not None or judged.sets is not None:
+        return ""
+    return "no column was named for bounds (--low, --high) or sets (--set)"
 
 
 def _availability(test: Callable[[Items], str]) -> Callable[[Items], Availability]:

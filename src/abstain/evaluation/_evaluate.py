@@ -278,15 +278,6 @@ class _Job:
         if isinstance(request.confidence, Mapping):
             for name in request.confidence:
                 _validate.choice(name, "system", sources)
-        if (
-            len(kept) > 1
-            and request.loss is not None
-            and not isinstance(request.loss, str)
-            and not callable(request.loss)
-        ):
-            raise ArgumentError(
-                "loss must be a name or a function here: an array cannot fit the rows of all systems"
-            )
         confidences = {name: request.confidences(name, items) for name, items in kept.items()}
         common = [
             slot
@@ -430,8 +421,9 @@ def _losses(
     """The loss of every system, by one rule for all; none where no metric needs one."""
     if not any("loss" in metric.needs for metric in metrics):
         return dict.fromkeys(kept)
-    found = common_loss(list(kept.values()), loss)
-    return dict(zip(kept, found, strict=True))
+    if len(kept) == 1:
+        return {name: item_loss(items, loss) for name, items in kept.items()}
+    return dict(zip(kept, common_loss(list(kept.values()), loss), strict=True))
 
 
 def _ranks(

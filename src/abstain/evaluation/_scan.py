@@ -1,4 +1,4 @@
-"""Scan: the figures of a table that need not fit into memory.
+"""Scan: the metrics of a table that need not fit into memory.
 
 The same curve, areas and population as `evaluate` without resamples, from one pass over the file: rows that
 are alike count once, with a weight. Intervals need every cluster in memory, and so `evaluate`.
@@ -6,15 +6,16 @@ are alike count once, with a weight. Intervals need every cluster in memory, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from abstain.evaluation import DEFAULT_GRID, Evaluation, Population, Settings, judge_weighted
-from abstain.sources._columns import Roles
-from abstain.sources._scan import scan_table
+from abstain.evaluation._evaluate import DEFAULT_GRID, evaluate
+from abstain.sources import scan_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from abstain.evaluation._result import Result
     from abstain.losses import Loss
 
 __all__ = ["scan"]
@@ -31,12 +32,12 @@ def scan(
     cluster: str | None = None,
     null_prediction: str | None = None,
     scale: Sequence[float] | None = None,
-    loss: Loss = "zero_one",
+    loss: Loss | None = None,
     coverage_grid: Iterable[float] = DEFAULT_GRID,
     area_coverage: float = 0.5,
     convention: str = "trapezoid",
     format: str | None = None,  # noqa: A002
-) -> Evaluation:
+) -> Result:
     r"""Judge a CSV, Parquet or JSONL table without loading it; no intervals.
 
     Args:
@@ -49,7 +50,7 @@ def scan(
         cluster: the column of cluster ids, which are counted.
         null_prediction: what a missing prediction means, "abstained" or "failed".
         scale: lowest and highest score there can be, for loss "abs_norm".
-        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction).
+        loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction); else what the rows imply.
         coverage_grid: coverages at which the selective risk is asked for.
         area_coverage: coverage at which the truncated areas end.
         convention: how areas are integrated.
@@ -59,18 +60,12 @@ def scan(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "preds.csv"
     >>> _ = path.write_text("label,pred,prob\n1,1,0.9\n0,1,0.4\n")
     >>> print(scan(path, truth="label", prediction="pred", confidence="prob"))
-    Evaluation of 2 items
+    Result of 2 items
       prob: AURC 0.125, AUGRC 0.125
     """
-    settings = Settings.checked(
-        coverage_grid=coverage_grid,
-        area_coverage=area_coverage,
-        resamples=0,
-        seed=0,
-        level=0.95,
-        convention=convention,
-    )
-    roles = Roles(
+    found = scan_table(
+        source,
+        format=format,
         truth=truth,
         prediction=prediction,
         confidence=confidence,
@@ -80,16 +75,24 @@ def scan(
         null_prediction=null_prediction,
         scale=scale,
     )
-    found = scan_table(source, roles, format)
-    counts = found.counts
-    population = Population(
+    result = evaluate(
+        found.items,
+        confidence=tuple(found.items.signals),
+        loss=loss,
+        coverage_grid=coverage_grid,
+        area_coverage=area_coverage,
+        convention=convention,
+        resamples=0,
+        seed=0,
+    )
+    name, system = next(iter(result.systems.items()))
+    # Rows that are alike stand for all of them, and their clusters were counted in the file.
+    population = replace(
+        system.population,
         total=found.clusters,
         included=found.judged_clusters,
         failed=found.clusters - found.judged_clusters,
-        items=counts.n,
-        answered=counts.answered,
-        abstained=counts.abstained,
-        items_failed=counts.failed,
-        items_unscored=counts.unscored,
+        items_failed=found.counts.failed,
+        items_unscored=found.counts.unscored,
     )
-    return judge_weighted(found.items, found.weight, loss, settings, population)
+    return replace(result, systems={name: replace(system, population=population)})

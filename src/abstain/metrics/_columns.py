@@ -15,6 +15,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import DataError
+from abstain.metrics import _probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +47,7 @@ class Columns:
         scale: the declared lowest and highest truth.
         intervals: (rows, 2), the lower and upper bound of a prediction; NaN where there is none.
         sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
+        class_index: which of these classes the truth is; None where truths are such numbers themselves.
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
         shared: what was worked out of these rows and does not depend on the confidence; the same for each of them.
     """
@@ -62,6 +64,7 @@ class Columns:
     scale: tuple[float, float] | None = None
     intervals: Floats = field(default_factory=lambda: np.empty((0, 2)))
     sets: Mask = field(default_factory=lambda: np.empty((0, 0), np.bool_))
+    class_index: Indices | None = None
     results: Sequence[EvaluationResult] | None = None
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -150,6 +153,35 @@ class Columns:
         _validate.finite(levels, "confidence", among=~declined, hint=hint)
         return cls.of(len(losses), answered=~declined, loss=losses, confidence=levels, weight=weight)
 
+    @classmethod
+    def believed(
+        cls,
+        y_true: Column,
+        confidence: Column,
+        *,
+        sample_weight: Column | None = None,
+        cluster: Column | None = None,
+    ) -> Columns:
+        """Check outcomes that are 0 or 1 and the probabilities that were stated for them; all are one unit unless told.
+
+        Every row is answered with the prediction that it comes true, so that it is right where it does.
+        """
+        outcome = _probabilities.binary(y_true, "y_true")
+        probability = _probabilities.probabilities(confidence, "confidence")
+        length = len(outcome)
+        _validate.same_length(length, confidence=probability)
+        if not length:
+            raise DataError("y_true is empty; there must be at least one row")
+        return cls.of(
+            length,
+            truth=outcome,
+            prediction=np.broadcast_to(np.float64(1.0), length),
+            confidence=probability,
+            weight=_validate.weights(sample_weight, length),
+            shared={"correct": outcome},
+            **numbered_units(cluster, length),
+        )
+
     def __len__(self) -> int:
         return len(self.answered)
 
@@ -215,7 +247,9 @@ class Columns:
 
     @cached_property
     def truth_class(self) -> Indices:
-        """The truth as the index of a class; -1 where it is no number."""
+        """The truth as the index of a class; -1 where it is none."""
+        if self.class_index is not None:
+            return self.class_index
         return np.nan_to_num(self.truth_number, nan=-1.0).astype(np.intp)
 
     @cached_property
@@ -246,6 +280,8 @@ class Columns:
 
     def take(self, rows: Mask | Indices) -> Columns:
         """Return some rows; the units stay as they are."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         results = self.results
         if results is not None:
             results = [results[row] for row in np.arange(len(self))[rows]]
@@ -253,7 +289,8 @@ class Columns:
         tables = {
             name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))
         }
-        return replace(self, **columns, **tables, results=results, shared={})
+        index = None if self.class_index is None else self.class_index[rows]
+        return replace(self, **columns, **tables, class_index=index, results=results, shared={})
 
 
 _ROW_COLUMNS = (
@@ -266,6 +303,14 @@ _ROW_COLUMNS = (
     "weight",
     "cluster",
 )
+
+
+def numbered_units(cluster: Column | None, length: int) -> dict[str, Any]:
+    """Return the unit of each row and how many there are, by ids ascending; one unit where nobody gave ids."""
+    if cluster is None:
+        return {}
+    unit = _probabilities.numbered(cluster, "cluster", length)
+    return {"cluster": unit, "units": int(unit.max(initial=-1)) + 1}
 
 
 def guidance(values: Column, name: str = "should_abstain") -> Floats:
