@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
+from abstain.evaluation import Result
 from abstain.report.charts.calibration import reliability_diagram
 from abstain.report.charts.curves import curves_chart, risk_coverage_chart
 from abstain.report.charts.forest import differences_chart, metric_chart
 from abstain.report.charts.intervals import charts as coverage_charts
 
 if TYPE_CHECKING:
-    from abstain.evaluation import Result, SystemResult
+    from abstain.evaluation import SystemResult
     from abstain.evaluation.conformal import CoverageResult
     from abstain.report.charts._look import Chart
 
@@ -47,7 +48,7 @@ def draw(
         metric: which metric areas and differences show; AUGRC, where there is one, when left out.
         system: which of several systems a curve, areas or a reliability diagram are of.
     """
-    if hasattr(result, "claims"):
+    if not isinstance(result, Result):
         found = coverage_charts(result)
         return found[_validate.choice(chart or next(iter(found)), "chart", found)]
     if len(result.systems) == 1:

@@ -92,8 +92,8 @@ def interval_words(estimate: Estimate, noun: str) -> str:
     """Return what the interval of a number is: its level and how it was made.
 
     >>> from abstain.inference import Estimate
-    >>> interval_words(Estimate(0.2, 0.1, 0.3, method="jackknife over 9 clusters, t distribution", degrees=8), "patient")
-    '95% intervals: jackknife over 9 clusters, t distribution'
+    >>> interval_words(Estimate(0.2, 0.1, 0.3, method="jackknife over 9 clusters", degrees=8), "patient")
+    '95% intervals: jackknife over 9 clusters'
     """
     if estimate.method == "none":
         return "no intervals" if estimate.resamples else "no intervals: 0 resamples"

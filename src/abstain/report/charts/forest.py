@@ -74,7 +74,9 @@ def differences_chart(
         title: the heading.
     """
     if not result.differences:
-        raise ArgumentError("there is no difference to draw: the result has one system; compare it with another one")
+        raise ArgumentError(
+            "there is no difference to draw: the result has one system; compare it with another one"
+        )
     known = dict.fromkeys(each.metric for each in result.differences if not each.matched)
     key = _known_key(metric or ("augrc" if "augrc" in known else next(iter(known))), known)
     shown = [each for each in result.differences if each.metric == key and not each.group]

@@ -16,6 +16,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
+from abstain.evaluation import Result
 from abstain.report.charts import unchecked
 from abstain.report.html._page import Asked, page_of
 from abstain.report.html._parts import figure_markup
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from abstain.evaluation import Result
     from abstain.evaluation.conformal import CoverageResult
 
 __all__ = ["report_html", "write_report"]
@@ -73,13 +73,11 @@ def report_html(
     asked = Asked(_validate.whole(mistakes, "mistakes"), responses, progress)
     made = created_at or datetime.now(UTC)
     style, script = _text("report.css"), _text("explorer.js")
-    answers = None
-    if hasattr(result, "claims"):
-        coverage = result
-    else:
-        answers = result
     with unchecked():
-        context = page_of(answers, coverage, made, asked)
+        if isinstance(result, Result):
+            context = page_of(result, coverage, made, asked)
+        else:
+            context = page_of(None, result, made, asked)
     context |= {
         "created": made.strftime("%Y-%m-%d %H:%M %Z").strip(),
         "version": abstain.__version__,
@@ -103,11 +101,18 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _fixed(value: float, digits: int | None = 3) -> str:
-    """A number as a table prints it; nothing where there is none."""
+def _fixed(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}"
+
+
+def _number(value: float, digits: int | None) -> str:
+    """A number as a table prints it: nothing where there is none, and never 0 where it is more than that."""
     if math.isnan(value):
         return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:.{3 if digits is None else digits}f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    least = 0.1 ** (3 if digits is None else digits)
+    return f"<{least:g}" if 0.0 < value < least else _fixed(value, 3 if digits is None else digits)
 
 
 @cache
@@ -121,6 +126,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"fixed": _fixed, "grouped": lambda value: f"{value:,}"}
+    environment.filters |= {"fixed": _fixed, "number": _number, "grouped": lambda value: f"{value:,}"}
     environment.globals["figure"] = figure_markup
     return environment

@@ -34,7 +34,10 @@ def compared_panel(result: Result) -> Panel | None:
 
 
 def _pair_panel(result: Result) -> Panel:
-    parts: list[Part] = [_basis(result), TableView(_pair_table(result), "Differences", grouped=True)]
+    parts: list[Part] = [
+        _basis(result),
+        TableView(_pair_table(result), "Differences", compact=True, grouped=True),
+    ]
     return Panel("comparison", "Comparison, right - left", "Comparison", [*parts, *_charts(result)])
 
 
@@ -62,14 +65,11 @@ def _basis(result: Result) -> str:
 
 
 def _shown(result: Result) -> list[Difference]:
-    """The differences that a page lists: areas, risk at the largest coverage asked for that both reach, what was asked."""
+    """The differences that a page lists: areas, the risk at the largest coverage that all reach, what was asked."""
     metrics = dict.fromkeys([*_AREAS, *_words.headline_metrics(result)])
-    risks = [
-        each.metric
-        for each in result.differences
-        if each.metric.startswith("risk_at_coverage@") and each.estimate.defined and not each.group
-    ]
-    last = [max(risks, key=lambda key: float(key.partition("@")[2]))] if risks else []
+    risks = {each.metric for each in result.differences if each.metric.startswith("risk_at_coverage@")}
+    risks -= {each.metric for each in result.differences if not each.estimate.defined}
+    last = sorted(risks, key=lambda key: float(key.partition("@")[2]))[-1:]
     kept = {*metrics, *last}
     shown = [each for each in result.differences if each.metric in kept or each.matched]
     slots = list(dict.fromkeys(each.confidence for each in result.differences))
@@ -128,7 +128,8 @@ def _differences_table(result: Result) -> Table:
         Column("in_words", "in words"),
     )
     rows = []
-    for each in sorted(shown, key=lambda each: (each.left, each.right)):
+    pairs = list(dict.fromkeys((each.left, each.right) for each in result.differences))
+    for each in sorted(shown, key=lambda each: pairs.index((each.left, each.right))):
         cells: dict[str, Cell] = {
             "comparison": f"{each.right} - {each.left}",
             "confidence": _confidence(each),
@@ -172,14 +173,15 @@ def _systems_table(result: Result) -> Table:
 
 
 def _charts(result: Result) -> list[Figure]:
-    drawn = [
-        key
-        for key in _words.headline_metrics(result)
-        if any(each.metric == key and not each.group and each.estimate.defined for each in result.differences)
-    ]
+    defined = {each.metric for each in result.differences if not each.group and each.estimate.defined}
+    drawn = [key for key in _words.headline_metrics(result) if key in defined]
+    # Who answers more stands in the table; it is drawn where nothing else can be.
+    drawn = [key for key in drawn if key != "cmax"] or drawn
     return [
         figure(
-            differences_chart(result, key), f"Differences in {metric_name(key)} with their intervals", wide=True
+            differences_chart(result, key),
+            f"Differences in {metric_name(key)} with their intervals",
+            wide=True,
         )
         for key in drawn[:_MOST_CHARTS]
     ]
@@ -190,7 +192,8 @@ def _confidence(each: Difference) -> str:
 
 
 def _name(each: Difference) -> str:
-    return f"{metric_name(each.metric)} at coverage {each.coverage:.2f}" if each.matched else metric_name(each.metric)
+    name = metric_name(each.metric)
+    return f"{name} at coverage {each.coverage:.2f}" if each.matched else name
 
 
 def _side(result: Result, each: Difference, name: str) -> Cell:

@@ -69,7 +69,12 @@ def _groups(table: MetricTable) -> Panel:
     small = [group.label for group in table.groups if group.note]
     parts: list[Part] = ["Every group is judged with the same draws as the whole."]
     parts += [f"Too small to judge: {', '.join(small)}."] if small else []
-    columns = (Column("group"), Column("items", digits=0), Column("answered", digits=0), *map(_estimate, defined))
+    columns = (
+        Column("group"),
+        Column("items", digits=0),
+        Column("answered", digits=0),
+        *map(_estimate, defined),
+    )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (group.label, group.items, group.answered, *(group.estimates[name] for name in defined))
         for group in table.groups

@@ -77,7 +77,9 @@ def page_of(
     panels = [panel for page in found for panel in page.panels]
     if answers is not None and asked.mistakes:
         several = len(answers.systems) > 1
-        panels.append(mistakes_panel(answers.first, asked.mistakes, responses=asked.responses, several=several))
+        panels.append(
+            mistakes_panel(answers.first, asked.mistakes, responses=asked.responses, several=several)
+        )
     # What heads the page is told by the first; where both are there, each panel tells its own verdict.
     first = found[0]
     return {

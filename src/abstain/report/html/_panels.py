@@ -8,9 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from abstain.report.charts import interval_words, metric_chart, metric_name, reliability_diagram, risk_coverage_chart
+from abstain.report.charts import (
+    interval_words,
+    metric_chart,
+    metric_name,
+    reliability_diagram,
+    risk_coverage_chart,
+)
 from abstain.report.html import _words
-from abstain.report.html._parts import Explorer, Gallery, Heading, Note, Panel, Strip, StripPart, TableView, figure
+from abstain.report.html._parts import (
+    Explorer,
+    Gallery,
+    Heading,
+    Note,
+    Panel,
+    Strip,
+    StripPart,
+    TableView,
+    figure,
+)
 from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -139,7 +155,10 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
         "Selective risk (mean loss of what is answered) at the first working point that reaches each coverage.",
         (Column("coverage"), *(Column(name, name, digits=3, estimate=True) for name in system)),
         tuple(
-            (f"{round(100 * coverage, 1):g}%", *(variant.risk_at_coverage[coverage] for variant in system.values()))
+            (
+                f"{round(100 * coverage, 1):g}%",
+                *(variant.risk_at_coverage[coverage] for variant in system.values()),
+            )
             for coverage in system.settings.coverage_grid
         ),
     )
@@ -183,12 +202,12 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
         )
         for risk in ("selective", "generalized")
     ]
-    words = f"Each point of a curve is a threshold that could be set: answers below it would be deferred. {_words.band_words(side.system)}"
+    words = "Each point of a curve is a threshold that could be set: answers below it would be deferred."
     return Panel(
         "curves",
         "Risk against coverage, and where to set the threshold",
         "Curves and threshold",
-        [words, Explorer(charts, side.system.cluster_noun)],
+        [f"{words} {_words.band_words(side.system)}", Explorer(charts, side.system.cluster_noun)],
     )
 
 

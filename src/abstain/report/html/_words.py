@@ -88,7 +88,11 @@ def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:
     if close:
         parts.append(f"{listed(close)} cannot be told apart from it")
     if worse:
-        what = f"{len(worse)} other{'s are' if len(worse) > 1 else ' is'}" if close or untold else "All others are"
+        what = (
+            f"{len(worse)} other{'s are' if len(worse) > 1 else ' is'}"
+            if close or untold
+            else "All others are"
+        )
         parts.append(f"{what} worse by more than chance")
     if untold:
         parts.append(f"{listed(untold)} cannot be compared with it")
@@ -116,6 +120,8 @@ def comparison_verdict(result: Result) -> list[str]:
     shown = [each for each in result.differences if not each.group and each.metric in told]
     if not any(each.matched for each in shown):
         shown += [each for each in result.differences if each.matched and each.metric == "risk"]
+    # What the comparison is about comes first, over all items and then at matched coverage.
+    shown.sort(key=lambda each: told.index(each.metric) if each.metric in told else len(told))
     several = len({each.confidence for each in shown if each.confidence}) > 1
     lines = []
     for each in shown[:_MOST_SENTENCES]:
@@ -156,7 +162,9 @@ def each_by_itself(result: Result) -> str:
         return ""
     if result.settings.simultaneous:
         return "Their intervals hold for all pairs of systems together."
-    return "Each interval is for one comparison by itself; the verdict and p (Holm) are corrected for all pairs."
+    return (
+        "Each interval is for one comparison by itself; the verdict and p (Holm) are corrected for all pairs."
+    )
 
 
 def definitions(result: Result) -> list[tuple[str, str]]:
@@ -178,7 +186,9 @@ def definitions(result: Result) -> list[tuple[str, str]]:
         )
     if any(result.systems.values()):
         found += _selective_definitions(result.settings)
-    described = {name: spec for name, spec in result.specifications.items() if name in _asked(result.first.metrics)}
+    described = {
+        name: spec for name, spec in result.specifications.items() if name in _asked(result.first.metrics)
+    }
     known = {name for name, _ in found}
     found += [
         (metric_name(name), spec.summary.replace("``", ""))
@@ -243,11 +253,18 @@ def _inference_definitions(result: Result) -> list[tuple[str, str]]:
         (
             "Better",
             f"Said where the p-value is at most {alpha}, after Holm's correction for all pairs of systems by one "
-            "metric, confidence and group; it comes from the same statistic as the interval. Systems that answer "
-            "different shares are compared at a coverage that both reach, too. A system that answers nothing never "
-            "wins. Where no direction is better, as for Cmax, the verdict says which side is higher.",
+            "metric, confidence and group; it comes from the same statistic as the interval. A system that answers "
+            "nothing never wins. Where no direction is better, as for Cmax, the verdict says which side is higher.",
         ),
     ]
+    if any(each.matched for each in result.differences):
+        found.append(
+            (
+                "At coverage c",
+                "Systems that answer different shares are compared at the largest coverage that both reach, too: areas "
+                "up to it, and the selective risk at it.",
+            )
+        )
     return found
 
 
@@ -267,7 +284,9 @@ def coverage_definitions(result: CoverageResult) -> list[tuple[str, str]]:
     ]
     metrics = next(iter(result.claims[0].values()), None)
     if metrics is not None and metrics.method != "none":
-        found.append(("Intervals of coverage metrics", f"{interval_words(metrics, 'cluster')} (seed {settings.seed})."))
+        found.append(
+            ("Intervals of coverage metrics", f"{interval_words(metrics, 'cluster')} (seed {settings.seed}).")
+        )
     return found
 
 
