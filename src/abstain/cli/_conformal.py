@@ -174,7 +174,8 @@ def publish(
         from abstain.report.console import console_for  # noqa: PLC0415
         from abstain.report.coverage import coverage_summary  # noqa: PLC0415
 
-        console_for().print(coverage_summary(result))
+        console = console_for()
+        console.print(coverage_summary(result, console.width))
         typer.echo()
     what = "report:  " if as_report else "artifact:"
     typer.echo(f"{output}" if quiet else f"{what} {output}")

@@ -11,14 +11,15 @@ import math
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.text import Text
 
-from abstain.report.tables import Column, Table, plain_text, render
+from abstain.report.console import WIDTH, heading, line, shown, warnings_list, word_list
+from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import RenderableType
+    from rich.text import Text
 
     from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
     from abstain.inference import CoverageVerdict, Estimate
@@ -48,25 +49,28 @@ _MEANINGS = {
 }
 
 
-def coverage_summary(result: CoverageResult) -> Group:
-    """Return the summary of intervals or sets for a terminal."""
-    verdicts = Text(render([claims_table(result)], "text"))
-    for word, style in _STYLES.items():
-        verdicts.highlight_regex(word, style)
+def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
+    """Return the summary of intervals or sets for a terminal of some width."""
     population = f"{_many(result.rows, result.kind[:-1])} in {_many(result.clusters, 'cluster')}"
     parts: list[RenderableType] = [
-        Text(plain_text(_source(result)), style="bold"),
-        Text(f"population: {population}"),
-        Text(),
-        verdicts,
-        _shown(metrics_table(result)),
+        heading(_source(result)),
+        line(f"population: {population}"),
+        line(),
+        _coloured(shown(claims_table(result), width)),
+        shown(metrics_table(result), width),
     ]
     for claim in result.claims:
         at = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
-        for name, strata in _parted(result, claim).items():
-            parts.append(_shown(parts_table(f"coverage by {name}{at}", strata)))
+        parts += [
+            shown(parts_table(f"coverage by {name}{at}", strata), width)
+            for name, strata in _parted(result, claim).items()
+        ]
         parts += _slab(claim, at)
-    parts += [Text(_method(result), style="dim"), *_warnings(result), *_meanings(result.kind)]
+    parts += [
+        line(_method(result), dim=True),
+        *warnings_list(map(str, result.warnings), width),
+        *word_list("what the numbers mean", _MEANINGS[result.kind], width),
+    ]
     return Group(*parts)
 
 
@@ -160,7 +164,7 @@ def _slab(claim: ClaimResult, at: str) -> list[RenderableType]:
     slab, coverage = claim.slab, _number(claim["worst_slab_coverage"])
     direction = ", ".join(f"{part:.3g}" for part in slab.direction)
     text = f"worst slab{at}: {coverage} over {slab.count:,} held-out rows"
-    return [Text(f"{text}, along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"), Text()]
+    return [line(f"{text}, along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"), line()]
 
 
 def _method(result: CoverageResult) -> str:
@@ -173,20 +177,10 @@ def _method(result: CoverageResult) -> str:
     return f"[{percent}: {drawn}, seed {settings.seed}; {exact}]"
 
 
-def _warnings(result: CoverageResult) -> list[Text]:
-    lines = [Text(f"  ! {warning}", style="yellow") for warning in result.warnings]
-    return [Text(), Text("warnings", style="bold"), *lines] if lines else []
-
-
-def _meanings(kind: str) -> list[Text]:
-    meanings = _MEANINGS[kind]
-    width = max(len(name) for name in meanings)
-    lines = [Text(f"  {name:<{width}}  {text}") for name, text in meanings.items()]
-    return [Text(), Text("what the numbers mean", style="bold"), *lines]
-
-
-def _shown(table: Table) -> Text:
-    return Text(render([table], "text"))
+def _coloured(table: Text) -> Text:
+    for word, style in _STYLES.items():
+        table.highlight_regex(word, style)
+    return table
 
 
 def _source(result: CoverageResult) -> str:
