@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -163,7 +164,11 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         (("intervals", "absent.csv", *BASIC[2:]), 2, "absent.csv: no such file"),
         ((*BASIC, "--by", "sites"), 2, "has no column 'sites' (did you mean 'site'?)"),
         ((*BASIC[:4], "--low", "crossed", *BASIC[6:]), 3, "crossed at row 7: low 5 > high 1"),
-        ((*BASIC[:4], "--low", "word", *BASIC[6:]), 3, "column 'word' must hold numbers, got text at row 4"),
+        (
+            (*BASIC[:4], "--low", "word", *BASIC[6:]),
+            3,
+            "column 'word' must hold numbers, got something else at row 4",
+        ),
         ((*BASIC, "--json", "--quiet"), 2, "exclude each other"),
         ((*BASIC, "-o", "nowhere/out.json"), 2, "nowhere does not exist"),
         ((*BASIC, "--charts", "preds.csv"), 2, "is a file; --charts names a directory"),
@@ -173,7 +178,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         (
             ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", "--classes", "x,z"),
             3,
-            "has a label beyond --classes at row 2",
+            "column 'set' has a label that is none of the 2 classes at row 2",
         ),
         (
             ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--claim", "0.9"),
@@ -200,6 +205,50 @@ def test_mistakes_end_in_a_sentence(
     assert message in outcome.err
     assert "secret" not in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_the_claim_is_judged_and_the_level_is_that_of_our_intervals(run: Callable[..., Outcome]) -> None:
+    """About 0.68 of the truths are covered: a claim of 0.3 is kept, one of 0.95 is not."""
+    for claim, verdict in (("0.3", "covered"), ("0.95", "under-covered"), ("0.7", "undecided")):
+        options = (*BASIC[:-1], claim, *QUICK)
+        found = json.loads(run(*options, "--json", "--level", "0.9").out)
+        assert found["claims"][0]["claim"] == float(claim)
+        assert found["claims"][0]["verdict"]["verdict"] == verdict
+        assert found["settings"]["level"] == found["claims"][0]["metrics"]["coverage"]["level"] == 0.9
+        shown = run(*options, "-o", "out.json").out
+        row = next(line for line in shown.splitlines() if line.startswith(f"{claim} "))
+        assert row.split("]", 1)[1].split("  ")[1].strip() == verdict
+    assert "95% intervals" in shown
+    assert "90% intervals" in run(*BASIC, *QUICK, "-o", "out.json", "--level", "0.9").out
+
+
+def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> None:
+    artifact = json.loads(run(*BASIC, *QUICK, "--by", "site", "--json").out)
+    rows = list(csv.DictReader(run(*BASIC, *QUICK, "--by", "site", "--format", "csv").out.splitlines()))
+    assert list(rows[0]) == ["claim", "metric", "part", "rows", "value", "value_low", "value_high", "verdict"]
+    claim = artifact["claims"][0]
+    assert rows[0]["metric"] == "coverage"
+    assert rows[0]["verdict"] == claim["verdict"]["verdict"]
+    metrics = {row["metric"]: float(row["value"]) for row in rows if row["part"] == "all"}
+    assert metrics == {name: part["value"] for name, part in claim["metrics"].items()}
+    sites = [row for row in rows if row["metric"] == "coverage by site"]
+    assert [(row["part"], float(row["value"]), row["verdict"]) for row in sites] == [
+        (group["label"], group["coverage"]["value"], group["verdict"]["verdict"])
+        for group in claim["groups"]["site"]
+    ]
+
+
+def test_compressed_tables_and_patterns_are_read(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    content = (tmp_path / "preds.csv").read_bytes()
+    (tmp_path / "preds.csv.gz").write_bytes(gzip.compress(content))
+    head, *lines = content.decode().splitlines()
+    for place, part in enumerate((lines[:50], lines[50:])):
+        (tmp_path / f"part-{place}.csv").write_text("\n".join([head, *part]) + "\n")
+    whole = json.loads(run(*BASIC, *QUICK, "--json").out)["claims"]
+    for table in ("preds.csv.gz", "part-*.csv"):
+        found = run(BASIC[0], table, *BASIC[2:], *QUICK, "--json")
+        assert found.code == 0, found.err
+        assert json.loads(found.out)["claims"] == whole
 
 
 def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:

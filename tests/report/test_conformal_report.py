@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import numpy as np
 import pytest
+from rich.console import Console
 
 from abstain.evaluation.conformal import CoverageResult, evaluate_intervals, evaluate_sets
 from abstain.report.artifact import encode
@@ -105,6 +107,34 @@ def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
     assert "weighted_interval_score (all claims)" in text
     assert "inf" in _printed(_judged(infinite=True))
     assert "coverage by set size" in _printed(_judged_sets())
+
+
+def test_verdicts_stand_first_and_warnings_are_called_so() -> None:
+    text = _printed(_judged(infinite=True))
+    assert text.index("Does coverage reach what is claimed?") < text.index("Metrics")
+    assert "warnings\n  ! 2.5% of the intervals that claim 0.9 are infinite, and so are their means" in text
+    assert "mean_width: at least one interval is infinite." in text
+    for word in ("figure", "take care", "caution"):
+        assert word not in text
+
+
+def test_the_summary_keeps_to_the_width_of_a_terminal() -> None:
+    console = Console(width=80, file=io.StringIO())
+    console.print(coverage_summary(_judged(), 80))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("0.9 ") and "undecided" in line for line in lines)
+
+
+def test_the_table_for_programs_has_every_metric_and_every_part() -> None:
+    result = _judged_sets()
+    (table,) = coverage_tables(result)
+    claim = result.claims[0]
+    assert [row[1] for row in table.rows[: len(claim)]] == list(claim)
+    assert {row[5] for row in table.rows if row[1] == "coverage"} == {claim.verdict.verdict}
+    classes = [row[2:5] for row in table.rows if row[1] == "coverage by true class"]
+    assert classes == [(part.label, part.count, part.coverage) for part in claim.groups["true class"]]
+    assert render([table], "csv").startswith("claim,metric,part,rows,value,value_low,value_high,verdict\n")
 
 
 def test_many_groups_show_the_worst() -> None:
