@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
 
 __all__ = ["Tally", "keys_ascending", "keys_descending", "total_by"]
 
@@ -57,7 +58,7 @@ class Tally:
         *,
         unit: Sequence[int] | Indices,
         key: Sequence[int] | Indices,
-        columns: Sequence[Sequence[float] | Floats],
+        columns: Sequence[Sequence[float] | Floats | Mask],
         units: int,
         keys: int,
         weight: Floats | None = None,
@@ -162,7 +163,7 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
     return len(distinct) - 1 - place, distinct[::-1]
 
 
-def total_by(place: Indices, values: Sequence[float] | Floats | None = None, size: int = 0) -> Floats:
+def total_by(place: Indices, values: Sequence[float] | Floats | Mask | None = None, size: int = 0) -> Floats:
     """Add `values` up by their place, counted from 0; count the places where there are no values.
 
     >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)
