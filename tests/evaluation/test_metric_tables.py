@@ -346,14 +346,6 @@ def test_results_of_items_keep_their_metrics() -> None:
     assert repr(left) == repr(right)
 
 
-def test_intervals_that_a_source_states_can_be_judged() -> None:
-    items = Items.from_arrays([1, 2, 3], [1, 1, 1], signals={"low": [0, 0, 0], "high": [2, 2, 4]})
-    table = table_of(items, metrics="intervals.coverage_score,intervals.mean_width_score,sets.empty_rate")
-    assert table["intervals.coverage_score"].value == 1.0
-    assert table["intervals.mean_width_score"].value == pytest.approx(8 / 3)
-    assert "for tables see `abstain sets`" in table["sets.empty_rate"].reason
-
-
 def test_an_area_over_nothing_is_no_achievement() -> None:
     items = results_to_items([EvaluationResult(None, 1, abstained=True, confidence=0.1)] * 3)
     found = table_of(items, metrics="aurc", resamples=5)["aurc"]
@@ -376,14 +368,14 @@ def test_infinite_values_have_no_difference() -> None:
     endless = Items.from_arrays(
         np.ones(40),
         np.ones(40),
-        signals={"low": np.zeros(40), "high": [math.inf] * 40},
+        intervals=[[0.0, math.inf]] * 40,
         metadata={"a": [1, 2] * 20},
     )
-    found = abstain.compare(endless, endless, metrics="intervals.mean_width_score", by="a", resamples=10)
+    found = abstain.compare(endless, endless, metrics="interval_mean_width", by="a", resamples=10)
     assert found.left.metrics is not None
-    assert found.left.metrics["intervals.mean_width_score"].value == math.inf
+    assert found.left.metrics["interval_mean_width"].value == math.inf
     assert found.metrics is not None
-    assert not found.metrics["intervals.mean_width_score"].defined
+    assert not found.metrics["interval_mean_width"].defined
 
 
 def test_metrics_that_are_no_metrics() -> None:
