@@ -146,7 +146,8 @@ NO_LOSS = Condition(
 
 def unreached(rows: Columns, coverage: float) -> Condition | None:
     """Return the condition of a coverage that these rows cannot reach, or None."""
-    highest = float(rows.weight[rows.answered].sum() / rows.weight.sum())
+    total = float(rows.weight.sum())
+    highest = float(rows.weight[rows.answered].sum()) / total if total else 0.0
     if highest >= coverage - TOLERANCE:
         return None
     return _stated("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")
