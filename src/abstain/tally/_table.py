@@ -84,7 +84,7 @@ class Tally:
 
     @classmethod
     def _of_one_cell(
-        cls, rows: int, columns: Sequence[Sequence[float] | Floats | Mask], weight: Floats | None
+        cls, rows: int, columns: Sequence[Values], weight: Floats | None
     ) -> Tally:
         """Sum all rows into one cell, without places: many times as fast."""
         with np.errstate(over="ignore"):
