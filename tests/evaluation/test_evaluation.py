@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def few_shot() -> Items:
 
 
 def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> None:
-    """The slow way: draw participants, copy their items, and compute each figure by its literal definition."""
+    """The slow way: draw participants, copy their items, and compute each metric by its literal definition."""
     result = evaluate(few_shot, confidence="token_msp", loss="abs", resamples=60, seed=7)["token_msp"]
     judged = few_shot.judged
     loss = np.abs(judged.prediction - judged.truth)
@@ -70,7 +71,7 @@ def test_percentages() -> None:
 
 
 @pytest.mark.parametrize("convention", selective.CONVENTIONS)
-def test_convention_reaches_the_figures(convention: str, few_shot: Items) -> None:
+def test_convention_reaches_the_metrics(convention: str, few_shot: Items) -> None:
     result = evaluate(few_shot, confidence="llm", loss="abs", resamples=20, convention=convention)["llm"]
     judged = few_shot.judged
     loss = np.abs(judged.prediction - judged.truth)
@@ -131,7 +132,7 @@ class TestUndefinedIsSaid:
         variant = result["confidence"]
         assert (variant.aurc.value, variant.cmax.value) == (0.0, 0.0)
         assert "nothing was answered" in variant.aurc.reason
-        assert result.cautions[0].code == "nothing_answered"
+        assert result.warnings[0].code == "nothing_answered"
         assert not variant.risk_at_coverage[0.1].defined
 
     def test_a_coverage_that_cannot_be_reached(self, few_shot: Items) -> None:
@@ -145,14 +146,14 @@ class TestUndefinedIsSaid:
             evaluate(Items.from_arrays([1], [1], failed=[True], confidence=[1]))
 
 
-class TestCautions:
+class TestWarnings:
     def codes(self, items: Items) -> list[str]:
         result = evaluate(items, loss="abs", resamples=10)
         both = (
-            *result.cautions,
-            *itertools.chain.from_iterable(variant.cautions for variant in result.values()),
+            *result.warnings,
+            *itertools.chain.from_iterable(variant.warnings for variant in result.values()),
         )
-        return [caution.code for caution in both]
+        return [warning.code for warning in both]
 
     def test_few_clusters(self) -> None:
         assert "few_clusters" in self.codes(Items.from_arrays([1] * 19, [1] * 19, confidence=range(19)))
@@ -166,7 +167,7 @@ class TestCautions:
     def test_failed_clusters(self, few_shot: Items) -> None:
         assert (
             evaluate(few_shot, resamples=0)
-            .cautions[0]
+            .warnings[0]
             .message.startswith("1 of 30 participants are left out")
         )
 
@@ -195,50 +196,133 @@ class TestCompare:
             - reference.augrc(wrong[0][rows].tolist(), np.array(SURE)[rows].tolist(), 4)
             for rows in drawn
         ]
-        assert delta.augrc.interval == pytest.approx(tuple(np.percentile(expected, [2.5, 97.5])), abs=1e-12)
+        assert delta.augrc.percentile == pytest.approx(tuple(np.percentile(expected, [2.5, 97.5])), abs=1e-12)
+
+    def test_the_interval_is_that_of_leaving_out_clusters(self) -> None:
+        found = compare(self.left, self.right, loss="zero_one", resamples=0).deltas["confidence"].augrc
+        wrong = [np.array([0, 1, 1, 1.0]), np.array([0, 0, 0, 1.0])]
+        values = []
+        for out in range(4):
+            kept = np.arange(4) != out
+            ends = [reference.augrc(side[kept].tolist(), np.array(SURE)[kept].tolist(), 3) for side in wrong]
+            values.append(ends[1] - ends[0])
+        se = np.sqrt(3 / 4 * ((values - np.mean(values)) ** 2).sum())
+        reach = 3.182446305284263 * se  # the t distribution on 3 degrees of freedom
+        assert found.interval == pytest.approx((found.value - reach, found.value + reach))
 
     def test_of_itself_is_zero(self, few_shot: Items) -> None:
-        delta = compare(few_shot, few_shot, confidence="llm", resamples=50).deltas["llm"]
+        found = compare(few_shot, few_shot, confidence="llm", resamples=50)
+        delta = found.deltas["llm"]
         assert (delta.aurc.value, delta.aurc.low, delta.aurc.high) == (0.0, 0.0, 0.0)
+        assert found.difference("left", "right", "aurc").verdict == "cannot tell"
 
-    def test_swapping_sides_changes_the_sign(self) -> None:
-        there = compare(self.left, self.right, loss="zero_one", resamples=100).deltas["confidence"].aurc
-        back = compare(self.right, self.left, loss="zero_one", resamples=100).deltas["confidence"].aurc
-        assert (back.value, back.low, back.high) == pytest.approx((-there.value, -there.high, -there.low))
+    def test_swapping_sides_changes_the_sign_and_the_side(self) -> None:
+        there = compare(self.left, self.right, loss="zero_one", resamples=0).deltas["confidence"]
+        back = compare(self.right, self.left, loss="zero_one", resamples=0).deltas["confidence"]
+        assert (back.aurc.value, back.aurc.low, back.aurc.high) == pytest.approx(
+            (-there.aurc.value, -there.aurc.high, -there.aurc.low)
+        )
+        opposite = {"left": "right", "right": "left", "cannot tell": "cannot tell"}
+        for name, difference in there.differences.items():
+            assert opposite[difference.verdict] == back.differences[name].verdict
 
     def test_sets_that_differ(self) -> None:
         fewer = self.right.take(np.array([0, 1, 2]))
-        with pytest.raises(DataError, match="1 only left, 0 only right, 3 in both; .*--intersection-only"):
+        with pytest.raises(DataError, match="of 4 items right lacks 1 .*--intersection-only"):
             compare(self.left, fewer, loss="zero_one")
         found = compare(self.left, fewer, loss="zero_one", resamples=20, intersection_only=True)
-        assert (found.overlap.left_only, found.overlap.included, found.population.items) == (1, 3, 3)
+        assert (found.matching.clusters_alone["left"], found.matching.clusters, found.population.items) == (1, 3, 3)
 
     def test_failed_on_either_side_is_left_out_of_both(self) -> None:
         a, b = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
         found = compare(a, b, confidence="llm", resamples=10)
-        assert (found.overlap.total, found.overlap.included) == (30, 28)
-        assert (found.overlap.failed_left, found.overlap.failed_right) == (1, 1)
+        assert (found.matching.clusters_shared, found.matching.clusters) == (30, 28)
+        assert dict(found.matching.clusters_failed) == {"left": 1, "right": 1}
         assert found.left["llm"].aurc.clusters == found.right["llm"].aurc.clusters == 28
 
-    def test_different_coverage_is_cautioned(self) -> None:
+    def test_run_files_are_matched_by_participant(self) -> None:
+        a, b = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
+        assert compare(a, b, confidence="llm", resamples=0).matching.by == ("participant",)
+        fewer = b.take(b.cluster != b.cluster[0])
+        with pytest.raises(DataError, match="do not hold the same participants: 1 only in left, 0 only in right"):
+            compare(a, fewer, confidence="llm")
+        other = replace(b, truth=(b.truth + 1) % 4)
+        with pytest.raises(DataError, match="disagree about the truth of"):
+            compare(a, other, confidence="llm")
+
+    def test_different_coverage_is_warned_of(self) -> None:
         silent = Items.from_arrays(TRUTH, TRUTH, abstained=[True] * 4, confidence=SURE, cluster=[1, 2, 3, 4])
-        codes = [
-            caution.code for caution in compare(self.left, silent, loss="zero_one", resamples=20).cautions
-        ]
-        assert codes[:2] == ["coverage_differs", "few_clusters"] or "nothing_answered" in codes
-        assert {"coverage_differs", "nothing_answered"} <= set(codes)
+        found = compare(self.left, silent, loss="zero_one", resamples=20)
+        assert {"nothing_answered", "few_clusters"} <= {warning.code for warning in found.warnings}
+        assert found.difference("left", "right", "augrc").verdict == "cannot tell"
+        half = Items.from_arrays(TRUTH, TRUTH, abstained=[1, 1, 0, 0], confidence=SURE, cluster=[1, 2, 3, 4])
+        codes = {warning.code for warning in compare(self.left, half, loss="zero_one", resamples=20).warnings}
+        assert "coverage_differs" in codes
 
     def test_nothing_in_common(self) -> None:
         other = Items.from_arrays([1], [1], cluster=["x"], confidence=[1])
-        with pytest.raises(DataError, match="numbers on one side and text on the other"):
+        with pytest.raises(DataError, match="numbers in one system and text in another"):
             compare(self.left, other)
         apart = Items.from_arrays([1], [1], cluster=[9], confidence=[1])
-        with pytest.raises(DataError, match="no cluster in common"):
-            compare(self.left, apart)
+        with pytest.raises(DataError, match="no item in common"):
+            compare(self.left, apart, intersection_only=True)
 
     def test_a_loss_by_array_cannot_serve_two_sides(self) -> None:
-        with pytest.raises(DataError, match="an array cannot fit the rows of both sides"):
+        with pytest.raises(ArgumentError, match="an array cannot fit the rows of all"):
             compare(self.left, self.right, loss=[1.0] * 4)
+
+
+class TestDefaults:
+    """One rule each, and the rule is said."""
+
+    def test_labels_are_right_or_wrong(self) -> None:
+        sure = [0.9, 0.8, 0.7, 0.6]
+        for truth, prediction in (([0, 1, 1, 0], [0, 1, 0, 0]), ([9, 3, 5, 0], [9, 3, 4, 0]), (list("abca"), list("abaa"))):
+            result = evaluate(Items.from_arrays(truth, prediction, confidence=sure), resamples=0)
+            assert result.loss is not None
+            assert result.loss.name == "zero_one"
+            assert result["confidence"].risk_at_coverage[0.9].value == 0.25
+        assert "no scale declared" in result.loss.rule or "text" in result.loss.rule
+
+    def test_a_declared_scale_is_divided_by(self) -> None:
+        ratings = Items.from_arrays([1, 10, 5], [10, 10, 5], confidence=[3, 2, 1], scale=(1, 10))
+        result = evaluate(ratings, resamples=0)
+        assert result.loss is not None
+        assert (result.loss.name, result.loss.raw_multiplier) == ("abs_norm", 9.0)
+        assert result["confidence"].aurc.value <= 1.0
+
+    def test_real_numbers_are_refused_with_the_choices(self) -> None:
+        real = Items.from_arrays([0.5, 1.25], [0.5, 1.0], confidence=[2, 1])
+        with pytest.raises(ArgumentError, match="abs, zero_one, or abs_norm with a scale"):
+            evaluate(real)
+        assert evaluate(real, loss="abs", resamples=0)["confidence"].risk_at_coverage[0.9].value == 0.125
+        assert evaluate(real, metrics="mean_absolute_error", resamples=0).metrics["mean_absolute_error"].value == 0.125
+
+    def test_no_confidence_is_said_and_never_invented(self) -> None:
+        items = Items.from_arrays(TRUTH, [0, 0, 0, 1], signals={"row": [1, 2, 3, 4]})
+        result = evaluate(items, resamples=0)
+        assert list(result) == []
+        assert [warning.code for warning in result.warnings] == ["no_confidence"]
+        assert "name one (--confidence, confidence=) or record one" in str(result.warnings[0])
+        assert result.only.estimate("cmax").value == 1.0
+        assert evaluate(items, confidence="row", resamples=0)["row"].aurc.defined
+        asked = evaluate(items, metrics="augrc,accuracy", resamples=0)
+        assert asked.metrics["accuracy"].value == 0.25
+        assert not asked.metrics["augrc"].defined
+        assert "confidence" in asked.metrics["augrc"].reason
+
+    def test_weights_count_rows_and_never_clusters(self) -> None:
+        twice = Items.from_arrays([1, 1, 1], [1, 0, 0], confidence=[3, 2, 2], cluster=[1, 2, 2])
+        weighed = Items.from_arrays([1, 1], [1, 0], confidence=[3, 2], cluster=[1, 2], weight=[1, 2])
+        one, other = (evaluate(items, resamples=200)["confidence"] for items in (twice, weighed))
+        for metric in ("aurc", "augrc", "aurc_optimal", "cmax"):
+            assert getattr(one, metric) == getattr(other, metric)
+        assert (one.aurc.n, one.aurc.clusters) == (3, 2)
+
+    def test_names_that_repeat_and_are_no_cluster_are_warned_of(self) -> None:
+        items = Items.from_arrays(TRUTH, TRUTH, confidence=SURE).with_provenance(possible_cluster="visit_id")
+        codes = [warning.code for warning in evaluate(items, resamples=0).warnings]
+        assert codes == ["cluster_unnamed"]
 
 
 @pytest.mark.parametrize(
@@ -268,3 +352,41 @@ def test_a_result_is_a_mapping_that_suggests(few_shot: Items) -> None:
     with pytest.raises(ArgumentError, match="unknown confidence 'lm'"):
         result["lm"]
     assert "llm: AURC" in repr(result)
+
+
+class TestFrames:
+    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+    def test_estimates_and_differences(self, backend: str) -> None:
+        found = compare(TestCompare.left, TestCompare.right, resamples=0, loss="zero_one")
+        frame = found.to_frame(backend=backend)
+        rows = frame.to_pylist() if backend == "pyarrow" else frame.to_dict("records") if backend == "pandas" else frame.to_dicts()
+        keys = {(row["system"], row["confidence"], row["metric"], row["group"]) for row in rows}
+        assert len(keys) == len(rows) == sum(len(system.estimates) for system in found.systems.values())
+        assert ("left", "confidence", "aurc", "") in keys
+        changes = found.to_frame("differences", backend=backend)
+        assert len(changes) == len(found.differences)
+        assert "verdict" in (changes.column_names if backend == "pyarrow" else list(changes.columns))
+
+    def test_what_there_is(self) -> None:
+        with pytest.raises(ArgumentError, match="unknown what 'curves'; known: estimates, differences"):
+            evaluate(TestCompare.left, resamples=0).to_frame("curves")
+
+
+def test_views_say_what_there_is() -> None:
+    result = compare(TestCompare.left, TestCompare.right, resamples=0, loss="zero_one")
+    with pytest.raises(ArgumentError, match="there are 2 systems; name one: left, right"):
+        result["confidence"]
+    with pytest.raises(AttributeError, match="no metric 'aucr' was asked for; there are"):
+        result.left["confidence"].aucr
+    with pytest.raises(ArgumentError, match="left and right are for two systems, and there are 1"):
+        evaluate(TestCompare.left, resamples=0).left
+    assert set(result.left["confidence"].risk_at_coverage) == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
+    assert result.left["confidence"].aurc_at_coverage.defined
+    assert "aurc" in dir(result.left["confidence"])
+    assert repr(result).startswith("Result of 2 systems over 4 items\n")
+
+
+def test_a_run_whose_only_participant_failed_says_so() -> None:
+    items = Items.from_arrays([None], [None], failed=[1], confidence=[1])
+    with pytest.raises(DataError, match="no item to judge: of 1 items 1 failed and 0 have no truth"):
+        evaluate(items)

@@ -182,11 +182,11 @@ def test_undefined_and_single_clusters_are_undecided() -> None:
     found = judged(run(80, 20), "deferral_alignment below 0.5")
     assert found.checks[0].verdict == "undecided"
     assert math.isnan(found.checks[0].estimate.value)
-    assert not found.cautions
+    assert not found.warnings
     one = Items.from_arrays([1, 1], [1, 1], confidence=[1, 1], cluster=["p", "p"], item=["x", "y"])
     alone = judged(one, "accuracy below 0.5")
     assert alone.exit_code == 4
-    assert [caution.code for caution in alone.cautions] == ["few_clusters"]
+    assert [warning.code for warning in alone.warnings] == ["few_clusters"]
     assert judged(one, "accuracy worse by 0.5", baseline=one).exit_code == 4
 
 

@@ -13,10 +13,10 @@ from abstain.evaluation._profile import thinned
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
-    from abstain import Evaluation
+    from abstain import Result
 
 
-def run(confidence: str | list[str] = "llm", resamples: int = 300) -> Evaluation:
+def run(confidence: str | list[str] = "llm", resamples: int = 300) -> Result:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
     return evaluate(items, confidence=confidence, loss="abs", resamples=resamples)
 
@@ -73,8 +73,11 @@ def test_contrasts_are_paired_differences_from_the_best() -> None:
     assert profile.leader == min(result, key=lambda name: result[name].augrc.value)
     assert set(profile.contrasts) <= set(result) - {profile.leader}
     for name, contrast in profile.contrasts.items():
-        assert contrast.value == pytest.approx(result[name].augrc.value - result[profile.leader].augrc.value)
-        assert contrast.value >= 0
+        change = result[name].augrc.value - result[profile.leader].augrc.value
+        assert contrast.estimate.value == pytest.approx(change)
+        assert contrast.estimate.value >= 0
+        assert (contrast.left, contrast.right) == (profile.leader, name)
+        assert contrast.verdict in ("left", "cannot tell")
     # The same ranking under another name is no rival.
     assert profile.points["llm"] is profile.points["total_evidence"]
 

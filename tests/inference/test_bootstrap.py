@@ -1,19 +1,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from abstain import ArgumentError, DataError, Items, bootstrap, evaluate, paired_delta
-from abstain.inference import Draws, Estimate, MetricPlan, estimates, points, replicates
+from abstain.inference import Draws, Estimate, estimates, function_measure, replicates
 from abstain.losses import item_loss
-from abstain.metrics import selective
-from abstain.metrics._ranks import RanksPlan
+from abstain.metrics import Columns, measure_metrics, selective
+from abstain.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from abstain.tally import Measure
 
 
 def some_items(seed: int = 0, clusters: int = 9, size: int = 4) -> Items:
@@ -24,8 +26,9 @@ def some_items(seed: int = 0, clusters: int = 9, size: int = 4) -> Items:
         rng.integers(0, 4, n),
         abstained=rng.random(n) < 0.3,
         confidence=rng.integers(0, 5, n),
-        cluster=rng.permutation(np.repeat(np.arange(clusters) + 100, size)),
-    )
+        cluster=np.repeat(np.arange(clusters) + 100, size),
+        item=np.tile(np.arange(size), clusters),
+    ).take(rng.permutation(n))
 
 
 def aurc(items: Items) -> float:
@@ -83,7 +86,7 @@ class TestEstimates:
 
 
 class TestUserMetrics:
-    def test_a_function_of_items_gets_the_same_draws_as_the_built_in_plan(self) -> None:
+    def test_a_function_of_items_gets_the_same_draws_as_the_built_in_measure(self) -> None:
         items = some_items()
         mine = bootstrap(aurc, items, resamples=200, seed=3)
         built_in = evaluate(items, loss="abs", resamples=200, seed=3)["confidence"].aurc
@@ -93,18 +96,28 @@ class TestUserMetrics:
 
     def test_difference_of_two(self) -> None:
         left, right = some_items(1), some_items(2)
-        found = paired_delta(aurc, left, right, resamples=150, seed=9)
+        found = paired_delta(aurc, left, right, resamples=150, seed=9, truth_may_differ=True)
         assert found.value == pytest.approx(aurc(right) - aurc(left))
         draws = Draws(9, 150, 9)
-        values = replicates([MetricPlan(aurc, left), MetricPlan(aurc, right)], draws)
+        values = replicates([function_measure(aurc, left), function_measure(aurc, right)], draws)
         expected = np.percentile(values[1] - values[0], [2.5, 97.5])
-        assert found.interval == pytest.approx(tuple(expected))
+        assert found.percentile == pytest.approx(tuple(expected))
 
-    def test_only_shared_clusters_are_compared(self) -> None:
+    def test_items_are_matched_by_name(self) -> None:
         left, right = some_items(1), some_items(2)
-        smaller = right.take(right.cluster != 103)
-        both = paired_delta(aurc, left.take(left.cluster != 103), smaller, resamples=50)
-        assert paired_delta(aurc, left, smaller, resamples=50) == both
+        options: dict[str, Any] = {"resamples": 0, "truth_may_differ": True}
+        straight = paired_delta(aurc, left, right, **options)
+        mixed = paired_delta(aurc, left, right.take(np.random.default_rng(3).permutation(len(right))), **options)
+        assert straight == mixed
+        fewer = right.take(right.cluster != 103)
+        with pytest.raises(DataError, match="do not hold the same items"):
+            paired_delta(aurc, left, fewer, **options)
+        both = paired_delta(aurc, left.take(left.cluster != 103), fewer, **options)
+        assert paired_delta(aurc, left, fewer, intersection_only=True, **options) == both
+        bare = Items.from_arrays([1, 0], [1, 1], confidence=[1, 2])
+        with pytest.raises(DataError, match="rows are not matched by their places unless you say so"):
+            paired_delta(aurc, bare, bare)
+        assert paired_delta(aurc, bare, bare, match_by="rows", resamples=0).value == 0.0
 
     def test_a_metric_that_is_sometimes_undefined_drops_those_resamples(self) -> None:
         items = Items.from_arrays([1, 1, 1], [1, 0, 0], abstained=[0, 1, 1])
@@ -128,8 +141,8 @@ class TestUserMetrics:
     def test_nothing_in_common(self) -> None:
         left = Items.from_arrays([1], [1], cluster=["a"])
         right = Items.from_arrays([1], [1], cluster=["b"])
-        with pytest.raises(DataError, match="no cluster in common"):
-            paired_delta(aurc, left, right)
+        with pytest.raises(DataError, match="no item in common"):
+            paired_delta(aurc, left, right, intersection_only=True)
 
 
 def test_one_cluster_gives_a_point() -> None:
@@ -139,22 +152,28 @@ def test_one_cluster_gives_a_point() -> None:
     assert found.se == pytest.approx(0.0, abs=1e-15)
 
 
-def test_plans_of_different_clusters_cannot_be_weighed_together() -> None:
-    plans = [RanksPlan.build(np.ones(n), np.ones(n), np.ones(n, bool), cluster=np.arange(n)) for n in (2, 3)]
+def aurc_measure(loss: NDArray[np.float64], confidence: NDArray[np.float64], cluster: NDArray[np.intp]) -> Measure:
+    units = int(cluster.max()) + 1
+    columns = Columns.of(len(loss), loss=loss, confidence=confidence, cluster=cluster, units=units)
+    return measure_metrics(columns, [METRICS["aurc"]])
+
+
+def test_measures_of_different_clusters_cannot_be_weighed_together() -> None:
+    measures = [aurc_measure(np.ones(n), np.ones(n), np.arange(n)) for n in (2, 3)]
     with pytest.raises(DataError, match="same clusters"):
-        replicates(plans, Draws(2, 5, 0))
+        replicates(measures, Draws(2, 5, 0))
 
 
 def test_progress_counts_every_resample_once() -> None:
     seen: list[int] = []
-    plan = MetricPlan(aurc, some_items())
-    replicates([plan], Draws(9, 123, 0), seen.append)
+    measure = function_measure(aurc, some_items())
+    replicates([measure], Draws(9, 123, 0), seen.append)
     assert sum(seen) == 123
 
 
-def test_points_are_the_plan_at_weights_all_one() -> None:
+def test_points_are_the_measure_at_weights_all_one() -> None:
     items = some_items()
-    assert points(MetricPlan(aurc, items))[0] == pytest.approx(aurc(items))
+    assert function_measure(aurc, items).point == pytest.approx(aurc(items))
 
 
 class TestEstimate:
@@ -192,11 +211,9 @@ def test_intervals_cover_and_ignoring_clusters_does_not() -> None:
             cluster = (
                 np.repeat(np.arange(clusters), size) if kind == "clustered" else np.arange(clusters * size)
             )
-            plan = RanksPlan.build(
-                loss, confidence, np.ones(len(loss), bool), cluster=cluster, figures=("aurc",)
-            )
-            draws = Draws(plan.clusters, 400, number)
-            (found,) = estimates(points(plan), replicates([plan], draws)[0], draws, n=len(loss))
+            measure = aurc_measure(loss, confidence, cluster)
+            draws = Draws(measure.units, 400, number)
+            (found,) = estimates(measure.points, replicates([measure], draws)[0], draws, n=len(loss))
             inside[kind] += found.low <= truth <= found.high
     assert 0.92 <= inside["clustered"] / worlds <= 0.97
     assert inside["single"] / worlds < 0.85

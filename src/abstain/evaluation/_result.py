@@ -367,6 +367,19 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         """The share of items that it answered."""
         return self.estimates[Key(ALL, "answer_rate")]
 
+    def estimate(self, metric: str, *, confidence: str | None = None, group: str = ALL) -> Estimate:
+        """Return one estimate; the confidence may be left out where the metric was asked for with one alone."""
+        known = {key.metric for key in self.estimates}
+        wanted = metric if metric in known else find_metric(metric).key
+        found = [
+            estimate
+            for key, estimate in self.estimates.items()
+            if (key.metric, key.group) == (wanted, group) and confidence in (None, key.confidence)
+        ]
+        if not found:
+            raise ArgumentError(f"{metric} was not asked for; there are {', '.join(sorted(known))}")
+        return found[0]
+
     def profile(self, *, most: int = 400, progress: Progress | None = None) -> Profile:
         """Return what pictures are made of: working points with intervals, reference curves, contrasts, reliability.
 

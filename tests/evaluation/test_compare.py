@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from abstain import ArgumentError, DataError, Items, compare, compare_systems, read
-from abstain.evaluation import Rank, SystemDifference
-from abstain.inference import Estimate
+from abstain import ArgumentError, DataError, Items, compare, read
+from abstain.evaluation import Difference, Rank
+from abstain.inference import Estimate, MarginVerdict
 from examples import EXAMPLES
 
 CLUSTERS, SIZE = 30, 4
@@ -38,7 +38,16 @@ def system(
 
 
 def judged(systems: dict[str, Items], **options: Any) -> Any:
-    return compare_systems(systems, **{"loss": "zero_one", "resamples": 400, **options})
+    return compare(systems, **{"metrics": "augrc", "loss": "zero_one", "resamples": 0, **options})
+
+
+def rank(found: Any, system: str, metric: str) -> Any:
+    """The rank of a system, by the one confidence that it was asked with."""
+    return next(
+        rank
+        for (name, _, key), rank in found.ranks.items()
+        if name == system and key.partition("@")[0] == metric
+    )
 
 
 def shuffled(items: Items, seed: int = 0) -> Items:
@@ -53,28 +62,28 @@ def test_two_systems_by_hand() -> None:
     b = Items.from_arrays(truth, [1] * 20, item=item, confidence=sure)
     found = judged({"A": a, "B": b})
     # The loss sum climbs from 0 at 10 items to 10 at 20: a triangle of 10 by 10, over 20 squared.
-    assert found.systems["A"].estimates["augrc"].value == pytest.approx(50 / 400)
-    assert found.systems["B"].estimates["augrc"].value == 0.0
+    assert found.systems["A"].estimate("augrc").value == pytest.approx(50 / 400)
+    assert found.systems["B"].estimate("augrc").value == 0.0
     (difference,) = found.differences
-    assert difference.difference.value == pytest.approx(-0.125)
-    low, high = difference.difference.interval
+    assert difference.estimate.value == pytest.approx(-0.125)
+    low, high = difference.estimate.interval
     assert difference.words == f"B is better than A by 0.125 [{-high:.3f}, {-low:.3f}]"
     assert difference.winner == "B"
     assert difference.p == difference.p_adjusted < 0.05
-    assert (str(found.systems["A"].ranks["augrc"]), str(found.systems["B"].ranks["augrc"])) == ("2", "1")
+    assert (str(rank(found, "A", "augrc")), str(rank(found, "B", "augrc"))) == ("2", "1")
 
 
-def test_the_difference_is_that_of_compare() -> None:
-    """The same draws, the same matching, the same numbers as the comparison of two sides."""
+def test_two_sides_and_named_systems_are_one_comparison() -> None:
+    """The same matching, the same numbers, whether all selective metrics are asked for or two by name."""
     left, right = (read(EXAMPLES / "run_b.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     options: dict[str, Any] = {"resamples": 300, "seed": 3, "intersection_only": True}
-    two = compare(left, right, confidence="llm", **options).deltas["llm"]
-    many = compare_systems({"l": left, "r": right}, metrics=["aurc", "augrc"], confidence="llm", **options)
+    two = compare(left, right, confidence="llm", **options)
+    many = compare({"l": left, "r": right}, metrics=["aurc", "augrc"], confidence="llm", **options)
     assert many.matching.judged == 8 * many.matching.clusters == 440
     for metric in ("aurc", "augrc"):
-        found, expected = many.difference("l", "r", metric).difference, getattr(two, metric)
-        assert found.interval is not None
-        assert (found.value, *found.interval) == pytest.approx((expected.value, expected.low, expected.high))
+        found, expected = many.difference("l", "r", metric), two.difference("left", "right", metric)
+        assert found.estimate == expected.estimate == getattr(two.deltas["llm"], metric)
+        assert (found.p, found.p_adjusted, found.verdict) == (expected.p, expected.p_adjusted, expected.verdict)
 
 
 def test_rows_are_matched_by_name_and_never_by_place() -> None:
@@ -82,14 +91,14 @@ def test_rows_are_matched_by_name_and_never_by_place() -> None:
     straight = judged(systems)
     mixed = judged({"a": shuffled(systems["a"], 5), "b": shuffled(systems["b"], 6)})
     for one, other in zip(straight.differences, mixed.differences, strict=True):
-        assert one.difference == other.difference
+        assert one.estimate == other.estimate
         assert one.p == other.p
     assert mixed.matching.by == ("cluster", "item")
 
 
 def test_unnamed_rows_cannot_be_matched() -> None:
     rows = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5])
-    with pytest.raises(DataError, match="rows are never matched by their places; name the items"):
+    with pytest.raises(DataError, match=r"rows are not matched by their places unless you say so.*--match rows"):
         judged({"a": rows, "b": rows})
     twice = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5], cluster=["p", "p"])
     with pytest.raises(DataError, match=r"a: cluster p, item 1 stands twice .*name them \(item=, --item\)"):
@@ -101,7 +110,7 @@ def test_one_name_is_enough_where_it_tells_all_rows_apart() -> None:
     by_item = Items.from_arrays(truth, answer, confidence=sure, item=["x", "y", "z"])
     found = judged({"a": by_item, "b": shuffled(by_item)})
     assert found.matching.by == ("item",)
-    assert found.differences[0].difference.value == 0.0
+    assert found.differences[0].estimate.value == 0.0
     by_cluster = Items.from_arrays(truth, answer, confidence=sure, cluster=["x", "y", "z"])
     assert judged({"a": by_cluster, "b": shuffled(by_cluster)}).matching.by == ("cluster",)
     # Where one side names clusters and the other does not, the named ones say what belongs together.
@@ -119,7 +128,7 @@ def test_missing_items_are_an_error_unless_the_intersection_is_asked_for() -> No
     found = judged({"a": whole, "b": part}, intersection_only=True)
     assert (found.matching.total, found.matching.shared, found.matching.judged) == (120, 117, 117)
     assert dict(found.matching.missing) == {"a": 0, "b": 3}
-    assert any(caution.code == "missing_items" for caution in found.cautions)
+    assert any(warning.code == "missing_items" for warning in found.warnings)
 
 
 def test_failed_items_are_left_out_of_all_systems_and_counted() -> None:
@@ -133,16 +142,18 @@ def test_failed_items_are_left_out_of_all_systems_and_counted() -> None:
     found = judged({"a": items, "b": broken})
     assert (found.matching.shared, found.matching.judged) == (120, 115)
     assert dict(found.matching.left_out) == {"a": 0, "b": 5}
-    assert found.systems["a"].items == 115
-    assert any("5 of 120 shared items are left out" in str(caution) for caution in found.cautions)
+    assert found.systems["a"].population.items == 115
+    assert any("5 of 120 shared items are left out" in str(warning) for warning in found.warnings)
 
 
 def test_bad_calls() -> None:
     a, b = system(1), system(2)
     with pytest.raises(ArgumentError, match="at least two systems, got 1"):
         judged({"a": a})
-    with pytest.raises(ArgumentError, match="systems must be a mapping"):
+    with pytest.raises(ArgumentError, match="a system must be Items, or a mapping from names to them, got a list"):
         judged([a, b])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="two systems are called 'left'"):
+        compare(a, {"left": b, "right": a}, b)
     with pytest.raises(ArgumentError, match=r"unknown metric 'augcr' \(did you mean 'augrc'\?\)"):
         judged({"a": a, "b": b}, metrics="augcr")
     with pytest.raises(ArgumentError, match="no metric was asked for"):
@@ -151,11 +162,12 @@ def test_bad_calls() -> None:
         judged({"a": a, "b": b}, reference="c")
     with pytest.raises(ArgumentError, match="margin must be greater than 0, got -1"):
         judged({"a": a, "b": b}, margin=-1)
-    with pytest.raises(ArgumentError, match="one confidence ranks a system, got llm, verbalized"):
-        judged({"a": a, "b": b}, confidence="llm,verbalized")
+    with pytest.raises(ArgumentError, match="a: one confidence ranks a system, got llm, total_evidence"):
+        run = read(EXAMPLES / "run_b.json", mode="few_shot")
+        judged({"a": run, "b": run}, confidence={"a": "llm,total_evidence"})
     with pytest.raises(ArgumentError, match="unknown system 'z'; known: a, b"):
         judged({"a": a, "b": b}, confidence={"z": "confidence"})
-    with pytest.raises(ArgumentError, match="an array cannot fit the rows of all systems"):
+    with pytest.raises(ArgumentError, match="an array cannot fit the rows of all"):
         judged({"a": a, "b": b}, loss=np.zeros(120))
     with pytest.raises(ArgumentError, match=r"level must fulfil 0 < level < 1, got 95; did you mean 0.95"):
         judged({"a": a, "b": b}, level=95)
@@ -172,16 +184,37 @@ def test_bad_calls() -> None:
         judged({"a": a, "b": empty})
 
 
-def test_items_that_have_not_the_same_truth_are_counted() -> None:
+def test_items_that_have_not_the_same_truth_are_refused_and_counted() -> None:
     a = system(1)
     truth = a.truth.copy()
     truth[7] = 1 - truth[7]
-    found = judged({"a": a, "b": replace(system(2), truth=truth)})
+    pair = {"a": a, "b": replace(system(2), truth=truth)}
+    with pytest.raises(DataError, match="disagree about the truth of 1 of 120 shared items.*--truth-may-differ"):
+        judged(pair)
+    found = judged(pair, truth_may_differ=True)
     assert found.matching.different_truths == 1
-    assert [str(caution) for caution in found.cautions] == [
+    assert [str(warning) for warning in found.warnings] == [
         "1 of 120 items have not the same truth in all systems: are they the same items?"
     ]
-    assert not judged({"a": a, "b": system(2)}).cautions
+    assert not judged({"a": a, "b": system(2)}).warnings
+    # One and the same label, written as a number here and as text there, is one truth.
+    words = replace(a, truth=np.array([f"{value:.0f}" for value in a.truth], dtype=object))
+    assert judged({"a": a, "b": words}).matching.different_truths == 0
+
+
+def test_rows_are_matched_by_their_order_where_that_is_said() -> None:
+    truth = [1, 0, 1, 0]
+    a = Items.from_arrays(truth, [1, 1, 1, 1], confidence=[0.9, 0.5, 0.7, 0.4])
+    b = Items.from_arrays(truth, truth, confidence=[0.9, 0.5, 0.7, 0.4])
+    found = judged({"a": a, "b": b}, match="rows", metrics="accuracy")
+    assert found.matching.by == ("rows",)
+    assert found.difference("a", "b").estimate.value == 0.5
+    with pytest.raises(DataError, match="equally many: a 4, b 3"):
+        judged({"a": a, "b": b.take(np.arange(3))}, match="rows")
+    with pytest.raises(DataError, match="disagree about the truth of 4 of 4"):
+        judged({"a": a, "b": replace(b, truth=1 - b.truth)}, match="rows")
+    with pytest.raises(ArgumentError, match="unknown match 'row'"):
+        judged({"a": a, "b": b}, match="row")
 
 
 def test_many_systems_every_pair_one_family() -> None:
@@ -194,23 +227,23 @@ def test_many_systems_every_pair_one_family() -> None:
     adjusted = sorted(each.p_adjusted for each in found.differences)
     assert adjusted[0] == pytest.approx(min(3 * raw[0], 1))
     assert found.difference("c", "a").winner == "c"
-    assert found.systems["c"].ranks["augrc"] == Rank(1, 1, 1)
-    ranks = [found.systems[name].ranks["augrc"] for name in "ab"]
+    assert rank(found, "c", "augrc") == Rank(1, 1, 1)
+    ranks = [rank(found, name, "augrc") for name in "ab"]
     assert sorted(rank.place for rank in ranks) == [2, 3]
     assert {(rank.best, rank.worst) for rank in ranks} == {(2, 3)}
     against = judged(systems, reference="b")
     assert [(each.left, each.right) for each in against.differences] == [("b", "a"), ("b", "c")]
 
 
-def test_several_metrics_are_one_family_and_named_in_words() -> None:
+def test_every_metric_is_a_family_of_its_own_and_named_in_words() -> None:
     found = judged({"a": system(1), "b": system(2, quality=3.0)}, metrics="augrc,accuracy,cmax")
-    assert list(found.metrics) == ["augrc", "accuracy", "cmax"]
-    assert found.words[1].startswith("accuracy: b is better than a by ")
+    assert [each.metric for each in found.differences] == ["accuracy", "cmax", "augrc"]
+    assert found.words[0].startswith("accuracy: b is better than a by ")
     assert found.difference("a", "b", "accuracy").winner == "b"
-    tested = [each.p for each in found.differences]
-    assert min(each.p_adjusted for each in found.differences) == pytest.approx(min(tested) * 3)
+    # Two systems are a family of one, whatever else is asked beside: the p-value is its own.
+    assert all(each.p == each.p_adjusted and each.family == 1 for each in found.differences)
     # Coverage is neither good nor bad, so nobody is ranked by it.
-    assert found.systems["a"].ranks["cmax"] is None
+    assert rank(found, "a", "cmax") is None
     with pytest.raises(ArgumentError, match="a and b were not compared by aurc"):
         found.difference("a", "b", "aurc")
 
@@ -218,14 +251,14 @@ def test_several_metrics_are_one_family_and_named_in_words() -> None:
 def test_different_coverage_is_compared_at_matched_coverage_too() -> None:
     """The shy system has the smaller AUGRC for answering less; where both answer as much, it is the worse one."""
     shy, bold = system(1, quality=0.3, declines=0.6), system(2, quality=1.5)
-    found = judged({"shy": shy, "bold": bold}, resamples=1000)
+    found = judged({"shy": shy, "bold": bold})
     whole, matched = found.differences
     assert (whole.matched, matched.matched) == (False, True)
     assert matched.coverage == pytest.approx(shy.counts.coverage)
     assert matched.words.startswith(f"at coverage {matched.coverage:.2f}, ")
-    assert found.systems["shy"].estimates["augrc"].value < found.systems["bold"].estimates["augrc"].value
+    assert found.systems["shy"].estimate("augrc").value < found.systems["bold"].estimate("augrc").value
     assert matched.left_value > matched.right_value
-    assert any(caution.code == "coverage_differs" for caution in found.cautions)
+    assert any(warning.code == "coverage_differs" for warning in found.warnings)
     # A metric without a form at matched coverage is accompanied by the selective risk there.
     accuracy = judged({"shy": shy, "bold": bold}, metrics="accuracy")
     assert [(each.metric, each.matched) for each in accuracy.differences] == [
@@ -240,8 +273,8 @@ def test_where_nothing_can_be_matched_it_is_said() -> None:
     bare = {name: replace(items, signals={}) for name, items in (("shy", shy), ("bold", bold))}
     found = judged(bare, metrics="accuracy")
     assert not any(each.matched for each in found.differences)
-    (caution,) = found.cautions
-    assert caution.message.endswith(
+    (warning,) = found.warnings
+    assert warning.message.endswith(
         "without a confidence and a loss they cannot be compared at matched coverage"
     )
 
@@ -258,21 +291,56 @@ def test_nothing_answered_never_wins() -> None:
     assert silent.counts.answered == 0
     for metrics in ("augrc", "aurc", "accuracy", "selective_accuracy", "effective_reliability"):
         found = judged({"silent": silent, "b": system(2, quality=-2.0), "c": system(3)}, metrics=metrics)
-        assert found.systems["silent"].ranks[metrics] is None
-        assert found.systems["c"].ranks[metrics].place == 1
+        assert rank(found, "silent", metrics) is None
+        assert rank(found, "c", metrics).place == 1
         for each in found.differences:
             assert each.winner != "silent"
             if "silent" in (each.left, each.right):
                 assert math.isnan(each.p)
                 assert "silent answered nothing, and what is not answered must not win" in each.words
-        assert any(caution.code == "nothing_answered" for caution in found.cautions)
+        assert any(warning.code == "nothing_answered" for warning in found.warnings)
 
 
-def test_without_resamples_there_are_values_but_no_verdicts() -> None:
-    found = judged({"a": system(1), "b": system(2, quality=4.0)}, resamples=0)
-    assert found.words == ("cannot compare a and b: without resamples there is no verdict",)
-    assert found.differences[0].difference.defined
-    assert found.differences[0].winner is None
+def test_verdicts_need_no_resamples_and_do_not_depend_on_them() -> None:
+    systems = {"a": system(1), "b": system(2, quality=4.0)}
+    without, few = judged(systems), judged(systems, resamples=50)
+    assert without.words == few.words
+    assert without.difference("a", "b").verdict == "right"
+    assert without.difference("a", "b").estimate.percentile is None
+    assert few.difference("a", "b").estimate.percentile is not None
+
+
+@pytest.mark.parametrize(("quality", "verdict"), [(4.0, "right"), (-4.0, "left"), (1.0, "cannot tell")])
+def test_the_verdict_and_the_interval_are_one_decision(quality: float, verdict: str) -> None:
+    found = judged({"a": system(1), "b": system(2, quality=quality)}, metrics="augrc,accuracy")
+    for each in found.differences:
+        low, high = each.estimate.interval
+        assert each.verdict == verdict
+        assert (each.verdict == "cannot tell") == (low <= 0.0 <= high)
+        assert each.in_words == {"cannot tell": "cannot tell"}.get(verdict, f"{verdict} is better")
+
+
+def test_many_pairs_are_decided_where_the_data_are_clear() -> None:
+    """Twelve systems, 66 pairs: 5% right against 93% right cannot be a matter of resamples."""
+    systems = {f"s{place:02}": system(place, quality=-3 + place * 0.5, clusters=60) for place in range(12)}
+    found = judged(systems, metrics="augrc,accuracy,aurc,cmax")
+    for metric in ("augrc", "accuracy", "aurc"):
+        extreme = found.difference("s00", "s11", metric)
+        assert (extreme.winner, extreme.family) == ("s11", 66)
+        assert extreme.p_adjusted < 1e-6
+    assert sum(each.winner is not None for each in found.differences) > 100
+    for each in found.differences:
+        if "more clusters would" in each.words:
+            assert each.clusters_needed > 60
+
+
+def test_intervals_that_hold_together_are_wider() -> None:
+    systems = {name: system(seed) for name, seed in (("a", 1), ("b", 2), ("c", 3))}
+    alone, together = judged(systems), judged(systems, simultaneous=True)
+    for one, other in zip(alone.differences, together.differences, strict=True):
+        assert other.estimate.low < one.estimate.low < one.estimate.high < other.estimate.high
+        assert "simultaneous for 3 pairs" in other.estimate.method
+        assert one.verdict == other.verdict
 
 
 def test_one_cluster_is_no_verdict() -> None:
@@ -283,25 +351,23 @@ def test_one_cluster_is_no_verdict() -> None:
 def test_undefined_metrics_say_why() -> None:
     found = judged({"a": system(1), "b": system(2)}, metrics="deferral_alignment")
     assert "deferral_alignment is undefined for a: " in found.words[0]
-    assert found.systems["a"].ranks["deferral_alignment"] is None
+    assert rank(found, "a", "deferral_alignment") is None
 
 
-def difference(**changes: Any) -> SystemDifference:
+def difference(**changes: Any) -> Difference:
     """A difference that cannot be told: 0.003 with a standard error of 0.004 over 60 participants."""
-    made = SystemDifference(
+    made = Difference(
         metric="augrc",
         direction="lower",
+        confidence="llm",
+        group="",
         left="A",
         right="C",
         left_value=0.100,
         right_value=0.103,
-        difference=Estimate(0.003, -0.005, 0.011, se=0.004, clusters=60),
-        coverage=math.nan,
+        estimate=Estimate(0.003, -0.005, 0.011, se=0.004, clusters=60),
         p=0.46,
         p_adjusted=0.46,
-        alpha=0.05,
-        clusters_needed=math.nan,
-        margin=math.nan,
         cluster_noun="participant",
     )
     return replace(made, **changes)
@@ -309,70 +375,84 @@ def difference(**changes: Any) -> SystemDifference:
 
 def test_power_in_words() -> None:
     # 60 * (2.801585 * 0.004 / 0.003)^2 = 837.2, so 778 more, which two figures round up to 780.
-    assert (
-        difference(clusters_needed=838.0).words
-        == "cannot tell A and C apart; about 780 more participants would"
-    )
-    assert (
-        difference(clusters_needed=300.0).words
-        == "cannot tell A and C apart; about 240 more participants would"
-    )
-    assert (
-        difference(clusters_needed=67.0).words == "cannot tell A and C apart; about 7 more participants would"
-    )
-    assert difference(clusters_needed=math.inf).words == "cannot tell A and C apart; they do not differ here"
+    cannot = "cannot tell A and C apart"
+    assert difference(clusters_needed=838.0).words == f"{cannot}; about 780 more participants would"
+    assert difference(clusters_needed=300.0).words == f"{cannot}; about 240 more participants would"
+    assert difference(clusters_needed=67.0).words == f"{cannot}; about 7 more participants would"
+    assert difference(clusters_needed=math.inf).words == f"{cannot}; they do not differ here"
     assert "more than a million more participants would" in difference(clusters_needed=2e7).words
-    shown = difference(clusters_needed=50.0, margin=0.02).words
-    assert shown == "cannot tell A and C apart, though a difference of 0.02 would have shown"
     assert difference(clusters_needed=1260.0).words.endswith("about 1,200 more participants would")
+    # More data would tell only where there are fewer than that.
+    assert difference(clusters_needed=60.0).words == difference(clusters_needed=50.0).words == cannot
+
+
+def test_margins_in_words() -> None:
+    within = difference(margin=MarginVerdict(0.02, left_not_worse=True, right_not_worse=True))
+    assert within.words == "cannot tell A and C apart; they are within 0.02 of each other"
+    one = difference(margin=MarginVerdict(0.01, left_not_worse=True, right_not_worse=False))
+    assert one.words == "cannot tell A and C apart; A is not worse than C by more than 0.01"
+    none = difference(margin=MarginVerdict(0.001, left_not_worse=False, right_not_worse=False))
+    assert none.words == "cannot tell A and C apart"
+
+
+def test_margins_by_hand() -> None:
+    """The interval 0.003 +- 2.001 * 0.004 reaches from -0.005 to 0.011: within 0.012, and A at most 0.006 worse."""
+    systems = {"a": system(1), "b": system(4)}
+    (each,) = judged(systems, margin=0.5).differences
+    low, high = each.estimate.interval
+    assert each.margin.equivalent
+    margin = (abs(low) + abs(high)) / 2
+    (each,) = judged(systems, margin=margin).differences
+    # Lower is better: the right side is worse where the difference is large.
+    assert each.margin.right_not_worse == (high < margin)
+    assert each.margin.left_not_worse == (low > -margin)
+    assert not each.margin.equivalent
 
 
 def test_verdicts_in_words() -> None:
     told = {"p": 0.001, "p_adjusted": 0.003}
     change = Estimate(-0.012, -0.020, -0.004, se=0.004, clusters=60)
-    better = difference(difference=change, right="B", **told)
+    better = difference(estimate=change, right="B", **told)
     assert better.words == "B is better than A by 0.012 [0.004, 0.020]"
-    assert replace(better, direction="higher").words == "A is better than B by 0.012 [0.004, 0.020]"
-    assert replace(better, direction="neither").words == "A is higher than B by 0.012 [0.004, 0.020]"
+    assert (better.verdict, better.in_words, better.winner) == ("right", "right is better", "B")
+    higher = replace(better, direction="higher")
+    assert higher.words == "A is better than B by 0.012 [0.004, 0.020]"
+    assert (higher.verdict, higher.in_words, higher.winner) == ("left", "left is better", "A")
+    neither = replace(better, direction="neither")
+    assert neither.words == "A is higher than B by 0.012 [0.004, 0.020]"
+    assert (neither.verdict, neither.in_words) == ("left", "left is higher")
     assert (
         replace(better, coverage=0.625).words
         == "at coverage 0.62, B is better than A by 0.012 [0.004, 0.020]"
     )
-    # Significant alone, but not among the others.
+    # Told alone, but not among the others.
     assert replace(better, p_adjusted=0.06).winner is None
 
 
 def test_power_is_of_the_observed_difference_or_of_the_margin() -> None:
     systems = {"a": system(1), "b": system(4)}
     (each,) = judged(systems).differences
-    assert not each.told
+    assert each.winner is None
     reach = 1.959964 + 0.841621
-    expected = CLUSTERS * (reach * each.difference.se / each.difference.value) ** 2
+    expected = CLUSTERS * (reach * each.estimate.se / each.estimate.value) ** 2
     assert each.clusters_needed == math.ceil(expected)
     (asked,) = judged(systems, margin=0.01).differences
-    assert asked.clusters_needed == math.ceil(CLUSTERS * (reach * each.difference.se / 0.01) ** 2)
+    assert asked.clusters_needed == math.ceil(CLUSTERS * (reach * each.estimate.se / 0.01) ** 2)
 
 
 def test_confidences_may_differ_by_system() -> None:
     a = system(1)
     renamed = replace(a, signals={"margin": a.signals["confidence"]})
     found = judged({"a": a, "b": renamed}, confidence={"b": "margin"})
-    assert found.systems["b"].confidence == "margin"
-    assert found.differences[0].difference.value == 0.0
-
-
-def test_too_few_resamples_to_tell_anything_are_said() -> None:
-    found = judged({"a": system(1, quality=-3.0), "b": system(2, quality=3.0)}, resamples=20)
-    assert found.differences[0].winner is None
-    assert [str(caution) for caution in found.cautions] == [
-        "20 resamples are too few to tell any of 1 differences; ask for more"
-    ]
+    assert [dict(side.confidences) for side in found.systems.values()] == [{"own": "confidence"}, {"own": "margin"}]
+    assert found.differences[0].estimate.value == 0.0
 
 
 def test_same_seed_same_numbers() -> None:
     systems = {"a": system(1), "b": system(2)}
-    values = [judged(systems, seed=seed).differences[0].difference.interval for seed in (1, 1, 2)]
-    assert values[0] == values[1] != values[2]
+    found = [judged(systems, seed=seed, resamples=50).differences[0].estimate for seed in (1, 1, 2)]
+    assert found[0].percentile == found[1].percentile != found[2].percentile
+    assert found[0].interval == found[2].interval
 
 
 @pytest.mark.slow
@@ -383,8 +463,8 @@ def test_false_alarms_with_forty_clusters_are_at_most_nominal(metric: str) -> No
     alarms = 0
     for run in range(runs):
         pair = {"a": system(2 * run, clusters=40, size=3), "b": system(2 * run + 1, clusters=40, size=3)}
-        found = judged(pair, metrics=metric, resamples=300, seed=run)
-        alarms += found.differences[0].told
+        found = judged(pair, metrics=metric, seed=run)
+        alarms += found.differences[0].winner is not None
     assert alarms / runs <= 0.05
 
 
@@ -395,8 +475,8 @@ def test_false_alarms_of_a_whole_table_are_at_most_nominal() -> None:
     alarms = 0
     for run in range(runs):
         systems = {name: system(4 * run + place, clusters=40, size=3) for place, name in enumerate("abcd")}
-        found = judged(systems, resamples=300, seed=run)
-        alarms += any(each.told for each in found.differences)
+        found = judged(systems, seed=run)
+        alarms += any(each.winner is not None for each in found.differences)
     assert alarms / runs <= 0.05
 
 

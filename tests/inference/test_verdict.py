@@ -1,0 +1,224 @@
+"""Holm, power, the jackknife and p-values by hand; and the one verdict, with a known better side."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import t as student
+from scipy.stats import ttest_1samp as one_sample
+
+from abstain import ArgumentError, DataError
+from abstain.inference import (
+    Estimate,
+    LeaveOut,
+    at_level,
+    clusters_needed,
+    decide,
+    difference_estimate,
+    group_of,
+    holm,
+    p_value,
+    verdict_words,
+    within_margin,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1 gives 0.02, 0.03, 0.06, 0.04; the last may not fall below 0.06.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == pytest.approx([1.0, 1.0])
+    assert holm([0.02]) == pytest.approx([0.02])
+    assert holm([0.02, 0.02]) == pytest.approx([0.04, 0.04])
+    assert holm([]).tolist() == []
+
+
+def test_holm_leaves_out_what_was_not_tested() -> None:
+    adjusted = holm([0.01, math.nan, 0.03])
+    assert adjusted[[0, 2]] == pytest.approx([0.02, 0.03])
+    assert math.isnan(adjusted[1])
+
+
+def test_holm_refuses_what_is_no_probability() -> None:
+    with pytest.raises(DataError, match=r"p_values must lie in \[0, 1\], got 1.5 at row 1"):
+        holm([0.1, 1.5])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.randoms(use_true_random=False))
+def test_holm_is_between_no_correction_and_bonferroni_whatever_the_order(
+    p_values: list[float], random: Random
+) -> None:
+    adjusted = holm(p_values)
+    assert (adjusted >= np.array(p_values)).all()
+    assert (adjusted <= np.minimum(np.array(p_values) * len(p_values), 1.0) + 1e-15).all()
+    order = list(range(len(p_values)))
+    random.shuffle(order)
+    assert holm(np.array(p_values)[order]) == pytest.approx(adjusted[order])
+
+
+def test_clusters_needed_by_hand() -> None:
+    # z(0.975) + z(0.8) = 1.959964 + 0.841621 = 2.801585; squared 7.848879.
+    assert clusters_needed(0.01, 0.01, 40) == math.ceil(40 * 7.848879)  # 314
+    assert clusters_needed(-0.01, 0.01, 40) == 314
+    assert clusters_needed(0.02, 0.01, 40) == math.ceil(40 * 7.848879 / 4)  # 79
+    # z(0.995) + z(0.9) = 2.575829 + 1.281552 = 3.857381; squared 14.879388.
+    assert clusters_needed(0.01, 0.01, 40, level=0.99, power=0.9) == math.ceil(40 * 14.879388)  # 596
+    assert math.isinf(clusters_needed(0.0, 0.01, 40))
+    assert math.isinf(clusters_needed(1e-320, 0.01, 40))
+    assert math.isnan(clusters_needed(math.nan, 0.01, 40))
+    with pytest.raises(ArgumentError, match="power must fulfil 0 < power < 1, got 80; did you mean 0.8"):
+        clusters_needed(0.01, 0.01, 40, power=80)
+
+
+def estimate(value: float, se: float, clusters: int = 10) -> Estimate:
+    return Estimate(value, value - se, value + se, se=se, degrees=clusters - 1, clusters=clusters)
+
+
+def test_p_value_by_hand() -> None:
+    # t = 2.5 on 9 degrees of freedom: two tails of 0.016962 each.
+    assert p_value(estimate(5.0, 2.0)) == pytest.approx(2 * student.sf(2.5, 9))
+    assert p_value(estimate(5.0, 2.0)) == pytest.approx(0.033926, abs=1e-5)
+    assert p_value(estimate(-5.0, 2.0)) == p_value(estimate(5.0, 2.0))
+    assert p_value(estimate(0.0, 2.0)) == 1.0
+    # Against a bound the distance counts: 3 is one and a half standard errors.
+    assert p_value(estimate(5.0, 2.0), 2.0) == pytest.approx(2 * student.sf(1.5, 9))
+    # As small as the data say, so that a correction for hundreds still decides.
+    assert p_value(estimate(0.9, 0.01, clusters=100)) < 1e-100
+
+
+def test_where_every_cluster_agrees_the_p_value_is_that_of_so_many_coins() -> None:
+    assert p_value(estimate(1.0, 0.0, clusters=6)) == 2.0**-5
+    assert p_value(estimate(0.0, 0.0, clusters=6)) == 1.0
+    # Six clusters that agree tell at 5%, five do not, and the interval says the same.
+    for clusters, told in ((6, True), (5, False)):
+        found = difference_estimate(-1.0, np.full(clusters, -1.0), LeaveOut.of(np.arange(clusters)), n=clusters)
+        assert found.se == 0.0
+        assert (found.high < 0.0) == told == (p_value(found) <= 0.05)
+        assert found.low == -1.0
+
+
+def test_p_value_is_undefined_where_nothing_can_be_said() -> None:
+    assert math.isnan(p_value(Estimate(math.nan)))
+    assert math.isnan(p_value(Estimate(1.0)))
+    alone = difference_estimate(1.0, np.array([1.0]), LeaveOut.of(np.arange(1)), n=1)
+    assert alone.reason == "one cluster alone says nothing about others"
+    assert math.isnan(p_value(alone))
+
+
+def test_the_jackknife_of_a_mean_is_the_t_test() -> None:
+    values = np.random.default_rng(5).normal(0.4, 1.0, 40)
+    left_out = (values.sum() - values) / 39
+    found = difference_estimate(values.mean(), left_out, LeaveOut.of(np.arange(40)), n=40)
+    expected = one_sample(values, 0.0)
+    assert found.se == pytest.approx(values.std(ddof=1) / math.sqrt(40))
+    assert found.interval == pytest.approx(expected.confidence_interval(0.95))
+    assert p_value(found) == pytest.approx(expected.pvalue)
+    assert found.method == "jackknife over 40 clusters, t distribution"
+
+
+def test_unequal_groups_follow_the_delete_m_formula() -> None:
+    """Three groups of 1, 2 and 3 clusters, worked out by hand from the pseudo-values."""
+    leave = LeaveOut(np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 3.0]))
+    value, left_out = 2.0, np.array([2.1, 1.8, 2.4])
+    # h = 6, 3, 2: pseudo-values 12 - 5*2.1 = 1.5, 6 - 2*1.8 = 2.4, 4 - 2.4 = 1.6;
+    # centre 6 - (5/6*2.1 + 2/3*1.8 + 1/2*2.4) = 1.85; squares .1225/5 + .3025/2 + .0625/1 = .23825, over 3.
+    found = difference_estimate(value, left_out, leave, n=6)
+    assert found.se == pytest.approx(math.sqrt(0.23825 / 3))
+    assert found.degrees == 2
+    assert found.method == "jackknife over 3 groups of 6 clusters, t distribution"
+
+
+def test_a_few_undefined_values_do_not_matter_and_many_do() -> None:
+    values = np.random.default_rng(1).normal(1.0, 0.1, 40)
+    leave = LeaveOut.of(np.arange(40))
+    gaps = values.copy()
+    gaps[:3] = math.nan
+    assert difference_estimate(1.0, gaps, leave, n=40).interval is not None
+    gaps[:5] = math.nan
+    found = difference_estimate(1.0, gaps, leave, n=40)
+    assert (found.interval, found.reason) == (None, "it is undefined as soon as some clusters are left out")
+
+
+class TestGroups:
+    def test_up_to_four_hundred_clusters_are_left_out_one_by_one(self) -> None:
+        assert LeaveOut.of(np.arange(400)).vectors == 400
+        assert LeaveOut.of(np.arange(401)).vectors <= 200
+
+    def test_the_group_of_a_name_is_the_same_written_as_text(self) -> None:
+        ids = np.array([0, 1, -7, 12345, 2147483647, 10**15])
+        assert group_of(ids).tolist() == group_of(ids.astype(str)).tolist()
+        # ((7 mod p) * 62089911) mod p mod 200, and a name that is no usual number by its md5.
+        assert group_of(np.array([7])).tolist() == [7 * 62089911 % 2147483647 % 200]
+        expected = int(hashlib.md5(b"007").hexdigest()[:8], 16) % 200  # noqa: S324
+        assert group_of(np.array(["007"])).tolist() == [expected]
+
+    @pytest.mark.parametrize("step", [1, 200, 1_000, 65_536, 10**6])
+    def test_groups_are_nearly_equal(self, step: int) -> None:
+        sizes = np.bincount(group_of(np.arange(20_000) * step), minlength=200)
+        assert sizes.min() > 50
+        assert sizes.max() < 200
+
+    def test_every_cluster_is_left_out_once(self) -> None:
+        leave = LeaveOut.of(np.array([f"patient {number}" for number in range(1000)]))
+        weights = np.concatenate(list(leave.batches(1000)))
+        assert ((1.0 - weights).sum(axis=0) == 1.0).all()
+        assert ((1.0 - weights).sum(axis=1) == leave.sizes).all()
+
+
+class TestDecide:
+    """Who is better, with a known better side."""
+
+    @pytest.mark.parametrize(
+        ("value", "direction", "verdict", "words"),
+        [
+            (-0.2, "lower", "right", "right is better"),
+            (0.2, "lower", "left", "left is better"),
+            (0.2, "higher", "right", "right is better"),
+            (-0.2, "higher", "left", "left is better"),
+            (0.2, "neither", "right", "right is higher"),
+            (-0.2, "neither", "left", "left is higher"),
+        ],
+    )
+    def test_sides(self, value: float, direction: str, verdict: str, words: str) -> None:
+        found = estimate(value, 0.01, clusters=40)
+        assert decide(found, direction, 0.001) == verdict
+        assert verdict_words(verdict, direction) == words
+        assert decide(found, direction, 0.0501) == "cannot tell"
+        assert decide(found, direction, math.nan) == "cannot tell"
+
+    def test_nothing_is_told_of_no_difference(self) -> None:
+        assert decide(estimate(0.0, 0.0), "lower", 0.0) == "cannot tell"
+        assert verdict_words("cannot tell", "lower") == "cannot tell"
+
+    @given(st.floats(-1, 1), st.floats(1e-6, 1), st.integers(2, 60), st.sampled_from([0.9, 0.95, 0.99]))
+    def test_the_verdict_of_one_pair_is_that_zero_lies_outside(
+        self, value: float, se: float, clusters: int, level: float
+    ) -> None:
+        made = Estimate(value, 0.0, 0.0, level=level, se=se, degrees=clusters - 1, clusters=clusters)
+        found = at_level(made, level)
+        told = decide(found, "lower", p_value(found)) != "cannot tell"
+        # Within rounding of the border itself either answer is right.
+        if abs(p_value(found) - (1 - level)) > 1e-9:
+            assert told == (found.low > 0.0 or found.high < 0.0)
+
+
+def test_margins_are_read_off_the_same_interval() -> None:
+    found = at_level(estimate(0.01, 0.005, clusters=41), 0.95)  # about [-0.0001, 0.0201]
+    near, far = within_margin([found], "lower", 0.015)[0], within_margin([found], "lower", 0.05)[0]
+    # Lower is better: the left side is shown to be no worse by 0.015, the right side is not.
+    assert (near.left_not_worse, near.right_not_worse, near.equivalent) == (True, False, False)
+    assert far.equivalent
+    turned = within_margin([found], "higher", 0.015)[0]
+    assert (turned.left_not_worse, turned.right_not_worse) == (False, True)
+    # One of many is held to more.
+    many = within_margin([found] + [estimate(0.2, 0.005, clusters=41)] * 30, "lower", 0.0225)
+    assert within_margin([found], "lower", 0.0225)[0].right_not_worse
+    assert not many[0].right_not_worse
