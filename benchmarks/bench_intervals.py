@@ -30,16 +30,16 @@ def predictions(rng: np.random.Generator, rows: int) -> tuple[Floats, Floats]:
 
 def hsic(rng: np.random.Generator) -> None:
     truth, bounds = predictions(rng, 5_000)
-    ours = best_times(lambda: intervals.hsic(truth, bounds), rounds=20)[0]
+    ours = best_times(lambda: intervals.interval_hsic(truth, bounds), rounds=20)[0]
     peer = best_times(lambda: mapie_intervals.hsic(truth, bounds), rounds=1)[0]
     report("hsic, 5,000 rows, MAPIE / ours", peer / ours, wanted=1000, note=f"{1e3 * ours:.1f} ms")
     for rows, wanted in ((100_000, 300.0), (1_000_000, None)):
         truth, bounds = predictions(rng, rows)
         tracemalloc.start()
-        intervals.hsic(truth, bounds)
+        intervals.interval_hsic(truth, bounds)
         peak = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
-        seconds = best_times(lambda t=truth, b=bounds: intervals.hsic(t, b), rounds=2)[0]  # type: ignore[misc]
+        seconds = best_times(lambda t=truth, b=bounds: intervals.interval_hsic(t, b), rounds=2)[0]  # type: ignore[misc]
         limit = "" if wanted is None else f" (wanted: under {wanted:g})"
         matrix = rows * rows * 8 / 2**30
         print(
@@ -55,35 +55,35 @@ def million(rng: np.random.Generator) -> None:
     pairs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "coverage_score": (
             lambda: mapie_intervals.regression_coverage_score(truth, bounds),
-            lambda: intervals.coverage_score(truth, bounds),
+            lambda: intervals.interval_coverage(truth, bounds),
         ),
         "mean_width_score": (
             lambda: mapie_intervals.regression_mean_width_score(bounds),
-            lambda: intervals.mean_width_score(bounds),
+            lambda: intervals.interval_mean_width(bounds),
         ),
         "size_stratified_coverage": (
             lambda: mapie_intervals.regression_ssc_score(truth, bounds),
-            lambda: intervals.size_stratified_coverage(truth, bounds),
+            lambda: intervals.interval_size_stratified_coverage(truth, bounds),
         ),
         "coverage_width_criterion": (
             lambda: mapie_intervals.coverage_width_based(truth, low, high, 2.0, 0.9),
-            lambda: intervals.coverage_width_criterion(truth, flat, eta=2.0, level=0.9),
+            lambda: intervals.interval_coverage_width_criterion(truth, flat, eta=2.0, level=0.9),
         ),
         "winkler_score": (
             lambda: mapie_intervals.regression_mwi_score(truth, bounds, 0.9),
             lambda: intervals.winkler_score(truth, bounds, level=0.9),
         ),
-        "sets.coverage_score": (
+        "sets.set_coverage": (
             lambda: mapie_sets.classification_coverage_score(labels, members),
-            lambda: sets.coverage_score(labels, members),
+            lambda: sets.set_coverage(labels, members),
         ),
-        "sets.mean_width_score": (
+        "sets.set_mean_width": (
             lambda: mapie_sets.classification_mean_width_score(members),
-            lambda: sets.mean_width_score(members),
+            lambda: sets.set_mean_width(members),
         ),
-        "sets.size_stratified_coverage": (
+        "sets.set_size_stratified_coverage": (
             lambda: mapie_sets.classification_ssc_score(labels, members),
-            lambda: sets.size_stratified_coverage(labels, members),
+            lambda: sets.set_size_stratified_coverage(labels, members),
         ),
     }
     for name, (theirs, ours) in pairs.items():

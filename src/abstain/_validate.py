@@ -95,17 +95,17 @@ def mask(values: Column, name: str, length: int) -> NDArray[np.bool_]:
     return array
 
 
-def weights(values: Column | None, length: int) -> Floats:
+def weights(values: Column | None, length: int, name: str = "sample_weight") -> Floats:
     """Return row weights, ones when None: finite, none negative, not all zero."""
     if values is None:
         return np.ones(length)
-    array = finite(values, "weights")
-    same_length(length, weights=array)
+    array = finite(values, name)
+    same_length(length, **{name: array})
     if (array < 0.0).any():
         row = int(np.argmax(array < 0.0))
-        raise DataError(f"weights must not be negative, got {array[row]:g} at row {row}")
+        raise DataError(f"{name} must not be negative, got {array[row]:g} at row {row}")
     if length and not array.any():
-        raise DataError("weights are all zero; at least one row must count")
+        raise DataError(f"{name} is zero throughout; at least one row must count")
     return array
 
 

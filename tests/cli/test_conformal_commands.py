@@ -84,7 +84,7 @@ def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcom
     table = list(csv.DictReader((tmp_path / "preds.csv").read_text().splitlines()))
     truth = [float(row["y"]) for row in table]
     level = artifact["levels"][0]
-    assert level["figures"]["coverage"]["value"] == intervals.coverage_score(truth, [[-1, 1]] * 90)
+    assert level["figures"]["coverage"]["value"] == intervals.interval_coverage(truth, [[-1, 1]] * 90)
     assert level["figures"]["coverage"]["clusters"] == artifact["clusters"] == 30
     assert [group["label"] for group in level["groups"]["site"]] == ["a", "b"]
     assert artifact["input"]["columns"] == {
@@ -138,7 +138,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
     truth = np.arange(60) % 3
     members = np.stack([truth > 0, truth > 1, np.zeros(60, bool)], axis=1)
     level = json.loads(listed.out)["levels"][0]
-    assert level["figures"]["coverage"]["value"] == sets.coverage_score(truth, members)
+    assert level["figures"]["coverage"]["value"] == sets.set_coverage(truth, members)
     assert [group["label"] for group in level["groups"]["true class"]] == ["x", "y", "z"]
     by_member = run(
         "sets", "sets.jsonl", "--truth", "label", "--members", "x,y,z", "--level", "0.9", *QUICK, "--json"
@@ -146,7 +146,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
     assert by_member.code == 0, by_member.err
     members = np.stack([np.ones(60), np.arange(60) % 2, np.zeros(60)], axis=1)
     figures = json.loads(by_member.out)["levels"][0]["figures"]
-    assert figures["coverage"]["value"] == sets.coverage_score(truth, members)
+    assert figures["coverage"]["value"] == sets.set_coverage(truth, members)
     shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", *QUICK)
     assert "coverage by set size" in shown.out
     by_number = run(

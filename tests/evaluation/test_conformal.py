@@ -13,6 +13,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
 from abstain.inference import Trials, binomial_interval, coverage_verdict
 from abstain.metrics import intervals, sets
+from abstain.metrics.quantiles import pinball_loss, pit_histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,111 +35,113 @@ def _case(rows: int = 60, seed: int = 0) -> dict[str, np.ndarray]:
     }
 
 
-INTERVAL_FIGURES: dict[str, Callable[..., Any]] = {
-    "coverage": intervals.coverage_score,
-    "mean_width": lambda _, bounds, **options: intervals.mean_width_score(bounds, **options),
+INTERVAL_METRICS: dict[str, Callable[..., Any]] = {
+    "coverage": intervals.interval_coverage,
+    "mean_width": lambda _, bounds, **options: intervals.interval_mean_width(bounds, **options),
     "winkler_score": lambda *rows, **options: intervals.winkler_score(*rows, level=0.8, **options),
-    "coverage_width_criterion": lambda *rows, **options: intervals.coverage_width_criterion(
+    "coverage_width_criterion": lambda *rows, **options: intervals.interval_coverage_width_criterion(
         *rows, eta=30.0, level=0.8, **options
     ),
     "size_stratified_coverage": lambda *rows, **options: (
-        intervals.size_stratified_coverage(*rows, **options).score
+        intervals.interval_size_stratified_coverage(*rows, **options).score
     ),
-    "hsic": intervals.hsic,
-    "width_quantile[0.5]": lambda _, bounds, **options: intervals.width_quantiles(
+    "hsic": intervals.interval_hsic,
+    "width_quantile[0.5]": lambda _, bounds, **options: intervals.interval_width_quantiles(
         bounds, probabilities=[0.5], **options
     )[0],
 }
 
-SET_FIGURES: dict[str, Callable[..., Any]] = {
-    "coverage": sets.coverage_score,
-    "mean_width": lambda _, members, **options: sets.mean_width_score(members, **options),
-    "singleton_rate": lambda _, members, **options: sets.singleton_rate(members, **options),
-    "empty_rate": lambda _, members, **options: sets.empty_rate(members, **options),
+SET_METRICS: dict[str, Callable[..., Any]] = {
+    "coverage": sets.set_coverage,
+    "mean_width": lambda _, members, **options: sets.set_mean_width(members, **options),
+    "singleton_rate": lambda _, members, **options: sets.set_singleton_rate(members, **options),
+    "empty_rate": lambda _, members, **options: sets.set_empty_rate(members, **options),
     "size_stratified_coverage": lambda *rows, **options: (
-        sets.size_stratified_coverage(*rows, **options).score
+        sets.set_size_stratified_coverage(*rows, **options).score
     ),
-    "coverage_gap[true class]": lambda *rows, **options: sets.coverage_gap(*rows, level=0.8, **options),
+    "coverage_gap[true class]": lambda *rows, **options: sets.set_coverage_gap(*rows, level=0.8, **options),
 }
 
 
 def _copied_rows(
-    case: dict[str, np.ndarray], figure: Callable[..., Any], names: tuple[str, str]
+    case: dict[str, np.ndarray], metric: Callable[..., Any], names: tuple[str, str]
 ) -> np.ndarray:
-    """The replicates of a figure on rows that were really copied."""
+    """The replicates of a metric on rows that were really copied."""
     cluster_ids = np.unique(case["cluster"])
     stream = np.random.RandomState(7)
     replicates = []
     for _ in range(25):
         drawn = cluster_ids[stream.randint(0, len(cluster_ids), size=len(cluster_ids))]
         rows = np.concatenate([np.flatnonzero(case["cluster"] == cluster) for cluster in drawn])
-        options = {"weights": case["weight"][rows]}
-        replicates.append(figure(*(case[name][rows] for name in names), **options))
+        options = {"sample_weight": case["weight"][rows]}
+        replicates.append(metric(*(case[name][rows] for name in names), **options))
     return np.array(replicates)
 
 
-@pytest.mark.parametrize("name", INTERVAL_FIGURES)
-def test_every_interval_figure_is_resampled_as_if_rows_were_copied(name: str) -> None:
+@pytest.mark.parametrize("name", INTERVAL_METRICS)
+def test_every_interval_metric_is_resampled_as_if_rows_were_copied(name: str) -> None:
     case = _case()
     case["bounds"] = case["bounds"][:, :, 0]
     result = evaluate_intervals(
         case["truth"],
         case["bounds"],
-        level=0.8,
-        clusters=case["cluster"],
-        weights=case["weight"],
+        claim=0.8,
+        cluster=case["cluster"],
+        sample_weight=case["weight"],
         resamples=25,
         seed=7,
     )
-    estimate = result.levels[0][name]
-    expected = _copied_rows(case, INTERVAL_FIGURES[name], ("truth", "bounds"))
+    estimate = result.claims[0][name]
+    expected = _copied_rows(case, INTERVAL_METRICS[name], ("truth", "bounds"))
     assert (estimate.low, estimate.high) == pytest.approx(
         tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
     )
     assert estimate.value == pytest.approx(
-        INTERVAL_FIGURES[name](case["truth"], case["bounds"], weights=case["weight"]), abs=1e-12
+        INTERVAL_METRICS[name](case["truth"], case["bounds"], sample_weight=case["weight"]), abs=1e-12
     )
     assert estimate.clusters == len(np.unique(case["cluster"]))
 
 
-@pytest.mark.parametrize("name", SET_FIGURES)
-def test_every_set_figure_is_resampled_as_if_rows_were_copied(name: str) -> None:
+@pytest.mark.parametrize("name", SET_METRICS)
+def test_every_set_metric_is_resampled_as_if_rows_were_copied(name: str) -> None:
     case = _case(seed=1)
     result = evaluate_sets(
         case["labels"],
         case["members"],
-        level=0.8,
-        clusters=case["cluster"],
-        weights=case["weight"],
+        claim=0.8,
+        cluster=case["cluster"],
+        sample_weight=case["weight"],
         resamples=25,
         seed=7,
     )
-    estimate = result.levels[0][name]
-    expected = _copied_rows(case, SET_FIGURES[name], ("labels", "members"))
+    estimate = result.claims[0][name]
+    expected = _copied_rows(case, SET_METRICS[name], ("labels", "members"))
     assert (estimate.low, estimate.high) == pytest.approx(
         tuple(np.quantile(expected, [0.025, 0.975])), abs=1e-12
     )
     assert estimate.value == pytest.approx(
-        SET_FIGURES[name](case["labels"], case["members"], weights=case["weight"]), abs=1e-12
+        SET_METRICS[name](case["labels"], case["members"], sample_weight=case["weight"]), abs=1e-12
     )
 
 
 def test_several_levels_groups_and_the_score_over_all_levels() -> None:
     case = _case()
     result = evaluate_intervals(
-        case["truth"], case["bounds"], level=[0.5, 0.8], groups={"site": case["site"]}, resamples=20
+        case["truth"], case["bounds"], claim=[0.5, 0.8], groups={"site": case["site"]}, resamples=20
     )
-    assert [level.level for level in result.levels] == [0.5, 0.8]
+    assert [each.claim for each in result.claims] == [0.5, 0.8]
     expected = intervals.weighted_interval_score(case["truth"], case["bounds"], level=[0.5, 0.8])
-    assert result.figures["weighted_interval_score"].value == pytest.approx(expected)
-    for place, level in enumerate(result.levels):
-        by_site = intervals.coverage_by_group(case["truth"], case["bounds"][:, :, place], case["site"])
+    assert result.metrics["weighted_interval_score"].value == pytest.approx(expected)
+    for place, level in enumerate(result.claims):
+        by_site = intervals.interval_coverage_by_group(
+            case["truth"], case["bounds"][:, :, place], case["site"]
+        )
         assert [part.label for part in level.groups["site"]] == list(by_site.groups)
         assert [part.coverage.value for part in level.groups["site"]] == pytest.approx(by_site.coverage)
         assert [part.count for part in level.groups["site"]] == by_site.counts.tolist()
         assert level["worst_coverage[site]"].value == by_site.score
-        gap = intervals.coverage_gap(
-            case["truth"], case["bounds"][:, :, place], case["site"], level=level.level
+        gap = intervals.interval_coverage_gap(
+            case["truth"], case["bounds"][:, :, place], case["site"], level=level.claim
         )
         assert level["coverage_gap[site]"].value == pytest.approx(gap)
         assert [part.count for part in level.strata] == [20, 20, 20]
@@ -149,9 +152,9 @@ def test_several_levels_groups_and_the_score_over_all_levels() -> None:
 
 def test_without_resamples_the_values_stay_and_the_exact_interval_too() -> None:
     case = _case()
-    with_draws = evaluate_intervals(case["truth"], case["bounds"], level=[0.5, 0.8], resamples=5)
-    without = evaluate_intervals(case["truth"], case["bounds"], level=[0.5, 0.8], resamples=0)
-    for left, right in zip(with_draws.levels, without.levels, strict=True):
+    with_draws = evaluate_intervals(case["truth"], case["bounds"], claim=[0.5, 0.8], resamples=5)
+    without = evaluate_intervals(case["truth"], case["bounds"], claim=[0.5, 0.8], resamples=0)
+    for left, right in zip(with_draws.claims, without.claims, strict=True):
         assert {name: estimate.value for name, estimate in left.items()} == pytest.approx(
             {name: estimate.value for name, estimate in right.items()}, abs=1e-12
         )
@@ -159,28 +162,30 @@ def test_without_resamples_the_values_stay_and_the_exact_interval_too() -> None:
         assert right.verdict.estimate.interval == left.verdict.estimate.interval
 
 
-def test_infinite_intervals_have_infinite_means_with_intervals_and_a_caution() -> None:
+def test_infinite_intervals_have_infinite_means_with_intervals_and_a_warning() -> None:
     bounds = np.array([[0.0, 1.0]] * 40)
     bounds[:2, 1] = math.inf
-    result = evaluate_intervals(np.linspace(0, 1, 40), bounds, level=0.8, resamples=200)
-    width = result.levels[0]["mean_width"]
+    result = evaluate_intervals(np.linspace(0, 1, 40), bounds, claim=0.8, resamples=200)
+    width = result.claims[0]["mean_width"]
     assert width.value == math.inf
     assert width.reason == "at least one interval is infinite"
     assert (width.low, width.high) == (1.0, math.inf)  # one resample in eight holds neither of the two
     assert math.isnan(width.se)
-    assert any("5% of the intervals at level 0.8 are infinite" in str(caution) for caution in result.cautions)
+    assert any(
+        "5% of the intervals that claim 0.8 are infinite" in str(warning) for warning in result.warnings
+    )
 
 
 def test_what_is_undefined_says_why() -> None:
-    result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], level=0.9, bins=3, resamples=0)
-    level = result.levels[0]
+    result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], claim=0.9, bins=3, resamples=0)
+    level = result.claims[0]
     assert level["coverage_width_criterion"].reason == "all truths are alike, and it divides by their range"
     assert level.strata[2].coverage.reason == "no row falls here"
     assert level.strata[2].verdict is None
-    alone = evaluate_intervals([1], [[0, 2]], level=0.9, resamples=10)
-    assert alone.levels[0]["hsic"].reason == "it needs at least two rows"
-    assert alone.levels[0].verdict.verdict == "undecided"
-    assert alone.cautions[0].code == "few_clusters"
+    alone = evaluate_intervals([1], [[0, 2]], claim=0.9, resamples=10)
+    assert alone.claims[0]["hsic"].reason == "it needs at least two rows"
+    assert alone.claims[0].verdict.verdict == "undecided"
+    assert alone.warnings[0].code == "few_clusters"
 
 
 def test_the_worst_slab_has_an_interval() -> None:
@@ -188,28 +193,28 @@ def test_the_worst_slab_has_an_interval() -> None:
     features = rng.normal(size=(400, 2))
     truth = np.where(features[:, 0] > 1, 5.0, 0.0)
     result = evaluate_intervals(
-        truth, [[-1, 1]] * 400, level=0.9, features={"a": features[:, 0], "b": features[:, 1]}, resamples=100
+        truth, [[-1, 1]] * 400, claim=0.9, features={"a": features[:, 0], "b": features[:, 1]}, resamples=100
     )
-    slab = result.levels[0].slab
-    estimate = result.levels[0]["worst_slab_coverage"]
+    slab = result.claims[0].slab
+    estimate = result.claims[0]["worst_slab_coverage"]
     assert slab is not None
     assert estimate.value == slab.coverage
     assert estimate.low <= estimate.value <= estimate.high < 0.9
-    by_feature = intervals.feature_stratified_coverage(truth, [[-1, 1]] * 400, features[:, 0])
-    assert [part.coverage.value for part in result.levels[0].groups["feature a"]] == pytest.approx(
+    by_feature = intervals.interval_feature_stratified_coverage(truth, [[-1, 1]] * 400, features[:, 0])
+    assert [part.coverage.value for part in result.claims[0].groups["feature a"]] == pytest.approx(
         by_feature.coverage
     )
-    assert result.levels[0]["feature_stratified_coverage[a]"].value == by_feature.score
+    assert result.claims[0]["feature_stratified_coverage[a]"].value == by_feature.score
 
 
 def test_quantiles_are_judged_with_clusters() -> None:
     rng = np.random.default_rng(6)
     truth, table = rng.normal(size=90), np.sort(rng.normal(size=(90, 3)), axis=1)
     cluster, shares = np.repeat(np.arange(30), 3), [0.1, 0.5, 0.9]
-    result = evaluate_quantiles(truth, table, probabilities=shares, clusters=cluster, resamples=50)
-    losses = np.asarray(intervals.pinball_loss(truth, table, probabilities=shares))
+    result = evaluate_quantiles(truth, table, probabilities=shares, cluster=cluster, resamples=50)
+    losses = np.asarray(pinball_loss(truth, table, probabilities=shares))
     assert [loss.value for loss in result.pinball.values()] == pytest.approx(losses)
-    histogram = intervals.pit_histogram(truth, table, probabilities=shares)
+    histogram = pit_histogram(truth, table, probabilities=shares)
     assert [part.share.value for part in result.pit] == pytest.approx(histogram.share)
     assert [(part.low, part.high) for part in result.pit] == [(0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1)]
     for part in result.pit:
@@ -218,10 +223,10 @@ def test_quantiles_are_judged_with_clusters() -> None:
 
 
 def test_class_names_reach_the_groups() -> None:
-    result = evaluate_sets([0, 1, 1], [[1, 0], [1, 0], [1, 1]], level=0.8, labels=["no", "yes"], resamples=0)
-    parts = result.levels[0].groups["true class"]
+    result = evaluate_sets([0, 1, 1], [[1, 0], [1, 0], [1, 1]], claim=0.8, labels=["no", "yes"], resamples=0)
+    parts = result.claims[0].groups["true class"]
     assert [(part.label, part.coverage.value) for part in parts] == [("no", 1.0), ("yes", 0.5)]
-    assert [part.label for part in result.levels[0].strata] == ["0", "1", "2"]
+    assert [part.label for part in result.claims[0].strata] == ["0", "1", "2"]
 
 
 def test_clopper_and_pearson_by_the_book() -> None:
@@ -257,7 +262,7 @@ def test_the_exact_interval_agrees_with_scipy() -> None:
 def test_the_three_verdicts(hits: int, rows: int, expected: str) -> None:
     truth = np.zeros(rows)
     bounds = np.where(np.arange(rows)[:, None] < hits, [[-1.0, 1.0]], [[1.0, 2.0]])
-    verdict = evaluate_intervals(truth, bounds, level=0.9, resamples=0).levels[0].verdict
+    verdict = evaluate_intervals(truth, bounds, claim=0.9, resamples=0).claims[0].verdict
     assert verdict.verdict == str(verdict) == expected
     assert verdict.plausible == (expected == "undecided")
     assert verdict.estimate.n == rows
@@ -317,46 +322,68 @@ def test_the_exact_interval_holds_its_level_on_clustered_rows() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: evaluate_intervals([1], [[0, 1]], level=95), ArgumentError, "did you mean 0.95"),
+        (lambda: evaluate_intervals([1], [[0, 1]], claim=95), ArgumentError, "did you mean 0.95"),
         (
-            lambda: evaluate_intervals([1], [[[0, 0], [1, 1]]], level=[0.5, 0.5]),
+            lambda: evaluate_intervals([1], [[[0, 0], [1, 1]]], claim=[0.5, 0.5]),
             ArgumentError,
-            "names a level twice",
+            "claim names a coverage twice",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, eta=-1),
+            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, eta=-1),
             ArgumentError,
             "eta must be at least 0",
         ),
-        (lambda: evaluate_intervals([1], [[0, 1]], level=0.9, resamples=-1), ArgumentError, "resamples"),
+        (lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, resamples=-1), ArgumentError, "resamples"),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, confidence_level=95),
+            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, level=95),
             ArgumentError,
-            "confidence_level",
+            "level must fulfil 0 < level < 1, got 95; did you mean 0.95",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, clusters=[1, 2]),
+            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, cluster=[1, 2]),
             DataError,
-            "clusters has 2 rows",
+            "cluster has 2 rows",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, groups={"site": np.array([None])}),
+            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, groups={"site": np.array([None])}),
             DataError,
             r"groups\['site'\] is missing at row 0",
         ),
         (
-            lambda: evaluate_intervals([1], [[0, 1]], level=0.9, features={"age": [math.nan]}),
+            lambda: evaluate_intervals([1], [[0, 1]], claim=0.9, features={"age": [math.nan]}),
             DataError,
             r"features\['age'\] is nan at row 0",
         ),
         (
-            lambda: evaluate_sets([0], [[1, 0]], level=0.9, labels=["a"]),
+            lambda: evaluate_sets([0], [[1, 0]], claim=0.9, labels=["a"]),
             ArgumentError,
             "each of the 2 classes once",
         ),
-        (lambda: evaluate_sets([2], [[1, 0]], level=0.9), DataError, "class index from 0 to 1, got 2"),
+        (lambda: evaluate_sets([2], [[1, 0]], claim=0.9), DataError, "class index from 0 to 1, got 2"),
     ],
 )
 def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_weighted_rows_that_all_agree_have_a_share_of_one_or_none() -> None:
+    """Sums of weights that rounding leaves beside 0 or 1 ended in a math domain error, or in a made-up variance."""
+    rng = np.random.default_rng(11)
+    for _ in range(200):
+        weight, cluster = rng.random(int(rng.integers(2, 40))) + 0.01, None
+        if rng.random() < 0.5:
+            cluster = np.arange(len(weight)) // 2
+        for agreed in (True, False):
+            trials = Trials.of_rows(np.full(len(weight), agreed), weight, cluster)
+            assert trials.share == float(agreed)
+            assert trials.effective <= len(weight) + 1e-9
+            verdict = coverage_verdict(trials, 0.9)
+            assert verdict.verdict in ("undecided", "covered" if agreed else "under-covered")
+    site = np.repeat(["a", "b", "c"], 20)
+    truth = np.where(np.arange(60) < 10, 9.0, 0.0)  # half of site a is missed, all others are covered
+    options = {"groups": {"site": site}, "sample_weight": rng.random(60) + 0.01, "resamples": 10}
+    result = evaluate_intervals(truth, [[-1.0, 1.0]] * 60, claim=0.9, **options)  # type: ignore[arg-type]
+    parts = result.claims[0].groups["site"]
+    assert [part.coverage.value for part in parts[1:]] == pytest.approx([1.0, 1.0], abs=1e-15)
+    assert [part.verdict.estimate.value for part in parts[1:] if part.verdict] == [1.0, 1.0]

@@ -9,7 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from abstain.metrics import _gauss
-from abstain.metrics._gauss import HsicPlan
+from abstain.metrics.coverage import hsic_measure
+from abstain.metrics.predictions import PredictionRows
+from abstain.tally import Measure
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +30,19 @@ def _definition(width: Floats, covered: Floats, sizes: tuple[float, float]) -> f
     return float((centred(inner) * centred(outer)).sum())
 
 
+def _measure(
+    width: Floats,
+    covered: NDArray[np.bool_],
+    sizes: tuple[float, float] = (1.0, 1.0),
+    *,
+    weight: Floats | None = None,
+    unit: NDArray[np.intp] | None = None,
+    raw: bool = False,
+) -> Measure:
+    rows = PredictionRows(weight=weight, unit=np.zeros(len(width), np.intp)).in_units(unit)
+    return hsic_measure(width, covered, rows, kernel_sizes=sizes, raw=raw)
+
+
 def _case(seed: int) -> tuple[Floats, NDArray[np.bool_], tuple[float, float], np.random.Generator]:
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(2, 90))
@@ -44,11 +59,11 @@ def _case(seed: int) -> tuple[Floats, NDArray[np.bool_], tuple[float, float], np
 def test_it_equals_the_definition(seed: int) -> None:
     width, covered, sizes, _ = _case(seed)
     trace = _definition(width, covered.astype(float), sizes)
-    plan = HsicPlan.build(width, covered, kernel_sizes=sizes)
+    measure = _measure(width, covered, sizes)
     expected = math.sqrt(max(trace, 0.0)) / (len(width) - 1)
-    assert plan(np.ones((1, 1)))[0, 0] == pytest.approx(expected, abs=1e-9)
-    raw = HsicPlan.build(width, covered, kernel_sizes=sizes, raw=True)
-    assert raw(np.ones((1, 1)))[0, 0] == pytest.approx(trace, rel=1e-9, abs=1e-12)
+    assert measure.point == pytest.approx(expected, abs=1e-9)
+    raw = _measure(width, covered, sizes, raw=True)
+    assert raw.point == pytest.approx(trace, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -59,11 +74,11 @@ def test_cluster_weights_are_repetitions(seed: int, dense: bool, monkeypatch: py
     width, covered, sizes, rng = _case(seed)
     cluster = np.unique(rng.integers(0, 8, len(width)), return_inverse=True)[1]
     row_weight = rng.integers(1, 3, len(width)).astype(float)
-    plan = HsicPlan.build(width, covered, kernel_sizes=sizes, weight=row_weight, cluster=cluster)
-    assert plan.width >= plan.clusters
-    weights = rng.integers(0, 3, (6, plan.clusters)).astype(float)
+    measure = _measure(width, covered, sizes, weight=row_weight, unit=cluster)
+    assert measure.width >= measure.units
+    weights = rng.integers(0, 3, (6, measure.units)).astype(float)
     weights[0], weights[1] = 1.0, 0.0
-    for weight, value in zip(weights, plan(weights)[:, 0], strict=True):
+    for weight, value in zip(weights, measure(weights)[:, 0], strict=True):
         times = (row_weight * weight[cluster]).astype(int)
         if times.sum() < 2:
             assert math.isnan(value)
@@ -74,10 +89,10 @@ def test_cluster_weights_are_repetitions(seed: int, dense: bool, monkeypatch: py
 
 def test_chunks_of_the_grid_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     width, covered, sizes, _ = _case(5)
-    whole = HsicPlan.build(width, covered, kernel_sizes=sizes)(np.ones((1, 1)))[0, 0]
+    whole = _measure(width, covered, sizes).point
     for rows in (1, 2, 7):
         monkeypatch.setattr(_gauss, "_CHUNK", rows)
-        pieces = HsicPlan.build(width, covered, kernel_sizes=sizes)(np.ones((1, 1)))[0, 0]
+        pieces = _measure(width, covered, sizes).point
         assert pieces == pytest.approx(whole, rel=1e-13)
 
 
@@ -101,13 +116,13 @@ def test_widths_beyond_counting_are_told_apart() -> None:
     covered = np.array([True, False, True, True, False, True])
     c = covered - covered.mean()
     form = (c[0] + c[1]) ** 2 + c[2] ** 2 + (c[3] + c[4]) ** 2 + c[5] ** 2
-    plan = HsicPlan.build(width, covered, kernel_sizes=(1e-8, 1.0), raw=True)
-    assert plan(np.ones((1, 1)))[0, 0] == pytest.approx(2 * (1 - math.exp(-1)) * form, rel=1e-12)
+    measure = _measure(width, covered, (1e-8, 1.0), raw=True)
+    assert measure.point == pytest.approx(2 * (1 - math.exp(-1)) * form, rel=1e-12)
     many = np.array([2.0**60, 2.0**60 + 2.0**9, 7.0])
     assert _gauss.Grid.over(np.sort(many), 1.0).step == 0.125
     assert _gauss.Grid.over(np.array([7.0]), 1.0).step == 0.1875
     for size in (1e-320, 1e308):
-        plan = HsicPlan.build(np.array([1.0, 1.0, 2.0]), covered[:3], kernel_sizes=(size, size))
-        assert math.isfinite(plan(np.ones((1, 1)))[0, 0])
-    only_infinite = HsicPlan.build(np.full(4, np.inf), covered[:4], kernel_sizes=(1.0, 1.0))
-    assert only_infinite(np.ones((1, 1)))[0, 0] == 0.0
+        measure = _measure(np.array([1.0, 1.0, 2.0]), covered[:3], (size, size))
+        assert math.isfinite(measure.point)
+    only_infinite = _measure(np.full(4, np.inf), covered[:4], (1.0, 1.0))
+    assert only_infinite.point == 0.0

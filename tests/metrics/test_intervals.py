@@ -10,7 +10,6 @@ import pytest
 
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import intervals
-from abstain.metrics._coverage import Frame
 from abstain.metrics._slab import _split, _worst_range
 
 if TYPE_CHECKING:
@@ -29,29 +28,35 @@ def _random(seed: int, rows: int = 40, levels: int = 3) -> tuple[np.ndarray, np.
 
 
 SCORES: dict[str, Callable[..., Any]] = {
-    "coverage": intervals.coverage_score,
-    "width": lambda _, bounds, **options: intervals.mean_width_score(bounds, **options),
-    "strata": lambda *rows, **options: intervals.size_stratified_coverage(*rows, **options).coverage,
-    "strata_score": lambda *rows, **options: intervals.size_stratified_coverage(*rows, **options).score,
-    "hsic": intervals.hsic,
-    "hsic_raw": lambda *rows, **options: intervals.hsic(*rows, raw=True, **options),
-    "cwc": lambda *rows, **options: intervals.coverage_width_criterion(*rows, eta=2.0, level=0.8, **options),
+    "coverage": intervals.interval_coverage,
+    "width": lambda _, bounds, **options: intervals.interval_mean_width(bounds, **options),
+    "strata": lambda *rows, **options: intervals.interval_size_stratified_coverage(*rows, **options).coverage,
+    "strata_score": lambda *rows, **options: (
+        intervals.interval_size_stratified_coverage(*rows, **options).score
+    ),
+    "hsic": intervals.interval_hsic,
+    "hsic_raw": lambda *rows, **options: intervals.interval_hsic(*rows, raw=True, **options),
+    "cwc": lambda *rows, **options: intervals.interval_coverage_width_criterion(
+        *rows, eta=2.0, level=0.8, **options
+    ),
     "winkler": lambda *rows, **options: intervals.winkler_score(*rows, level=0.8, **options),
     "wis": lambda *rows, **options: intervals.weighted_interval_score(*rows, level=0.8, **options),
-    "gap": lambda *rows, **options: intervals.coverage_gap(*rows, level=0.8, **options),
-    "width_quantiles": lambda _, bounds, **options: intervals.width_quantiles(bounds, **options),
+    "gap": lambda *rows, **options: intervals.interval_coverage_gap(*rows, level=0.8, **options),
+    "width_quantiles": lambda _, bounds, **options: intervals.interval_width_quantiles(bounds, **options),
 }
 
 
 def test_values_by_hand() -> None:
-    assert intervals.coverage_score(TRUTH, BOUNDS) == 0.5
-    assert intervals.mean_width_score(BOUNDS) == 2.25
+    assert intervals.interval_coverage(TRUTH, BOUNDS) == 0.5
+    assert intervals.interval_mean_width(BOUNDS) == 2.25
     # 2, 1, 3 + 20 * 1, 3 + 20 * 1
     assert intervals.winkler_score(TRUTH, BOUNDS, level=0.9) == pytest.approx(49 / 4)
     expected = (1 - 2.25 / 3) * math.exp(-30 * 0.16)
-    assert intervals.coverage_width_criterion(TRUTH, BOUNDS, eta=30, level=0.9) == pytest.approx(expected)
-    assert intervals.coverage_gap(TRUTH, BOUNDS, level=0.9) == pytest.approx(0.4)
-    assert intervals.coverage_gap(TRUTH, BOUNDS, [0, 0, 0, 1], level=0.9) == pytest.approx(
+    assert intervals.interval_coverage_width_criterion(TRUTH, BOUNDS, eta=30, level=0.9) == pytest.approx(
+        expected
+    )
+    assert intervals.interval_coverage_gap(TRUTH, BOUNDS, level=0.9) == pytest.approx(0.4)
+    assert intervals.interval_coverage_gap(TRUTH, BOUNDS, [0, 0, 0, 1], level=0.9) == pytest.approx(
         (0.9 - 2 / 3 + 0.9) / 2
     )
 
@@ -60,10 +65,12 @@ def test_hsic_by_hand() -> None:
     # Widths 1, 1, 3 and coverage 1, 1, 0: c = (1, 1, -2) / 3, so c'Kc = 8/9 * (1 - exp(-4)).
     trace = 2 * (1 - math.exp(-1)) * 8 / 9 * (1 - math.exp(-4))
     bounds = [[0, 1], [0, 1], [0, 3]]
-    assert intervals.hsic([0, 0, 5], bounds, raw=True) == pytest.approx(trace, rel=1e-12)
-    assert intervals.hsic([0, 0, 5], bounds) == pytest.approx(math.sqrt(trace / 4), rel=1e-12)
+    assert intervals.interval_hsic([0, 0, 5], bounds, raw=True) == pytest.approx(trace, rel=1e-12)
+    assert intervals.interval_hsic([0, 0, 5], bounds) == pytest.approx(math.sqrt(trace / 4), rel=1e-12)
     wider = 2 * (1 - math.exp(-1 / 3)) * 8 / 9 * (1 - math.exp(-4 / 2))
-    assert intervals.hsic([0, 0, 5], bounds, raw=True, kernel_sizes=(2, 3)) == pytest.approx(wider, rel=1e-12)
+    assert intervals.interval_hsic([0, 0, 5], bounds, raw=True, kernel_sizes=(2, 3)) == pytest.approx(
+        wider, rel=1e-12
+    )
 
 
 def test_weighted_interval_score_by_hand() -> None:
@@ -81,7 +88,7 @@ def test_weighted_interval_score_by_hand() -> None:
 def test_strata_hold_every_row_and_the_first_take_the_rest() -> None:
     bounds = np.column_stack([np.zeros(7), [3, 1, 2, 7, 6, 5, 4]])
     truth = np.array([9.0, 0, 0, 0, 9, 0, 0])  # widths 3 and 6 miss
-    strata = intervals.size_stratified_coverage(truth, bounds)
+    strata = intervals.interval_size_stratified_coverage(truth, bounds)
     assert strata.counts.tolist() == [3, 2, 2]
     assert strata.coverage.tolist() == pytest.approx([2 / 3, 1.0, 0.5])
     assert strata.low.tolist() == [1, 4, 6]
@@ -91,14 +98,16 @@ def test_strata_hold_every_row_and_the_first_take_the_rest() -> None:
 
 
 def test_strata_spread_ties_over_the_border() -> None:
-    strata = intervals.size_stratified_coverage([0, 9, 0, 9], [[0, 1]] * 4, bins=2)
+    strata = intervals.interval_size_stratified_coverage([0, 9, 0, 9], [[0, 1]] * 4, bins=2)
     assert strata.coverage.tolist() == [0.5, 0.5]
-    one_tie = intervals.size_stratified_coverage([0, 9, 0, 0], [[0, 1], [0, 2], [0, 2], [0, 3]], bins=2)
+    one_tie = intervals.interval_size_stratified_coverage(
+        [0, 9, 0, 0], [[0, 1], [0, 2], [0, 2], [0, 3]], bins=2
+    )
     assert one_tie.coverage.tolist() == [0.75, 0.75]
 
 
 def test_more_strata_than_rows_leave_empty_ones_out_of_the_score() -> None:
-    strata = intervals.size_stratified_coverage([0, 0], [[0, 1], [0, 2]], bins=4)
+    strata = intervals.interval_size_stratified_coverage([0, 0], [[0, 1], [0, 2]], bins=4)
     assert strata.counts.tolist() == [1, 1, 0, 0]
     assert np.isnan(strata.coverage[2:]).all()
     assert strata.score == 1.0
@@ -112,14 +121,14 @@ def test_several_levels_give_one_value_each() -> None:
             continue
         single = [score(truth, bounds[:, :, level]) for level in range(3)]
         assert np.array_equal(several, np.array(single)), name
-    strata = intervals.size_stratified_coverage(truth, bounds)
+    strata = intervals.interval_size_stratified_coverage(truth, bounds)
     assert strata.coverage.shape == strata.counts.shape == (3, 3)
     assert len(strata.bins) == 3
     assert strata.bins[1][0].count == strata.counts[1, 0]
     levels = [0.5, 0.8, 0.9]
     each = [intervals.winkler_score(truth, bounds[:, :, k], level=levels[k]) for k in range(3)]
     assert intervals.winkler_score(truth, bounds, level=levels).tolist() == each  # type: ignore[union-attr]
-    assert isinstance(intervals.coverage_score(truth, bounds[:, :, 0]), float)
+    assert isinstance(intervals.interval_coverage(truth, bounds[:, :, 0]), float)
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -134,53 +143,59 @@ def test_a_weight_is_a_repetition(name: str) -> None:
     truth, bounds = _random(3)
     weight = np.random.default_rng(4).integers(0, 4, len(truth))
     repeated = SCORES[name](np.repeat(truth, weight), np.repeat(bounds, weight, axis=0))
-    assert SCORES[name](truth, bounds, weights=weight) == pytest.approx(repeated, rel=1e-12, abs=1e-13)
+    assert SCORES[name](truth, bounds, sample_weight=weight) == pytest.approx(repeated, rel=1e-12, abs=1e-13)
 
 
 @pytest.mark.parametrize("name", sorted(set(SCORES) - {"hsic", "hsic_raw"}))
 def test_fractional_weights_count_by_their_share(name: str) -> None:
     truth, bounds = _random(5, rows=12)
     score = SCORES[name]
-    tenth = score(truth, bounds, weights=np.full(12, 0.1))
-    half = score(truth, bounds, weights=np.full(12, 0.5))
+    tenth = score(truth, bounds, sample_weight=np.full(12, 0.1))
+    half = score(truth, bounds, sample_weight=np.full(12, 0.5))
     assert tenth == pytest.approx(half, rel=1e-12)
 
 
 def test_infinite_bounds_cover_and_say_so() -> None:
     truth = [1.0, 2.0, 3.0, 4.0]
     bounds = [[-INF, INF], [-INF, 1.0], [3.0, INF], [3.0, 5.0]]
-    assert intervals.coverage_score(truth, bounds) == 0.75
-    assert intervals.mean_width_score(bounds) == INF
+    assert intervals.interval_coverage(truth, bounds) == 0.75
+    assert intervals.interval_mean_width(bounds) == INF
     assert intervals.winkler_score(truth, bounds, level=0.9) == INF
     assert intervals.weighted_interval_score(truth, bounds, level=0.9) == INF
-    assert intervals.coverage_width_criterion(truth, bounds, eta=1e9, level=0.9) == -INF
-    strata = intervals.size_stratified_coverage(truth, bounds, bins=2)
+    assert intervals.interval_coverage_width_criterion(truth, bounds, eta=1e9, level=0.9) == -INF
+    strata = intervals.interval_size_stratified_coverage(truth, bounds, bins=2)
     assert strata.coverage.tolist() == pytest.approx([(1 + 2 / 3) / 2, 2 / 3])
     assert strata.high.tolist() == [INF, INF]
-    assert intervals.width_quantiles(bounds, probabilities=(0.0, 0.2, 1.0)).tolist() == [2.0, INF, INF]
+    assert intervals.interval_width_quantiles(bounds, probabilities=(0.0, 0.2, 1.0)).tolist() == [
+        2.0,
+        INF,
+        INF,
+    ]
     # A row that does not count leaves no trace.
-    assert intervals.mean_width_score(bounds, weights=[0, 0, 0, 2]) == 2.0
+    assert intervals.interval_mean_width(bounds, sample_weight=[0, 0, 0, 2]) == 2.0
 
 
 def test_width_quantiles_are_those_of_numpy() -> None:
     widths = np.random.default_rng(6).exponential(size=31)
     probabilities = [0.0, 0.013, 0.25, 0.5, 0.77, 1.0]
-    found = intervals.width_quantiles(np.column_stack([-widths, np.zeros(31)]), probabilities=probabilities)
+    found = intervals.interval_width_quantiles(
+        np.column_stack([-widths, np.zeros(31)]), probabilities=probabilities
+    )
     assert found == pytest.approx(np.quantile(widths, probabilities))
 
 
 def test_groups_and_features() -> None:
-    by_site = intervals.coverage_by_group(TRUTH, BOUNDS, ["b", "a", "b", "b"])
+    by_site = intervals.interval_coverage_by_group(TRUTH, BOUNDS, ["b", "a", "b", "b"])
     assert by_site.groups == ("a", "b")
     assert by_site.coverage.tolist() == pytest.approx([1.0, 1 / 3])
     assert by_site.counts.tolist() == [1, 3]
     assert by_site.score == pytest.approx(1 / 3)
-    several = intervals.coverage_by_group(
-        TRUTH, np.stack([BOUNDS, BOUNDS], axis=2), [1, 1, 2, 2], weights=[1, 1, 2, 0.5]
+    several = intervals.interval_coverage_by_group(
+        TRUTH, np.stack([BOUNDS, BOUNDS], axis=2), [1, 1, 2, 2], sample_weight=[1, 1, 2, 0.5]
     )
     assert several.coverage.tolist() == [[1.0, 0.0]] * 2
     assert several.counts.tolist() == [2.0, 2.5]
-    by_age = intervals.feature_stratified_coverage(TRUTH, BOUNDS, [50, 40, 20, 30], bins=2)
+    by_age = intervals.interval_feature_stratified_coverage(TRUTH, BOUNDS, [50, 40, 20, 30], bins=2)
     assert by_age.coverage.tolist() == [0.0, 1.0]
     assert by_age.low.tolist() == [20, 40]
 
@@ -215,37 +230,37 @@ def test_the_worst_slab_is_judged_on_rows_held_out() -> None:
     noise = rng.random(600) < 0.9
     bounds = np.column_stack([np.zeros(600), np.ones(600)])
     truth = np.where(noise, 0.5, 2.0)
-    fair = intervals.worst_slab_coverage(truth, bounds, features, share=0.2, directions=50)
+    fair = intervals.interval_worst_slab_coverage(truth, bounds, features, share=0.2, directions=50)
     assert isinstance(fair, intervals.WorstSlab)
     assert fair.found_coverage < 0.8 < fair.coverage  # the search exaggerates, the held-out rows do not
     truth = np.where(features[:, 0] > 1.0, 2.0, 0.5)
-    bad = intervals.worst_slab_coverage(truth, bounds, features, share=0.1, directions=200)
+    bad = intervals.interval_worst_slab_coverage(truth, bounds, features, share=0.1, directions=200)
     assert isinstance(bad, intervals.WorstSlab)
     assert bad.coverage < 0.3
     assert abs(bad.direction[0]) > 0.8
-    again = intervals.worst_slab_coverage(truth, bounds, features, share=0.1, directions=200)
+    again = intervals.interval_worst_slab_coverage(truth, bounds, features, share=0.1, directions=200)
     assert isinstance(again, intervals.WorstSlab)
     assert again.coverage == bad.coverage
 
 
 def test_the_worst_slab_splits_no_cluster_and_says_when_it_is_empty() -> None:
     cluster = np.repeat(np.arange(10), 5)
-    held_out = _split(Frame(50, None, cluster), 0.5, np.random.default_rng(0))
+    held_out = _split(cluster, np.ones(50), 0.5, np.random.default_rng(0))
     assert {int(part.sum()) for part in held_out.reshape(10, 5)} == {0, 5}
-    slab = intervals.worst_slab_coverage([0, 0], [[0, 1], [0, 1]], [1, 2], share=0.5, held_out=0.5)
+    slab = intervals.interval_worst_slab_coverage([0, 0], [[0, 1], [0, 1]], [1, 2], share=0.5, held_out=0.5)
     assert isinstance(slab, intervals.WorstSlab)
     assert math.isnan(slab.coverage)
     assert slab.reason == "no held-out row falls into the slab"
     with pytest.raises(DataError, match="at least two rows"):
-        intervals.worst_slab_coverage([0], [[0, 1]], [1])
+        intervals.interval_worst_slab_coverage([0], [[0, 1]], [1])
 
 
 def test_every_width_alike_and_every_row_covered() -> None:
     truth, bounds = np.zeros(50), np.tile([0.0, 1.0], (50, 1))
-    assert intervals.hsic(truth, bounds) == 0.0
+    assert intervals.interval_hsic(truth, bounds) == 0.0
     truth[:7] = 9.0
-    assert intervals.hsic(truth, bounds) < 1e-15
-    assert math.isnan(intervals.hsic([1], [[0, 2]]))
+    assert intervals.interval_hsic(truth, bounds) < 1e-15
+    assert math.isnan(intervals.interval_hsic([1], [[0, 2]]))
 
 
 @pytest.mark.parametrize(
@@ -268,48 +283,68 @@ def test_every_width_alike_and_every_row_covered() -> None:
 )
 def test_wrong_intervals_are_refused(bounds: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        intervals.coverage_score([1.0, 2.0, 3.0], bounds)
+        intervals.interval_coverage([1.0, 2.0, 3.0], bounds)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: intervals.coverage_score([1, math.nan], [[0, 1]] * 2), DataError, "y_true is nan at row 1"),
-        (lambda: intervals.coverage_score([1, INF], [[0, 1]] * 2), DataError, "y_true is inf at row 1"),
-        (lambda: intervals.coverage_score(["a"], [[0, 1]]), DataError, "y_true must hold numbers"),
         (
-            lambda: intervals.coverage_score([1], [[0, 1]], weights=[-1]),
+            lambda: intervals.interval_coverage([1, math.nan], [[0, 1]] * 2),
+            DataError,
+            "y_true is nan at row 1",
+        ),
+        (lambda: intervals.interval_coverage([1, INF], [[0, 1]] * 2), DataError, "y_true is inf at row 1"),
+        (lambda: intervals.interval_coverage(["a"], [[0, 1]]), DataError, "y_true must hold numbers"),
+        (
+            lambda: intervals.interval_coverage([1], [[0, 1]], sample_weight=[-1]),
             DataError,
             "negative, got -1 at row 0",
         ),
         (lambda: intervals.winkler_score([1], [[0, 1]], level=95), ArgumentError, "did you mean 0.95"),
         (lambda: intervals.winkler_score([1], [[0, 1]], level=1), ArgumentError, "0 < level < 1, got 1"),
         (lambda: intervals.winkler_score([1], [[0, 1]], level=[0.5, 0.9]), ArgumentError, "names 2 levels"),
-        (lambda: intervals.coverage_gap([1], [[0, 1]], level=95), ArgumentError, "did you mean 0.95"),
         (
-            lambda: intervals.coverage_width_criterion([2, 2], [[0, 1]] * 2, eta=1, level=0.9),
+            lambda: intervals.interval_coverage_gap([1], [[0, 1]], level=95),
+            ArgumentError,
+            "did you mean 0.95",
+        ),
+        (
+            lambda: intervals.interval_coverage_width_criterion([2, 2], [[0, 1]] * 2, eta=1, level=0.9),
             DataError,
             r"y_true is constant \(2 from row 0 on\)",
         ),
         (
-            lambda: intervals.coverage_width_criterion([2, 3], [[0, 1]] * 2, eta=-1, level=0.9),
+            lambda: intervals.interval_coverage_width_criterion([2, 3], [[0, 1]] * 2, eta=-1, level=0.9),
             ArgumentError,
             "eta must be at least 0",
         ),
-        (lambda: intervals.hsic([1], [[0, 1]], kernel_sizes=(1, 0)), ArgumentError, "greater than 0"),
-        (lambda: intervals.hsic([1], [[0, 1]], kernel_sizes=(1,)), ArgumentError, "two numbers"),  # type: ignore[arg-type]
         (
-            lambda: intervals.size_stratified_coverage([1], [[0, 1]], bins=0),
+            lambda: intervals.interval_hsic([1], [[0, 1]], kernel_sizes=(1, 0)),
+            ArgumentError,
+            "greater than 0",
+        ),
+        (lambda: intervals.interval_hsic([1], [[0, 1]], kernel_sizes=(1,)), ArgumentError, "two numbers"),  # type: ignore[arg-type]
+        (
+            lambda: intervals.interval_size_stratified_coverage([1], [[0, 1]], bins=0),
             ArgumentError,
             "bins must be at least 1",
         ),
         (
-            lambda: intervals.coverage_by_group([1], [[0, 1]], np.array([None])),
+            lambda: intervals.interval_coverage_by_group([1], [[0, 1]], np.array([None])),
             DataError,
             "groups is missing at row 0",
         ),
-        (lambda: intervals.coverage_by_group([1, 2], [[0, 1]] * 2, [1]), DataError, "groups has 1 rows"),
-        (lambda: intervals.width_quantiles([[0, 1]], probabilities=[50]), DataError, r"lie in \[0, 1\]"),
+        (
+            lambda: intervals.interval_coverage_by_group([1, 2], [[0, 1]] * 2, [1]),
+            DataError,
+            "groups has 1 rows",
+        ),
+        (
+            lambda: intervals.interval_width_quantiles([[0, 1]], probabilities=[50]),
+            DataError,
+            r"lie in \[0, 1\]",
+        ),
         (
             lambda: intervals.weighted_interval_score([1], [[0, 1]], level=0.9, median=[1, 2]),
             DataError,

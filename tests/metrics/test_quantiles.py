@@ -20,7 +20,9 @@ def test_pinball_loss_agrees_with_scikit_learn() -> None:
     truth, prediction, weight = rng.normal(size=50), rng.normal(size=50), rng.integers(0, 3, 50)
     for share in (0.05, 0.5, 0.9):
         expected = mean_pinball_loss(truth, prediction, alpha=share, sample_weight=weight)
-        assert pinball_loss(truth, prediction, probabilities=share, weights=weight) == pytest.approx(expected)
+        assert pinball_loss(truth, prediction, probabilities=share, sample_weight=weight) == pytest.approx(
+            expected
+        )
 
 
 def test_pit_by_hand() -> None:
@@ -50,7 +52,7 @@ def test_weights_are_repetitions() -> None:
     rng = np.random.default_rng(1)
     truth, quantiles = rng.normal(size=20), np.sort(rng.normal(size=(20, 3)), axis=1)
     weight = rng.integers(0, 3, 20)
-    kept = pit_histogram(truth, quantiles, probabilities=[0.2, 0.5, 0.8], weights=weight)
+    kept = pit_histogram(truth, quantiles, probabilities=[0.2, 0.5, 0.8], sample_weight=weight)
     copied = pit_histogram(
         np.repeat(truth, weight), np.repeat(quantiles, weight, axis=0), probabilities=[0.2, 0.5, 0.8]
     )

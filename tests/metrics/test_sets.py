@@ -17,14 +17,14 @@ TRUTH = np.array([0, 1, 2, 2])
 SETS = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 0, 0]], dtype=bool)  # covered: yes, yes, no, no
 
 SCORES: dict[str, Callable[..., Any]] = {
-    "coverage": sets.coverage_score,
-    "width": lambda _, members, **options: sets.mean_width_score(members, **options),
-    "strata": lambda *rows, **options: sets.size_stratified_coverage(*rows, **options).coverage,
-    "strata_two": lambda *rows, **options: sets.size_stratified_coverage(*rows, bins=2, **options).score,
-    "singleton": lambda _, members, **options: sets.singleton_rate(members, **options),
-    "empty": lambda _, members, **options: sets.empty_rate(members, **options),
-    "label": lambda *rows, **options: sets.coverage_by_label(*rows, **options).coverage,
-    "gap": lambda *rows, **options: sets.coverage_gap(*rows, level=0.9, **options),
+    "coverage": sets.set_coverage,
+    "width": lambda _, members, **options: sets.set_mean_width(members, **options),
+    "strata": lambda *rows, **options: sets.set_size_stratified_coverage(*rows, **options).coverage,
+    "strata_two": lambda *rows, **options: sets.set_size_stratified_coverage(*rows, bins=2, **options).score,
+    "singleton": lambda _, members, **options: sets.set_singleton_rate(members, **options),
+    "empty": lambda _, members, **options: sets.set_empty_rate(members, **options),
+    "label": lambda *rows, **options: sets.set_coverage_by_label(*rows, **options).coverage,
+    "gap": lambda *rows, **options: sets.set_coverage_gap(*rows, level=0.9, **options),
 }
 
 
@@ -34,29 +34,32 @@ def _random(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_values_by_hand() -> None:
-    assert sets.coverage_score(TRUTH, SETS) == 0.5
-    assert sets.mean_width_score(SETS) == 1.25
-    assert sets.singleton_rate(SETS) == 0.25
-    assert sets.empty_rate(SETS) == 0.25
-    strata = sets.size_stratified_coverage(TRUTH, SETS)
+    assert sets.set_coverage(TRUTH, SETS) == 0.5
+    assert sets.set_mean_width(SETS) == 1.25
+    assert sets.set_singleton_rate(SETS) == 0.25
+    assert sets.set_empty_rate(SETS) == 0.25
+    strata = sets.set_size_stratified_coverage(TRUTH, SETS)
     assert strata.counts.tolist() == [1, 1, 2, 0]
     assert strata.coverage[:3].tolist() == [0.0, 1.0, 0.5]
     assert np.isnan(strata.coverage[3])
     assert strata.score == 0.0
-    two = sets.size_stratified_coverage(TRUTH, SETS, bins=2)
+    two = sets.set_size_stratified_coverage(TRUTH, SETS, bins=2)
     assert [(part.low, part.high, part.count, part.coverage) for part in two.bins] == [
         (0, 1, 2, 0.5),
         (2, 3, 2, 0.5),
     ]
-    by_label = sets.coverage_by_label(TRUTH, SETS)
+    by_label = sets.set_coverage_by_label(TRUTH, SETS)
     assert by_label.groups == (0, 1, 2)
     assert by_label.coverage.tolist() == [1.0, 1.0, 0.0]
-    assert sets.coverage_gap(TRUTH, SETS, level=0.9) == pytest.approx((0.1 + 0.1 + 0.9) / 3)
-    assert sets.coverage_gap(TRUTH, SETS, ["a"] * 4, level=0.9) == pytest.approx(0.4)
-    assert sets.coverage_by_group(TRUTH, SETS, ["a", "b", "b", "b"]).coverage.tolist() == pytest.approx(
+    assert sets.set_coverage_gap(TRUTH, SETS, level=0.9) == pytest.approx((0.1 + 0.1 + 0.9) / 3)
+    assert sets.set_coverage_gap(TRUTH, SETS, ["a"] * 4, level=0.9) == pytest.approx(0.4)
+    assert sets.set_coverage_by_group(TRUTH, SETS, ["a", "b", "b", "b"]).coverage.tolist() == pytest.approx(
         [1, 1 / 3]
     )
-    assert sets.feature_stratified_coverage(TRUTH, SETS, [1, 2, 3, 4], bins=2).coverage.tolist() == [1.0, 0.0]
+    assert sets.set_feature_stratified_coverage(TRUTH, SETS, [1, 2, 3, 4], bins=2).coverage.tolist() == [
+        1.0,
+        0.0,
+    ]
 
 
 def test_several_levels_give_one_value_each() -> None:
@@ -75,55 +78,59 @@ def test_row_order_plays_no_part_and_a_weight_is_a_repetition(name: str) -> None
         SCORES[name](truth, members), nan_ok=True
     )
     repeated = SCORES[name](np.repeat(truth, weight), np.repeat(members, weight, axis=0))
-    assert SCORES[name](truth, members, weights=weight) == pytest.approx(repeated, nan_ok=True)
+    assert SCORES[name](truth, members, sample_weight=weight) == pytest.approx(repeated, nan_ok=True)
 
 
 def test_whole_numbers_stand_for_booleans_and_floats_for_labels() -> None:
-    assert sets.coverage_score([0.0, 1.0], [[1, 0], [1, 0]]) == 0.5
-    assert sets.coverage_score([0, 1], np.array([[True, False], [True, False]], dtype=object)) == 0.5
-    assert sets.coverage_score([True, False], [[1, 0], [1, 0]]) == 0.5
+    assert sets.set_coverage([0.0, 1.0], [[1, 0], [1, 0]]) == 0.5
+    assert sets.set_coverage([0, 1], np.array([[True, False], [True, False]], dtype=object)) == 0.5
+    assert sets.set_coverage([True, False], [[1, 0], [1, 0]]) == 0.5
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (
-            lambda: sets.coverage_score([0, 3], [[1, 0, 1]] * 2),
+            lambda: sets.set_coverage([0, 3], [[1, 0, 1]] * 2),
             DataError,
             "class index from 0 to 2, got 3 at row 1",
         ),
-        (lambda: sets.coverage_score([0, -1], [[1, 0, 1]] * 2), DataError, "got -1 at row 1"),
+        (lambda: sets.set_coverage([0, -1], [[1, 0, 1]] * 2), DataError, "got -1 at row 1"),
         (
-            lambda: sets.coverage_score([0, 0.5], [[1, 0, 1]] * 2),
+            lambda: sets.set_coverage([0, 0.5], [[1, 0, 1]] * 2),
             DataError,
             "class indices, got 0.5 at row 1",
         ),
         (
-            lambda: sets.coverage_score(np.array([0, None]), [[1, 0, 1]] * 2),
+            lambda: sets.set_coverage(np.array([0, None]), [[1, 0, 1]] * 2),
             DataError,
             "y_true is nan at row 1",
         ),
-        (lambda: sets.coverage_score(["cat"], [[1, 0]]), DataError, "y_true must hold numbers"),
-        (lambda: sets.coverage_score([0], [[1, 0]] * 2), DataError, "y_true has 1 rows where 2"),
-        (lambda: sets.coverage_score([0, 0], [[0.2, 0.8]] * 2), DataError, "sets must hold booleans.*row 0"),
-        (lambda: sets.coverage_score([0, 0], np.array([[1, 0], [1, np.nan]])), DataError, "at row 1"),
-        (lambda: sets.mean_width_score([["a"]]), DataError, "sets must hold booleans"),
-        (lambda: sets.mean_width_score([1, 0]), DataError, r"\(rows, classes\) or \(rows, classes, levels\)"),
-        (lambda: sets.mean_width_score([[1, 0], [1]]), DataError, "differ in length"),
-        (lambda: sets.mean_width_score(np.empty((0, 2), bool)), DataError, "sets is empty"),
-        (lambda: sets.mean_width_score(np.empty((2, 0), bool)), DataError, "sets has no class"),
+        (lambda: sets.set_coverage(["cat"], [[1, 0]]), DataError, "y_true must hold numbers"),
+        (lambda: sets.set_coverage([0], [[1, 0]] * 2), DataError, "y_true has 1 rows where 2"),
+        (lambda: sets.set_coverage([0, 0], [[0.2, 0.8]] * 2), DataError, "sets must hold booleans.*row 0"),
+        (lambda: sets.set_coverage([0, 0], np.array([[1, 0], [1, np.nan]])), DataError, "at row 1"),
+        (lambda: sets.set_mean_width([["a"]]), DataError, "sets must hold booleans"),
+        (lambda: sets.set_mean_width([1, 0]), DataError, r"\(rows, classes\) or \(rows, classes, levels\)"),
+        (lambda: sets.set_mean_width([[1, 0], [1]]), DataError, "differ in length"),
+        (lambda: sets.set_mean_width(np.empty((0, 2), bool)), DataError, "sets is empty"),
+        (lambda: sets.set_mean_width(np.empty((2, 0), bool)), DataError, "sets has no class"),
         (
-            lambda: sets.size_stratified_coverage([0], [[1, 0]], bins=4),
+            lambda: sets.set_size_stratified_coverage([0], [[1, 0]], bins=4),
             ArgumentError,
             "bins must be from 1 to 3",
         ),
-        (lambda: sets.coverage_gap([0], [[1, 0]], level=95), ArgumentError, "did you mean 0.95"),
+        (lambda: sets.set_coverage_gap([0], [[1, 0]], level=95), ArgumentError, "did you mean 0.95"),
         (
-            lambda: sets.worst_slab_coverage([0, 0], [[1, 0]] * 2, [[[1]]]),
+            lambda: sets.set_worst_slab_coverage([0, 0], [[1, 0]] * 2, [[[1]]]),
             DataError,
             "features must have shape",
         ),
-        (lambda: sets.worst_slab_coverage([0, 0], [[1, 0]] * 2, [1, np.nan]), DataError, "is nan at row 1"),
+        (
+            lambda: sets.set_worst_slab_coverage([0, 0], [[1, 0]] * 2, [1, np.nan]),
+            DataError,
+            "is nan at row 1",
+        ),
     ],
 )
 def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:

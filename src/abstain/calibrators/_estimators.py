@@ -26,8 +26,9 @@ from abstain.calibrators._models import (
 )
 from abstain.calibrators._venn_abers import venn_abers_steps
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics._bins import row_bins, total_by
+from abstain.metrics._bins import row_bins
 from abstain.metrics._probabilities import binary
+from abstain.tally import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -81,7 +82,7 @@ class Calibrator(ABC):
         check = binary if self.binary_target else _validate.unit_interval
         wanted = check(target, "target")
         _validate.same_length(len(matrix), target=wanted)
-        weight = _validate.weights(weights, len(wanted))
+        weight = _validate.weights(weights, len(wanted), "weights")
         counted = weight > 0
         if not len(wanted):
             raise DataError("target is empty; a calibrator needs rows to learn from")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.metrics._bins import total_by
+from abstain.tally import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,49 +1,70 @@
 """Judging intervals and sets: does coverage hold, where does it fail, and how certain is that?
 
-`evaluate_intervals` and `evaluate_sets` take truths and predictions at one or several levels, with clusters and
-groups, and give every figure of `abstain.metrics.intervals` and `abstain.metrics.sets` an interval from the
-cluster bootstrap. Coverage also gets the exact binomial interval, and a verdict: covered, under-covered or undecided.
+`evaluate_intervals` and `evaluate_sets` take truths and predictions with one or several claims, with clusters and
+groups, and give every metric of `abstain.metrics.intervals` and `abstain.metrics.sets` an interval from the
+cluster bootstrap. Coverage also gets the exact binomial interval, and a verdict: covered, under-covered or
+undecided. All metrics are measures over the same clusters, so that they share their draws. What the metrics are is
+known to `abstain.metrics`; how a verdict is reached, to `abstain.inference`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import ArgumentError
-from abstain.evaluation._conformal_job import MOST_HSIC_CLUSTERS, Job, in_words
-from abstain.evaluation._conformal_results import (
-    ConformalEvaluation,
-    ConformalSettings,
-    LevelResult,
+from abstain.errors import ArgumentError, ResultWarning
+from abstain.evaluation._cautions import FEW_CLUSTERS
+from abstain.evaluation._coverage_results import (
+    ClaimResult,
+    CoverageResult,
+    CoverageSettings,
     PitBin,
-    QuantileEvaluation,
+    QuantileResult,
     Stratum,
 )
-from abstain.inference import Draws, estimates, points, replicates
-from abstain.metrics._coverage import CriterionPlan, Frame, QuantilePlan, StrataPlan, groups_plan, means_plan
-from abstain.metrics._gauss import HsicPlan
-from abstain.metrics._predictions import IntervalRows, SetRows, named_groups
-from abstain.metrics._strata import size_borders, size_stratum
+from abstain.inference import Draws, Trials, coverage_verdict, estimates, replicates
+from abstain.metrics.coverage import (
+    Search,
+    Strata,
+    criterion_measure,
+    groups_measure,
+    hsic_measure,
+    means_measure,
+    quantiles_measure,
+    size_borders,
+    size_stratum,
+    slab_measure,
+    worst_slab,
+)
 from abstain.metrics.intervals import weighted_interval_losses, winkler_losses
-from abstain.metrics.quantiles import QuantileRows, pinball_plan, pit_plan
+from abstain.metrics.predictions import IntervalRows, QuantileRows, SetRows, named_groups, nominal
+from abstain.metrics.quantiles import pinball_measure, pit_measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
+    from abstain.inference import CoverageVerdict, Estimate
+    from abstain.metrics.coverage import WorstSlab
+    from abstain.tally import Measure
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
     Progress = Callable[[int], None]
     Groups = Mapping[str, ArrayLike]
 
 __all__ = [
-    "ConformalEvaluation",
-    "ConformalSettings",
-    "LevelResult",
+    "ClaimResult",
+    "CoverageResult",
+    "CoverageSettings",
     "PitBin",
-    "QuantileEvaluation",
+    "QuantileResult",
     "Stratum",
     "evaluate_intervals",
     "evaluate_quantiles",
@@ -51,77 +72,88 @@ __all__ = [
 ]
 
 TRUE_CLASS = "true class"
-_QUANTILES = np.array([0.5, 0.95])
+CRITERION = "coverage_width_criterion"
+# How many parts a feature is cut into where the strata of width do not say.
+FEATURE_BINS = 3
+# Beyond this, one resample of HSIC costs more than all other metrics together; its value stays exact.
+MOST_HSIC_CLUSTERS = 20_000
+
+AnyRows = TypeVar("AnyRows", IntervalRows, SetRows)
+_QUANTILES = (0.5, 0.95)
+_WIDTH_GRID = np.linspace(0.0, 1.0, 101)
+_REASONS = {
+    CRITERION: "all truths are alike, and it divides by their range",
+    "hsic": "it needs at least two rows",
+    "worst_slab_coverage": "no held-out row falls into the slab",
+}
 
 
 def evaluate_intervals(
     y_true: ArrayLike,
     intervals: ArrayLike,
     *,
-    level: float | Sequence[float],
-    clusters: ArrayLike | None = None,
+    claim: float | Sequence[float],
+    cluster: ArrayLike | None = None,
     groups: Groups | None = None,
     features: Groups | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     bins: int = 3,
     eta: float = 30.0,
     margin: float = 0.0,
     resamples: int = 2_000,
     seed: int = 42,
-    confidence_level: float = 0.95,
+    level: float = 0.95,
     progress: Progress | None = None,
-) -> ConformalEvaluation:
-    """Judge prediction intervals at one or several levels.
+) -> CoverageResult:
+    """Judge prediction intervals by one or several claims.
 
     Args:
         y_true: the truths.
-        intervals: (rows, 2), or (rows, 2, levels) for several levels.
-        level: the level that the intervals claim, one for each level of them.
-        clusters: ids of what belongs together; each row is a cluster of its own when left out.
+        intervals: (rows, 2), or (rows, 2, claims) for several claims.
+        claim: the coverage that the intervals claim, such as 0.9; one per set of bounds.
+        cluster: ids of what belongs together; each row is a cluster of its own when left out.
         groups: labels by the name of the grouping, such as ``{"site": [...]}``, to see where coverage fails.
         features: numbers by the name of the feature: coverage by each, and the slab of worst coverage in all.
-        weights: multiplicities.
+        sample_weight: multiplicities.
         bins: how many strata of width.
-        eta: how hard the width criterion punishes a coverage away from the level.
-        margin: how far below its level a coverage still counts as covered.
+        eta: how hard the width criterion punishes a coverage away from the claim.
+        margin: how far below its claim a coverage still counts as covered.
         resamples: how many times the clusters are drawn; 0 for no bootstrap.
         seed: the same seed gives the same intervals.
-        confidence_level: the level of the intervals around the figures.
+        level: the level of the intervals around the metrics.
         progress: called with the number of resamples done since the last call.
 
     >>> truth = np.arange(200.0)
     >>> bounds = np.column_stack([truth - 1, truth + 1])
     >>> bounds[:60] += 5                                    # the first 60 miss
-    >>> result = evaluate_intervals(truth, bounds, level=0.9, resamples=200)
-    >>> print(result.levels[0]["coverage"], result.levels[0].verdict)
+    >>> result = evaluate_intervals(truth, bounds, claim=0.9, resamples=200)
+    >>> print(result.claims[0]["coverage"], result.claims[0].verdict)
     0.700 [0.640, 0.755] under-covered
     """
-    settings = _settings(
-        _validate.whole(bins, "bins", least=1), eta, margin, resamples, seed, confidence_level
+    bins = _validate.whole(bins, "bins", least=1)
+    settings = CoverageSettings.checked(
+        bins=bins, eta=eta, margin=margin, resamples=resamples, seed=seed, level=level
     )
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
-    job = Job.prepare(rows, level, clusters, groups or {}, features or {}, settings)
-    frame, truth = job.frame, rows.known_truth
-    losses = winkler_losses(rows, job.levels)
-    for place, target in enumerate(job.levels.tolist()):
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
+    job = _Judgement.prepare(rows, claim, cluster, groups or {}, features or {}, settings)
+    rows = job.rows
+    losses = winkler_losses(rows, job.claims)
+    for place, target in enumerate(job.claims.tolist()):
         covered, width = rows.covered[place], rows.width[place]
         names = ("coverage", "mean_width", "winkler_score")
-        job.add(means_plan(names, (covered, width, losses[place]), frame), place)
-        name = "coverage_width_criterion"
-        job.add(
-            CriterionPlan.build(name, truth, covered, width, frame, eta=settings.eta, level=target), place
-        )
-        strata = StrataPlan.build(width, covered, frame, bins=bins, name="size_stratified_coverage")
-        job.add(strata, place, job.key_parts(strata, width))
-        cluster = frame.cluster if frame.clusters <= MOST_HSIC_CLUSTERS else None
-        hsic = HsicPlan.build(width, covered, kernel_sizes=(1.0, 1.0), weight=frame.weight, cluster=cluster)
-        job.add(hsic, place)
-        job.add(QuantilePlan.build(width, frame, probabilities=_QUANTILES, name="width_quantile"), place)
+        job.add(means_measure(names, (covered, width, losses[place]), rows), place)
+        criterion = (rows.known_truth, covered, width)
+        job.add(criterion_measure(CRITERION, *criterion, rows, eta=settings.eta, level=target), place)
+        strata = Strata.of_rows(width, covered, rows, bins=bins)
+        job.add(strata.measure("size_stratified_coverage"), place, job.chunks(strata, width))
+        weighed = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
+        job.add(hsic_measure(width, covered, weighed), place)
+        job.add_quantiles(place)
         job.add_groups(place)
         job.add_features(place)
-    if len(job.levels) > 1:
-        loss = weighted_interval_losses(rows, job.levels, None)
-        job.add(means_plan(("weighted_interval_score",), (loss,), frame), None)
+    if len(job.claims) > 1:
+        loss = weighted_interval_losses(rows, job.claims, None)
+        job.add(means_measure(("weighted_interval_score",), (loss,), rows), None)
     return job.finish("intervals", progress)
 
 
@@ -129,63 +161,65 @@ def evaluate_sets(
     y_true: ArrayLike,
     sets: ArrayLike,
     *,
-    level: float | Sequence[float],
-    clusters: ArrayLike | None = None,
+    claim: float | Sequence[float],
+    cluster: ArrayLike | None = None,
     groups: Groups | None = None,
     features: Groups | None = None,
     labels: Sequence[Any] | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     bins: int | None = None,
     margin: float = 0.0,
     resamples: int = 2_000,
     seed: int = 42,
-    confidence_level: float = 0.95,
+    level: float = 0.95,
     progress: Progress | None = None,
-) -> ConformalEvaluation:
-    """Judge prediction sets at one or several levels; coverage by true class is always among the groups.
+) -> CoverageResult:
+    """Judge prediction sets by one or several claims; coverage by true class is always among the groups.
 
     Args:
         y_true: class indices.
-        sets: booleans (rows, classes), or (rows, classes, levels) for several levels.
-        level: the level that the sets claim, one for each level of them.
-        clusters: ids of what belongs together; each row is a cluster of its own when left out.
+        sets: booleans (rows, classes), or (rows, classes, claims) for several claims.
+        claim: the coverage that the sets claim, one per set of booleans.
+        cluster: ids of what belongs together; each row is a cluster of its own when left out.
         groups: labels by the name of the grouping, to see where coverage fails.
         features: numbers by the name of the feature: coverage by each, and the slab of worst coverage in all.
         labels: the names of the classes, for the report.
-        weights: multiplicities.
-        bins: None for one stratum a set size, else how many groups of neighbouring sizes.
-        margin: how far below its level a coverage still counts as covered.
+        sample_weight: multiplicities.
+        bins: None for one stratum per set size, else how many groups of neighbouring sizes.
+        margin: how far below its claim a coverage still counts as covered.
         resamples: how many times the clusters are drawn; 0 for no bootstrap.
         seed: the same seed gives the same intervals.
-        confidence_level: the level of the intervals around the figures.
+        level: the level of the intervals around the metrics.
         progress: called with the number of resamples done since the last call.
 
     >>> truth = [0, 1] * 50
-    >>> result = evaluate_sets(truth, [[True, True]] * 100, level=0.9, resamples=100)
-    >>> print(result.levels[0]["mean_width"], result.levels[0].verdict)
+    >>> result = evaluate_sets(truth, [[True, True]] * 100, claim=0.9, resamples=100)
+    >>> print(result.claims[0]["mean_width"], result.claims[0].verdict)
     2.000 [2.000, 2.000] covered
     """
-    settings = _settings(bins, 0.0, margin, resamples, seed, confidence_level)
-    rows = SetRows.with_truth(y_true, sets, weights)
+    settings = CoverageSettings.checked(
+        bins=bins, eta=0.0, margin=margin, resamples=resamples, seed=seed, level=level
+    )
+    rows = SetRows.with_truth(y_true, sets, sample_weight)
     borders = size_borders(rows.classes, bins)
     uppers = np.r_[borders[1:] - 1, rows.classes]
     names = _class_names(labels, rows.classes)
     by_class = np.array([names[place] for place in rows.known_truth], dtype=object)
-    job = Job.prepare(
-        rows, level, clusters, {TRUE_CLASS: by_class, **(groups or {})}, features or {}, settings
-    )
-    for place in range(len(job.levels)):
+    groupings = {TRUE_CLASS: by_class, **(groups or {})}
+    job = _Judgement.prepare(rows, claim, cluster, groupings, features or {}, settings)
+    rows = job.rows
+    for place in range(len(job.claims)):
         covered, size = rows.covered[place], rows.width[place]
-        figures = ("coverage", "mean_width", "singleton_rate", "empty_rate")
-        job.add(means_plan(figures, (covered, size, size == 1.0, size == 0.0), job.frame), place)
+        metrics = ("coverage", "mean_width", "singleton_rate", "empty_rate")
+        job.add(means_measure(metrics, (covered, size, size == 1.0, size == 0.0), rows), place)
         stratum = size_stratum(size, borders)
         parts = [
-            job.part(in_words(low, high, ".0f"), float(low), float(high), stratum == number)
+            job.part(_in_words(low, high, ".0f"), float(low), float(high), stratum == number)
             for number, (low, high) in enumerate(zip(borders.tolist(), uppers.tolist(), strict=True))
         ]
-        plan = groups_plan(covered, stratum, len(borders), job.frame, name="size_stratified_coverage")
-        job.add(plan, place, parts)
-        job.add(QuantilePlan.build(size, job.frame, probabilities=_QUANTILES, name="width_quantile"), place)
+        sizes = groups_measure(covered, stratum, len(borders), rows, name="size_stratified_coverage")
+        job.add(sizes.only(*range(len(borders) + 1)), place, parts)
+        job.add_quantiles(place)
         job.add_groups(place)
         job.add_features(place)
     return job.finish("sets", progress)
@@ -196,24 +230,24 @@ def evaluate_quantiles(
     quantiles: ArrayLike,
     *,
     probabilities: Sequence[float],
-    clusters: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     resamples: int = 2_000,
     seed: int = 42,
-    confidence_level: float = 0.95,
+    level: float = 0.95,
     progress: Progress | None = None,
-) -> QuantileEvaluation:
+) -> QuantileResult:
     """Judge predictive distributions given as quantiles: pinball losses and the histogram of ``F(y)``.
 
     Args:
         y_true: the truths.
         quantiles: (rows, probabilities), not descending within a row.
         probabilities: the probabilities of the columns, ascending.
-        clusters: ids of what belongs together; each row is a cluster of its own when left out.
-        weights: multiplicities.
+        cluster: ids of what belongs together; each row is a cluster of its own when left out.
+        sample_weight: multiplicities.
         resamples: how many times the clusters are drawn; 0 for no bootstrap.
         seed: the same seed gives the same intervals.
-        confidence_level: the level of the intervals around the figures.
+        level: the level of the intervals around the metrics.
         progress: called with the number of resamples done since the last call.
 
     >>> truth = np.arange(100.0)
@@ -221,38 +255,19 @@ def evaluate_quantiles(
     >>> print(result.pinball[0.5], result.pit[0].share)
     12.500 [11.155, 13.815] 0.500 [0.400, 0.600]
     """
-    rows = QuantileRows.checked(y_true, quantiles, probabilities, weights)
-    n = len(rows.truth)
-    cluster = np.arange(n) if clusters is None else named_groups(clusters, "clusters", n)[1]
-    frame = Frame(n, rows.weight, cluster)
-    draws = Draws(frame.clusters, resamples, seed)
-    plans = [pinball_plan(rows, frame), pit_plan(rows, frame)]
-    replicated = replicates(plans, draws, progress)
+    rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
+    n = len(rows)
+    rows = rows.in_units(np.arange(n) if cluster is None else named_groups(cluster, "cluster", n)[1])
+    draws = Draws(rows.units, resamples, seed)
+    measures = [pinball_measure(rows), pit_measure(rows)]
+    replicated = replicates(measures, draws, progress)
     pinball, shares = (
-        estimates(points(plan), values, draws, n=n, level=confidence_level)
-        for plan, values in zip(plans, replicated, strict=True)
+        estimates(measure.points, values, draws, n=n, level=level)
+        for measure, values in zip(measures, replicated, strict=True)
     )
     edges = rows.edges.tolist()
     pit = tuple(PitBin(*bounds) for bounds in zip(edges[:-1], edges[1:], shares, strict=True))
-    return QuantileEvaluation(dict(zip(rows.probabilities.tolist(), pinball, strict=True)), pit)
-
-
-def _settings(
-    bins: int | None, eta: float, margin: float, resamples: int, seed: int, confidence_level: float
-) -> ConformalSettings:
-    strength = _validate.real(eta, "eta")
-    if strength < 0.0:
-        raise ArgumentError(
-            f"eta must be at least 0, got {strength:g}; it punishes a coverage away from the level"
-        )
-    return ConformalSettings(
-        bins=bins,
-        eta=strength,
-        margin=_validate.real(margin, "margin"),
-        resamples=_validate.whole(resamples, "resamples"),
-        seed=_validate.seed(seed),
-        confidence_level=_validate.level(confidence_level, "confidence_level"),
-    )
+    return QuantileResult(dict(zip(rows.probabilities.tolist(), pinball, strict=True)), pit)
 
 
 def _class_names(labels: Sequence[Any] | None, classes: int) -> list[Any]:
@@ -262,3 +277,241 @@ def _class_names(labels: Sequence[Any] | None, classes: int) -> list[Any]:
             f"labels must name each of the {classes} classes once, got {len(set(names))} names"
         )
     return names
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Part:
+    """Some of the rows under a label: a stratum or a group.
+
+    Attributes:
+        label: the group, or the range of widths in words.
+        low: the smallest width; NaN for a group.
+        high: the largest width; NaN for a group.
+        count: how many rows, or how much weight.
+        rows: which rows; None when rows of one width are spread over two strata.
+    """
+
+    label: Any
+    low: float
+    high: float
+    count: float
+    rows: Mask | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Entry:
+    """A measure, the place of its claim (None: all claims), and the parts that its first columns stand for.
+
+    `heading` is empty for strata of width, and the name of the grouping for groups and features.
+    """
+
+    measure: Measure
+    place: int | None
+    parts: list[_Part] = field(default_factory=list)
+    heading: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class _Judgement(Generic[AnyRows]):
+    """One judgement under way: its measures are collected, weighed together, and put in their places."""
+
+    rows: AnyRows
+    claims: Floats
+    cluster: Indices | None
+    clusters: int
+    groups: Mapping[str, tuple[list[Any], Indices]]
+    features: Mapping[str, Floats]
+    settings: CoverageSettings
+    entries: list[_Entry] = field(default_factory=list)
+    slabs: dict[int, WorstSlab] = field(default_factory=dict)
+
+    @classmethod
+    def prepare(
+        cls,
+        rows: AnyRows,
+        claim: float | Sequence[float],
+        cluster: ArrayLike | None,
+        groups: Mapping[str, ArrayLike],
+        features: Mapping[str, ArrayLike],
+        settings: CoverageSettings,
+    ) -> _Judgement[AnyRows]:
+        """Check claims, clusters and groups against the rows."""
+        claims = nominal(claim, rows.levels, "claim")
+        if len(set(claims.tolist())) != len(claims):
+            raise ArgumentError("claim names a coverage twice; give each of the predictions its own")
+        n = len(rows)
+        index = None if cluster is None else named_groups(cluster, "cluster", n)[1]
+        count = n if index is None else int(index.max()) + 1
+        # Without resamples there is nothing to weigh, and the metrics need no sums by cluster.
+        drawn = np.arange(n) if index is None else index
+        rows = rows.in_units(drawn if settings.resamples else None)
+        named = {name: named_groups(labels, f"groups[{name!r}]", n) for name, labels in groups.items()}
+        finite = {name: _validate.finite(values, f"features[{name!r}]") for name, values in features.items()}
+        _validate.same_length(n, **{f"features[{name!r}]": values for name, values in finite.items()})
+        return cls(rows, claims, index, count, named, finite, settings)
+
+    def add(
+        self, measure: Measure, place: int | None, parts: list[_Part] | None = None, heading: str = ""
+    ) -> None:
+        """Collect a measure."""
+        self.entries.append(_Entry(measure, place, parts or [], heading))
+
+    def add_quantiles(self, place: int) -> None:
+        """Collect the quantiles of width or size that are estimated."""
+        width = self.rows.width[place]
+        self.add(quantiles_measure(width, self.rows, probabilities=_QUANTILES, name="width_quantile"), place)
+
+    def add_groups(self, place: int) -> None:
+        """Collect coverage within every grouping."""
+        for name, (labels, index) in self.groups.items():
+            measure = groups_measure(
+                self.rows.covered[place],
+                index,
+                len(labels),
+                self.rows,
+                name=f"worst_coverage[{name}]",
+                gap=f"coverage_gap[{name}]",
+                level=float(self.claims[place]),
+            )
+            parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
+            self.add(measure, place, parts, name)
+
+    def add_features(self, place: int) -> None:
+        """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
+        covered = self.rows.covered[place]
+        for name, key in self.features.items():
+            strata = Strata.of_rows(key, covered, self.rows, bins=self.settings.bins or FEATURE_BINS)
+            measure = strata.measure(f"feature_stratified_coverage[{name}]")
+            self.add(measure, place, self.chunks(strata, key), f"feature {name}")
+        if self.features:
+            search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
+            table = np.column_stack(list(self.features.values()))
+            self.slabs[place], inside = worst_slab(table, covered, self.rows, search, cluster=self.cluster)
+            self.add(slab_measure(covered, inside, self.rows), place)
+
+    def part(self, label: Any, low: float, high: float, rows: Mask) -> _Part:
+        """Return a part with whole rows."""
+        weight = self.rows.weight
+        count = float(np.count_nonzero(rows) if weight is None else weight[rows].sum())
+        return _Part(label, low, high, count, rows)
+
+    def chunks(self, strata: Strata, key: Floats) -> list[_Part]:
+        """Return the chunks of a key; one that shares rows with its neighbour has no rows of its own."""
+        low, high, size = strata.ends()
+        parts = []
+        ends = zip(low.tolist(), high.tolist(), size.tolist(), strict=True)
+        for k, (first, last, count) in enumerate(ends):
+            apart = not (k and high[k - 1] >= first) and not (k + 1 < len(low) and low[k + 1] <= last)
+            rows = (key >= first) & (key <= last) if apart and count else None
+            parts.append(_Part(_in_words(first, last, ".4g"), first, last, count, rows))
+        return parts
+
+    def finish(self, kind: str, progress: Progress | None) -> CoverageResult:
+        """Weigh all measures with the same draws and put the estimates in their places."""
+        draws = Draws(self.clusters, self.settings.resamples, self.settings.seed)
+        weighed = [
+            entry.measure
+            for entry in self.entries
+            if draws.resamples and entry.measure.units == draws.clusters
+        ]
+        replicated = dict(zip(map(id, weighed), replicates(weighed, draws, progress), strict=True))
+        found = [
+            self._estimates(entry.measure, replicated.get(id(entry.measure)), draws) for entry in self.entries
+        ]
+        claims = tuple(self._claim(place, found) for place in range(len(self.claims)))
+        return CoverageResult(
+            kind=kind,
+            rows=len(self.rows),
+            clusters=self.clusters,
+            claims=claims,
+            metrics=self._metrics(None, found),
+            settings=self.settings,
+            warnings=self._warnings(claims),
+        )
+
+    def _estimates(self, measure: Measure, replicated: Floats | None, draws: Draws) -> list[Estimate]:
+        if replicated is None:
+            draws = Draws(draws.clusters, 0, draws.seed)
+            replicated = np.empty((0, len(measure.names)))
+        columns = estimates(measure.points, replicated, draws, n=len(self.rows), level=self.settings.level)
+        return [_explained(name, column) for name, column in zip(measure.names, columns, strict=True)]
+
+    def _metrics(self, place: int | None, found: list[list[Estimate]]) -> dict[str, Estimate]:
+        return {
+            name: estimate
+            for entry, columns in zip(self.entries, found, strict=True)
+            if entry.place == place
+            for name, estimate in list(zip(entry.measure.names, columns, strict=True))[len(entry.parts) :]
+        }
+
+    def _claim(self, place: int, found: list[list[Estimate]]) -> ClaimResult:
+        strata: tuple[Stratum, ...] = ()
+        groups: dict[str, tuple[Stratum, ...]] = {}
+        for entry, columns in zip(self.entries, found, strict=True):
+            if entry.place != place or not entry.parts:
+                continue
+            judged = tuple(self._stratum(place, *pair) for pair in zip(entry.parts, columns, strict=False))
+            if entry.heading:
+                groups[entry.heading] = judged
+            else:
+                strata = judged
+        together = self.rows.in_units(None)
+        widths = quantiles_measure(self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width")
+        return ClaimResult(
+            claim=float(self.claims[place]),
+            metrics=self._metrics(place, found),
+            verdict=self._verdict(place, None),
+            strata=strata,
+            groups=groups,
+            width_quantiles=widths.points,
+            slab=self.slabs.get(place),
+        )
+
+    def _stratum(self, place: int, part: _Part, estimate: Estimate) -> Stratum:
+        verdict = None if part.rows is None or not part.count else self._verdict(place, part.rows)
+        rows = round(part.count) if part.rows is None else int(np.count_nonzero(part.rows))
+        count = int(part.count) if part.count.is_integer() else part.count
+        return Stratum(part.label, part.low, part.high, count, replace(estimate, n=rows), verdict)
+
+    def _verdict(self, place: int, rows: Mask | None) -> CoverageVerdict:
+        covered, weight, cluster = self.rows.covered[place], self.rows.weight, self.cluster
+        if rows is not None:
+            covered = covered[rows]
+            weight = None if weight is None else weight[rows]
+            cluster = None if cluster is None else cluster[rows]
+        settings, claim = self.settings, float(self.claims[place])
+        trials = Trials.of_rows(covered, weight, cluster, level=settings.level)
+        return coverage_verdict(trials, claim, margin=settings.margin, level=settings.level)
+
+    def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
+        warnings = []
+        if self.clusters < FEW_CLUSTERS:
+            rest = f"intervals rest on {self.clusters} cluster{'s' * (self.clusters != 1)}"
+            message = f"{rest}; with fewer than {FEW_CLUSTERS} those of the bootstrap are too narrow"
+            warnings.append(ResultWarning("few_clusters", message))
+        if "hsic" in claims[0] and self.settings.resamples and self.clusters > MOST_HSIC_CLUSTERS:
+            message = f"hsic has no interval: it is not resampled beyond {MOST_HSIC_CLUSTERS:,} clusters"
+            warnings.append(ResultWarning("hsic_without_interval", message))
+        for result, width in zip(claims, self.rows.width, strict=True):
+            share = float(np.isinf(width).mean())
+            if share:
+                message = f"{100 * share:.3g}% of the intervals that claim {result.claim:g} are infinite"
+                warnings.append(ResultWarning("infinite_intervals", f"{message}, and so are their means"))
+        return tuple(warnings)
+
+
+def _in_words(low: float, high: float, form: str) -> str:
+    """Return a range such as ``1 to 3``, or ``1`` when both ends read alike, or ``none``."""
+    if math.isnan(low):
+        return "none"
+    first, last = format(low, form), format(high, form)
+    return first if first == last else f"{first} to {last}"
+
+
+def _explained(name: str, estimate: Estimate) -> Estimate:
+    """The estimate with the reason why it is undefined or infinite."""
+    if not estimate.defined:
+        return replace(estimate, reason=_REASONS.get(name, "no row falls here"))
+    if math.isinf(estimate.value):
+        return replace(estimate, reason="at least one interval is infinite")
+    return estimate

@@ -15,6 +15,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import DataError
+from abstain.metrics import _probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -150,6 +151,35 @@ class Columns:
         _validate.finite(levels, "confidence", among=~declined, hint=hint)
         return cls.of(len(losses), answered=~declined, loss=losses, confidence=levels, weight=weight)
 
+    @classmethod
+    def believed(
+        cls,
+        y_true: Column,
+        confidence: Column,
+        *,
+        sample_weight: Column | None = None,
+        cluster: Column | None = None,
+    ) -> Columns:
+        """Check outcomes that are 0 or 1 and the probabilities that were stated for them; all are one unit unless told.
+
+        Every row is answered with the prediction that it comes true, so that it is right where it does.
+        """
+        outcome = _probabilities.binary(y_true, "y_true")
+        probability = _probabilities.probabilities(confidence, "confidence")
+        length = len(outcome)
+        _validate.same_length(length, confidence=probability)
+        if not length:
+            raise DataError("y_true is empty; there must be at least one row")
+        return cls.of(
+            length,
+            truth=outcome,
+            prediction=np.broadcast_to(np.float64(1.0), length),
+            confidence=probability,
+            weight=_validate.weights(sample_weight, length),
+            shared={"correct": outcome},
+            **numbered_units(cluster, length),
+        )
+
     def __len__(self) -> int:
         return len(self.answered)
 
@@ -246,6 +276,8 @@ class Columns:
 
     def take(self, rows: Mask | Indices) -> Columns:
         """Return some rows; the units stay as they are."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         results = self.results
         if results is not None:
             results = [results[row] for row in np.arange(len(self))[rows]]
@@ -266,6 +298,14 @@ _ROW_COLUMNS = (
     "weight",
     "cluster",
 )
+
+
+def numbered_units(cluster: Column | None, length: int) -> dict[str, Any]:
+    """Return the unit of each row and how many there are, by ids ascending; one unit where nobody gave ids."""
+    if cluster is None:
+        return {}
+    unit = _probabilities.numbered(cluster, "cluster", length)
+    return {"cluster": unit, "units": int(unit.max(initial=-1)) + 1}
 
 
 def guidance(values: Column, name: str = "should_abstain") -> Floats:

@@ -1,4 +1,4 @@
-"""The HSIC plan: dependence of coverage on width, without the n-by-n matrix.
+"""HSIC: dependence of coverage on width, without the n-by-n matrix.
 
 The definition is ``trace(HKHL)`` with Gaussian kernels ``K`` over widths and ``L`` over coverage. Coverage
 is binary, so that ``HLH = 2 * (1 - exp(-1/s)) * c c'`` with ``c`` the centred indicator, and only ``c'Kc``
@@ -21,6 +21,9 @@ be negative: independence comes out as 0, not as the root of a rounding error. T
 times a power of two, so that nodes and distances to them are free of rounding.
 
 Two infinite widths are alike (distance 0), an infinite and a finite one are not (distance infinite).
+
+HSIC is no function of sums by key: every pair of rows plays a part. So its measure weighs rows; they are spread over
+the grid once, by unit, and a weight vector then costs one product with that table.
 """
 
 from __future__ import annotations
@@ -31,10 +34,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain.tally import Batch, Measure
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from abstain.metrics.predictions import PredictionRows
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -144,116 +151,80 @@ def quadratic_form(grid: Grid, charge: Floats) -> float:
     return grid.height**2 * total
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class HsicPlan:
-    """HSIC for any batch of cluster weights; build one with `build`.
+def hsic_measure(
+    width: Floats,
+    covered: NDArray[np.bool_],
+    rows: PredictionRows,
+    *,
+    kernel_sizes: tuple[float, float] = (1.0, 1.0),
+    raw: bool = False,
+    name: str = "hsic",
+) -> Measure:
+    """Return HSIC, or the trace itself where `raw` is asked for; NaN where at most one row is left."""
+    mass, unit = rows.masses, rows.unit
+    total, hit = _added(unit, mass, rows.units), _added(unit, mass * covered, rows.units)
+    order = np.argsort(width, kind="stable")
+    width, covered, mass, unit = width[order], covered[order], mass[order], unit[order]
+    finite = int(np.searchsorted(width, np.inf))
+    grid = Grid.over(width[:finite], kernel_sizes[0])
+    # What the coverage kernel comes to.
+    factor = -2.0 * math.expm1(-1.0 / kernel_sizes[1])
 
-    Attributes:
-        names: the one metric.
-        covered: weight of the covered rows in each cluster.
-        total: weight of all rows in each cluster.
-        factor: ``2 * (1 - exp(-1/s))``, what the coverage kernel comes to.
-        raw: whether the trace itself is asked for.
-        fields: clusters by nodes, for covered rows and for the others; None when there is one cluster.
-        form: ``c'Kc`` of the one cluster.
-    """
-
-    names: tuple[str, ...]
-    covered: Floats
-    total: Floats
-    factor: float
-    raw: bool
-    fields: tuple[Any, Any] | None
-    form: float
-
-    @classmethod
-    def build(
-        cls,
-        width: Floats,
-        covered: NDArray[np.bool_],
-        *,
-        kernel_sizes: tuple[float, float],
-        weight: Floats | None = None,
-        cluster: Indices | None = None,
-        raw: bool = False,
-        name: str = "hsic",
-    ) -> HsicPlan:
-        """Spread the rows over the grid; `cluster` numbers from 0, and rows of weight 0 are allowed."""
-        mass = np.ones(len(width)) if weight is None else weight
-        index = np.zeros(len(width), np.intp) if cluster is None else cluster
-        order = np.argsort(width, kind="stable")
-        width, covered, mass, index = width[order], covered[order], mass[order], index[order]
-        finite = int(np.searchsorted(width, np.inf))
-        grid = Grid.over(width[:finite], kernel_sizes[0])
-        total, hit = _added(index, mass), _added(index, mass * covered)
-        fields, form = None, 0.0
-        if len(total) == 1:
-            charge = mass * (covered - hit[0] / total[0])
-            form = quadratic_form(grid, charge[:finite]) + float(charge[finite:].sum()) ** 2
-        else:
-            fields = (
-                _field(grid, np.where(covered, mass, 0.0), index, len(total)),
-                _field(grid, np.where(covered, 0.0, mass), index, len(total)),
-            )
-        factor = -2.0 * math.expm1(-1.0 / kernel_sizes[1])
-        return cls((name,), hit, total, factor, raw, fields, form)
-
-    @property
-    def clusters(self) -> int:
-        """How many clusters a weight vector has."""
-        return len(self.total)
-
-    @property
-    def width(self) -> int:
-        """How many numbers one resample occupies while it is worked on."""
-        return max(self.clusters, 1 if self.fields is None else 2 * int(self.fields[0].shape[1]))
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Map weights (resamples, clusters) to values (resamples, 1); NaN where at most one row is left."""
-        total = weights @ self.total
-        defined = total > 1.0
-        if self.fields is None:
-            form = weights[:, 0] ** 2 * self.form
-        else:
-            share = np.divide(weights @ self.covered, total, out=np.zeros_like(total), where=total > 0.0)[
-                :, None
-            ]
-            field = (1.0 - share) * (weights @ self.fields[0])
-            field -= share * (weights @ self.fields[1])
-            form = np.einsum("rt,rt->r", field, field)
-        trace = self.factor * form
-        values = trace if self.raw else np.sqrt(trace) / np.where(defined, total - 1.0, 1.0)
+    def finished(weights: Floats, form: Floats) -> Floats:
+        count = weights @ total
+        defined = count > 1.0
+        values = factor * form
+        if not raw:
+            values = np.sqrt(values) / np.where(defined, count - 1.0, 1.0)
         return np.where(defined, values, np.nan)[:, None]
+
+    if rows.units == 1:
+        charge = mass * (covered - (hit[0] / total[0] if total[0] else 0.0))
+        form = quadratic_form(grid, charge[:finite]) + float(charge[finite:].sum()) ** 2
+        return Measure((name,), 1, 1, lambda batch: finished(batch.weights, batch.weights[:, 0] ** 2 * form))
+    # Units by nodes, for covered rows and for the others.
+    held = _field(grid, np.where(covered, mass, 0.0), unit, rows.units)
+    missed = _field(grid, np.where(covered, 0.0, mass), unit, rows.units)
+
+    def finish(batch: Batch) -> Floats:
+        weights = batch.weights
+        count = weights @ total
+        share = np.divide(weights @ hit, count, out=np.zeros_like(count), where=count > 0.0)[:, None]
+        field = (1.0 - share) * (weights @ held)
+        field -= share * (weights @ missed)
+        return finished(weights, np.einsum("rt,rt->r", field, field))
+
+    return Measure((name,), rows.units, max(rows.units, 2 * int(held.shape[1])), finish)
 
 
 def _added(place: Indices, values: Floats, length: int = 0) -> Floats:
     return np.asarray(np.bincount(place, weights=values, minlength=length), dtype=np.float64)
 
 
-def _field(grid: Grid, mass: Floats, cluster: Indices, clusters: int) -> Any:
-    """What each cluster brings to each node, and to one further node where all infinite widths meet."""
-    shape = (clusters, grid.nodes + 1)
+def _field(grid: Grid, mass: Floats, unit: Indices, units: int) -> Any:
+    """What each unit brings to each node, and to one further node where all infinite widths meet."""
+    shape = (units, grid.nodes + 1)
     finite = len(grid.first)
     entries = int(np.count_nonzero(mass[:finite])) * grid.touched
-    infinite = _added(cluster[finite:], mass[finite:], clusters)
+    infinite = _added(unit[finite:], mass[finite:], units)
     if shape[0] * shape[1] > min(_DENSE_FACTOR * entries, _DENSE_LIMIT):
-        return _sparse_field(grid, mass, cluster, infinite)
+        return _sparse_field(grid, mass, unit, infinite)
     table = np.zeros(shape)
     for rows, worth in grid.chunks():
         np.multiply(worth, grid.height * mass[rows, None], out=worth)
-        np.add.at(table, (cluster[rows, None], grid.nodes_of(rows)), worth)
+        np.add.at(table, (unit[rows, None], grid.nodes_of(rows)), worth)
     table[:, -1] = infinite
     return table
 
 
-def _sparse_field(grid: Grid, mass: Floats, cluster: Indices, infinite: Floats) -> Any:
+def _sparse_field(grid: Grid, mass: Floats, unit: Indices, infinite: Floats) -> Any:
     """The same with only the nodes that are reached: every row owns one stretch of the table."""
-    from scipy import sparse  # noqa: PLC0415  (only a bootstrap of many clusters needs it)
+    from scipy import sparse  # noqa: PLC0415  (only many units need it)
 
-    finite, clusters = len(grid.first), len(infinite)
+    finite, units = len(grid.first), len(infinite)
     kept = np.flatnonzero(mass[:finite])
     slot = np.empty(finite, np.intp)
-    slot[kept[np.argsort(cluster[kept], kind="stable")]] = np.arange(len(kept))
+    slot[kept[np.argsort(unit[kept], kind="stable")]] = np.arange(len(kept))
     value = np.empty((len(kept), grid.touched))
     column = np.empty((len(kept), grid.touched), np.int32 if grid.nodes < 2**31 else np.int64)
     for rows, worth in grid.chunks():
@@ -261,9 +232,9 @@ def _sparse_field(grid: Grid, mass: Floats, cluster: Indices, infinite: Floats) 
         place = slot[rows][here]
         value[place] = worth[here] * (grid.height * mass[rows][here, None])
         column[place] = grid.nodes_of(rows)[here]
-    ends = np.cumsum(np.bincount(cluster[kept], minlength=clusters)) * grid.touched
+    ends = np.cumsum(np.bincount(unit[kept], minlength=units)) * grid.touched
     pointer = np.r_[0, ends].astype(column.dtype if ends[-1] < 2**31 else np.int64)
-    table = sparse.csr_array((value.ravel(), column.ravel(), pointer), shape=(clusters, grid.nodes + 1))
+    table = sparse.csr_array((value.ravel(), column.ravel(), pointer), shape=(units, grid.nodes + 1))
     if not infinite.any():
         return table
     where = np.flatnonzero(infinite)

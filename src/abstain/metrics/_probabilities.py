@@ -1,12 +1,11 @@
-"""The checked arrays of a calibration metric: outcomes that are 0 or 1, confidences that are probabilities, weights.
+"""Checks of what a calibration metric is given: outcomes that are 0 or 1, probabilities, labels, ids.
 
-Every calibration function checks its arguments here, so that each says the same about the same mistake. What
+Every calibration function checks its arguments with these, so that each says the same about the same mistake. What
 is made of the rows is known to the callers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,31 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Rows:
-    """Outcomes, confidences and weights of one length; `weight` is None where every row counts once."""
-
-    outcome: Floats
-    confidence: Floats
-    weight: Floats | None
-
-    @classmethod
-    def checked(cls, y_true: ArrayLike, confidence: ArrayLike, weights: ArrayLike | None) -> Rows:
-        """Check that outcomes are 0 or 1, confidences lie in [0, 1], and all have one length of at least one."""
-        outcome = binary(y_true, "y_true")
-        probability = probabilities(confidence, "confidence")
-        _validate.same_length(len(outcome), confidence=probability)
-        if not len(outcome):
-            raise DataError("y_true is empty; there must be at least one row")
-        weight = None if weights is None else _validate.weights(weights, len(outcome))
-        return cls(outcome, probability, weight)
-
-    @property
-    def counted(self) -> Floats:
-        """The weight of every row."""
-        return np.ones(len(self.outcome)) if self.weight is None else self.weight
 
 
 def binary(values: ArrayLike, name: str) -> Floats:
@@ -103,11 +77,11 @@ def class_columns(
         scores = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            "probabilities must be a table of numbers, one row an item and one column a class"
+            "probabilities must be a table of numbers, one row per item and one column per class"
         ) from None
     if scores.ndim != 2 or scores.shape[1] < 2:
         raise DataError(
-            f"probabilities must have one row an item and at least two classes, got shape {scores.shape}"
+            f"probabilities must have one row per item and at least two classes, got shape {scores.shape}"
         )
     labels = np.arange(scores.shape[1]) if classes is None else _validate.one_dimensional(classes, "classes")
     if len(labels) != scores.shape[1] or len(np.unique(labels)) != len(labels):

@@ -2,30 +2,32 @@
 
 A slab is ``{x : low <= v.x <= high}`` for a direction ``v``. Among many random directions, the slab of
 lowest coverage that still holds a given share of the rows is found on one part of the rows; its coverage on
-the other part is an honest figure, because the worst of many is always bad on the rows it was chosen by.
+the other part is an honest number, because the worst of many is always bad on the rows it was chosen by.
 Clusters are never split between the two parts.
 
 Reference: Cauchois, Gupta and Duchi, "Knowing what You Know: valid and validated confidence sets in
-multiclass and multilabel prediction", JMLR 22, 2021.
+multiclass and multilabel prediction", JMLR 22, 2021. The search weighs rows; no tally of them would do.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain import _validate
 from abstain.errors import DataError
-from abstain.metrics._coverage import Frame
-from abstain.metrics._sums import SumsPlan, ratios
+from abstain.tally import Measure
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain.metrics.predictions import PredictionRows
+
     Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
 
@@ -63,6 +65,16 @@ class Search:
     held_out: float
     seed: int
 
+    @classmethod
+    def checked(cls, *, share: float, directions: int, held_out: float, seed: int) -> Search:
+        """Check what a user asked for."""
+        return cls(
+            share=_validate.level(share, "share"),
+            directions=_validate.whole(directions, "directions", least=1),
+            held_out=_validate.level(held_out, "held_out"),
+            seed=_validate.seed(seed),
+        )
+
 
 def checked_features(features: ArrayLike, rows: int) -> Floats:
     """Return finite features (rows, features); one feature may come without a second axis."""
@@ -76,15 +88,20 @@ def checked_features(features: ArrayLike, rows: int) -> Floats:
     return np.column_stack(columns)
 
 
-def worst_slab(features: Floats, covered: Mask, frame: Frame, search: Search) -> tuple[WorstSlab, Mask]:
-    """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it."""
+def worst_slab(
+    features: Floats, covered: Mask, rows: PredictionRows, search: Search, *, cluster: Indices | None = None
+) -> tuple[WorstSlab, Mask]:
+    """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it.
+
+    A cluster is never split between the parts; each row is one of its own when there are none.
+    """
     stream = np.random.default_rng(search.seed)
-    held_out = _split(frame, search.held_out, stream)
+    weight = rows.masses
+    held_out = _split(np.arange(len(rows)) if cluster is None else cluster, weight, search.held_out, stream)
     directions = stream.normal(size=(search.directions, features.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     if features.shape[1] == 1:
         directions = np.ones((1, 1))
-    weight = frame.masses()
     searched = features[~held_out], covered[~held_out], weight[~held_out]
     best, where = (math.inf, 0.0, 0.0), directions[0]
     for direction in directions:
@@ -95,7 +112,7 @@ def worst_slab(features: Floats, covered: Mask, frame: Frame, search: Search) ->
     inside = held_out & (position >= best[1]) & (position <= best[2])
     count = float(weight[inside].sum())
     slab = WorstSlab(
-        coverage=float(slab_plan(covered, inside, Frame(frame.rows, frame.weight))(np.ones((1, 1)))[0, 0]),
+        coverage=slab_measure(covered, inside, rows).point,
         found_coverage=best[0],
         count=int(count) if count.is_integer() else count,
         share=count / float(weight[held_out].sum()),
@@ -107,23 +124,33 @@ def worst_slab(features: Floats, covered: Mask, frame: Frame, search: Search) ->
     return slab, inside
 
 
-def slab_plan(covered: Mask, inside: Mask, frame: Frame) -> SumsPlan:
-    """Coverage of the rows inside, for any batch of cluster weights; the slab stays where it was found."""
-    sums = np.stack([frame.sums(covered & inside), frame.sums(inside)], axis=1)
-    return SumsPlan(("worst_slab_coverage",), sums, ratios)
+def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Measure:
+    """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
+
+    def finish(_: Floats, hit: Floats, count: Floats) -> list[Floats]:
+        return [np.divide(hit, count, out=np.full_like(hit, np.nan), where=count > 0.0)]
+
+    columns = [covered & inside, inside]
+    return Measure.of_sums(
+        ("worst_slab_coverage",),
+        columns,
+        unit=rows.unit,
+        units=rows.units,
+        weight=rows.weight,
+        finish=finish,
+    )
 
 
-def _split(frame: Frame, share: float, stream: np.random.Generator) -> Mask:
+def _split(cluster: Indices, weight: Floats, share: float, stream: np.random.Generator) -> Mask:
     """Hold out a share of the clusters, at least one and not all."""
-    cluster: NDArray[Any] = np.arange(frame.rows) if frame.cluster is None else frame.cluster
     # A row of weight 0 is not there: it must neither move the split nor be held out alone.
-    present = np.unique(cluster[frame.masses() > 0.0])
+    present = np.unique(cluster[weight > 0.0])
     if len(present) < 2:
         raise DataError(
             "worst-slab coverage needs at least two rows (or clusters): one to find the slab, one to judge it"
         )
     size = min(max(round(share * len(present)), 1), len(present) - 1)
-    return np.isin(cluster, stream.permutation(present)[:size]) & (frame.masses() > 0.0)
+    return np.isin(cluster, stream.permutation(present)[:size]) & (weight > 0.0)
 
 
 def _worst_range(position: Floats, covered: Mask, weight: Floats, share: float) -> tuple[float, float, float]:

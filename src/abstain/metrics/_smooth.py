@@ -1,25 +1,25 @@
-"""The smooth plan: calibration error without bins, for any batch of cluster weights.
+"""The smooth calibration error: calibration error without bins, for any batch of weights.
 
-Residuals ``y - s`` are laid on a fine grid over [0, 1], each shared by its two neighbours, and smoothed with
-a Gaussian that is reflected at both ends. In cosines that smoothing is a damping of each frequency, so that a
-width costs one transform; the grid sums are linear in the weights. The width is the one that equals the error
-it gives.
+Residuals ``y - s`` are laid on a fine grid over [0, 1], each shared by its two neighbours, and smoothed with a Gaussian
+that is reflected at both ends. The error is no function of sums over rows, but the grid sums that stand in for the
+rows are, so that they are a tally, with the cells of the grid as its keys. In cosines the smoothing is a damping of
+each frequency, so that a width costs one transform. The width is the one that equals the error it gives.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.metrics._bins import cluster_table, total_by
+from abstain.tally import Batch, Measure, Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from abstain.metrics._columns import Columns
+
     Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 # Cells of the grid: a power of two for the transform, and far finer than any width that data can tell from
 # zero.
@@ -28,61 +28,27 @@ _NARROWEST = 1.0 / _CELLS
 _PRECISION = 1e-10
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SmoothPlan:
-    """Residuals and weights by cluster on the grid; build one with `build`.
+def smooth_measure(name: str, rows: Columns) -> Measure:
+    """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
+    place = rows.confidence * _CELLS
+    left = np.minimum(place.astype(np.intp), _CELLS - 1)
+    right_share = place - left
+    tally = Tally.of_rows(
+        unit=np.tile(rows.cluster, 2),
+        key=np.concatenate([left, left + 1]),
+        columns=[np.tile(rows.correct - rows.confidence, 2)],
+        units=rows.units,
+        keys=_CELLS + 1,
+        weight=np.concatenate([rows.weight * (1.0 - right_share), rows.weight * right_share]),
+    )
 
-    >>> plan = SmoothPlan.build("smooth", np.array([1.0, 1.0]), np.array([0.75, 0.75]))
-    >>> plan(np.ones((1, 1))).round(3)
-    array([[0.25]])
-    """
-
-    names: tuple[str, ...]
-    residual: Any
-    total: Floats
-
-    @classmethod
-    def build(
-        cls,
-        name: str,
-        outcome: Floats,
-        confidence: Floats,
-        *,
-        weight: Floats | None = None,
-        cluster: Indices | None = None,
-    ) -> SmoothPlan:
-        """Lay rows on the grid; `cluster` numbers clusters from 0 without a gap, one for all when left out."""
-        weight = np.ones(len(outcome)) if weight is None else weight
-        cluster = np.zeros(len(outcome), np.intp) if cluster is None else cluster
-        clusters = int(cluster.max()) + 1
-        place = confidence * _CELLS
-        left = np.minimum(place.astype(np.intp), _CELLS - 1)
-        right_share = place - left
-        residual = weight * (outcome - confidence)
-        table = cluster_table(
-            np.tile(cluster, 2),
-            np.concatenate([left, left + 1]),
-            np.concatenate([residual * (1.0 - right_share), residual * right_share]),
-            (clusters, _CELLS + 1),
-        )
-        return cls((name,), table, total_by(cluster, weight, clusters))
-
-    @property
-    def clusters(self) -> int:
-        """How many clusters a weight vector has."""
-        return len(self.total)
-
-    @property
-    def width(self) -> int:
-        """How many numbers one resample occupies while it is worked on."""
-        return max(self.clusters, _CELLS)
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Map weights (resamples, clusters) to values (resamples, 1); NaN where no weight is left."""
-        total = weights @ self.total
-        mass = np.asarray(weights @ self.residual)
-        mass = np.divide(mass, total[:, None], out=np.zeros_like(mass), where=total[:, None] > 0)
+    def finish(batch: Batch) -> Floats:
+        count, residual = tally.weigh(batch.weights)
+        total = count.sum(axis=1)
+        mass = np.divide(residual, total[:, None], out=np.zeros_like(residual), where=total[:, None] > 0)
         return np.where(total > 0, _fixed_point(_cosines(mass)), np.nan)[:, None]
+
+    return Measure((name,), rows.units, max(rows.units, tally.width), finish)
 
 
 def _cosines(mass: Floats) -> Floats:
@@ -95,7 +61,7 @@ def _cosines(mass: Floats) -> Floats:
 
 
 def _error(cosines: Floats, width: Floats) -> Floats:
-    """Return the integral of ``|smoothed residual|`` over [0, 1], one width a row."""
+    """Return the integral of ``|smoothed residual|`` over [0, 1], one width per row."""
     from scipy.fft import dct  # noqa: PLC0415
 
     frequency = np.pi * np.arange(_CELLS + 1)

@@ -31,7 +31,7 @@ _MADE_OF = {
 # Where the metrics of each module are defined.
 _DEFINED_IN = {
     "abstention": "docs/definitions/abstention.md#{name}",
-    "accuracy": "docs/definitions/accuracy.md#{name}",
+    "answers": "docs/definitions/accuracy.md#{name}",
     "calibration": "docs/definitions/calibration.md#errors",
     "instruments": "docs/definitions/accuracy.md#{name}",
     "intervals": "docs/definitions/intervals-and-sets.md#intervals",
@@ -76,6 +76,7 @@ class MetricSpecification:
         direction: "higher" or "lower" where that is better, "neither" where it depends.
         unit: what one unit of the value is.
         measure: builds the measure of metrics that share it, one column each; see `alone` for a metric by itself.
+        finish: where a family shares its sums, what makes this metric of them and of the parameter.
         undefined: the conditions under which the metric is undefined, in order.
         undefined_at: the same, where it depends on the parameter.
         rows: which rows the function is called with: "all", "stated" (answered, with a confidence), "bounded"
@@ -92,6 +93,7 @@ class MetricSpecification:
     direction: str
     unit: str
     measure: Build
+    finish: Callable[..., Any] | None = None
     undefined: tuple[Condition, ...] = ()
     undefined_at: Callable[[Columns, Any], Condition | None] | None = None
     rows: str = "all"
@@ -163,6 +165,10 @@ class MetricSpecification:
     def parameters(self) -> dict[str, Any]:
         """The parameter by its name, where there is one."""
         return {} if self.parameter is None else {self.parameter.name: self.value}
+
+    def point(self, columns: Columns) -> float:
+        """Return the value of the measure over these rows, at weights all one; NaN where it is undefined."""
+        return self.measure(columns, [self]).point
 
     def compute(self, columns: Columns) -> float:
         """Return the value that the public function gives for these rows."""

@@ -1,7 +1,7 @@
 """Abstention safety: whether a model declines when it should, and what its answers are worth with that.
 
 All functions take labels (``y_true``, ``y_pred``; they match as `abstain.labels` says), ``abstained`` (a
-mask, nothing abstained from when left out) and ``weights`` (multiplicities). Where a metric needs to know
+mask, nothing abstained from when left out) and ``sample_weight`` (multiplicities). Where a metric needs to know
 which rows *should* be abstained from, that is ``should_abstain``: True, False, or None where nobody said. Rows
 with guidance fall into five cells::
 
@@ -10,27 +10,35 @@ with guidance fall into five cells::
     should be declined    N4 (answered)     N5
 
 An abstention is never right, even where a stored prediction happens to be; an answered None is wrong. A ratio
-over nothing is NaN. Each function is the plan that the bootstrap weighs, at weights all one. Accuracy with
-its kin is in `abstain.metrics.accuracy`, rankings and areas in `abstain.metrics.selective`.
+over nothing is NaN. Each function is its measure at weights all one. Accuracy with its kin is in
+`abstain.metrics.answers`, rankings and areas in `abstain.metrics.selective`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
-from abstain.metrics import _outcomes, _plans
-from abstain.metrics._columns import Columns, point
+from abstain.metrics import _reasons as when
+from abstain.metrics._columns import Columns
+from abstain.metrics._risk import risk_measure
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alone
+from abstain.metrics._sums import Totals, harmonic, outcome_columns, outcome_measure, ratio
+from abstain.metrics.answers import auroc_measure
+from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from abstain._validate import Column
     from abstain.items import Items
+    from abstain.tally import Measure
 
 __all__ = [
     "DeferralConfusion",
@@ -57,26 +65,26 @@ __all__ = [
 ]
 
 
-def abstention_rate(abstained: Column, *, weights: Column | None = None) -> float:
+def abstention_rate(abstained: Column, *, sample_weight: Column | None = None) -> float:
     """Return the share of rows that the model declined: abstained / n.
 
     >>> abstention_rate([True, False, False, False])
     0.25
     """
-    return _outcome("abstention_rate", abstained=abstained, weights=weights)
+    return _outcome("abstention_rate", abstained=abstained, sample_weight=sample_weight)
 
 
-def answer_rate(abstained: Column, *, weights: Column | None = None) -> float:
+def answer_rate(abstained: Column, *, sample_weight: Column | None = None) -> float:
     """Return the coverage, the share of rows that the model answered: answered / n.
 
     >>> answer_rate([True, False, False, False])
     0.75
     """
-    return _outcome("answer_rate", abstained=abstained, weights=weights)
+    return _outcome("answer_rate", abstained=abstained, sample_weight=sample_weight)
 
 
 def selective_accuracy(
-    y_true: Column, y_pred: Column, *, abstained: Column | None = None, weights: Column | None = None
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
     """Return correct / answered; NaN when nothing is answered.
 
@@ -85,27 +93,27 @@ def selective_accuracy(
     >>> selective_accuracy([1, 0, 1], [1, 1, None], abstained=[False, False, True])
     0.5
     """
-    return _outcome("selective_accuracy", y_true, y_pred, abstained=abstained, weights=weights)
+    return _outcome("selective_accuracy", y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
 
 
 def accuracy_when_answered(
-    y_true: Column, y_pred: Column, *, abstained: Column | None = None, weights: Column | None = None
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
     """Return correct / answered: `selective_accuracy` by its other name.
 
     >>> accuracy_when_answered([1, 0, 1], [1, 1, None], abstained=[False, False, True])
     0.5
     """
-    return selective_accuracy(y_true, y_pred, abstained=abstained, weights=weights)
+    return selective_accuracy(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
 
 
-def deferral_alignment(abstained: Column, should_abstain: Column, *, weights: Column | None = None) -> float:
+def deferral_alignment(abstained: Column, should_abstain: Column, *, sample_weight: Column | None = None) -> float:
     """Return the share of rows with guidance that were treated as it says: mean of ``abstained == should_abstain``.
 
     >>> deferral_alignment([True, False, False], [True, True, None])
     0.5
     """
-    return _outcome("deferral_alignment", abstained=abstained, should_abstain=should_abstain, weights=weights)
+    return _outcome("deferral_alignment", abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,7 @@ class DeferralConfusion:
 
 
 def deferral_confusion(
-    abstained: Column, should_abstain: Column, *, weights: Column | None = None
+    abstained: Column, should_abstain: Column, *, sample_weight: Column | None = None
 ) -> DeferralConfusion:
     """Return the four-way confusion of what was done and what should have been done.
 
@@ -144,8 +152,8 @@ def deferral_confusion(
     DeferralConfusion(defer_when_needed=1.0, answer_when_safe=0.0, abstain_when_should_answer=1.0,
         answer_when_should_defer=1.0)
     """
-    columns = Columns.checked(abstained=abstained, should_abstain=should_abstain, weights=weights)
-    sums = _outcomes.Totals(*(columns.weight @ _outcomes.outcome_sums(columns)))
+    columns = Columns.checked(abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight)
+    sums = Totals(columns.weight.sum(), *(columns.weight @ column for column in outcome_columns(columns)))
     return DeferralConfusion(float(sums.n5), float(sums.n1 + sums.n2), float(sums.n3), float(sums.n4))
 
 
@@ -155,7 +163,7 @@ def abstention_accuracy(
     *,
     abstained: Column,
     should_abstain: Column,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return ``(N1 + N5) / N``: the share of rows with guidance that were answered rightly or declined rightly.
 
@@ -165,7 +173,7 @@ def abstention_accuracy(
     >>> abstention_accuracy([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
     0.4
     """
-    return _safety("abstention_accuracy", y_true, y_pred, abstained, should_abstain, weights)
+    return _safety("abstention_accuracy", y_true, y_pred, abstained, should_abstain, sample_weight)
 
 
 def abstention_precision(
@@ -174,7 +182,7 @@ def abstention_precision(
     *,
     abstained: Column,
     should_abstain: Column,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return ``N5 / (N3 + N5)``: how many of the abstentions were called for; NaN when there is none.
 
@@ -182,7 +190,7 @@ def abstention_precision(
     >>> abstention_precision([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
     0.5
     """
-    return _safety("abstention_precision", y_true, y_pred, abstained, should_abstain, weights)
+    return _safety("abstention_precision", y_true, y_pred, abstained, should_abstain, sample_weight)
 
 
 def abstention_recall(
@@ -191,7 +199,7 @@ def abstention_recall(
     *,
     abstained: Column,
     should_abstain: Column,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return ``N5 / (N2 + N4 + N5)``: how many of the rows better left unanswered were left so.
 
@@ -201,7 +209,7 @@ def abstention_recall(
     >>> abstention_recall([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
     0.3333333333333333
     """
-    return _safety("abstention_recall", y_true, y_pred, abstained, should_abstain, weights)
+    return _safety("abstention_recall", y_true, y_pred, abstained, should_abstain, sample_weight)
 
 
 def abstention_f1(
@@ -210,7 +218,7 @@ def abstention_f1(
     *,
     abstained: Column,
     should_abstain: Column,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return the harmonic mean of abstention precision and recall; 0 where both are 0, NaN where one is undefined.
 
@@ -218,7 +226,7 @@ def abstention_f1(
     >>> abstention_f1([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
     0.4
     """
-    return _safety("abstention_f1", y_true, y_pred, abstained, should_abstain, weights)
+    return _safety("abstention_f1", y_true, y_pred, abstained, should_abstain, sample_weight)
 
 
 def over_conservativeness(
@@ -227,7 +235,7 @@ def over_conservativeness(
     *,
     abstained: Column,
     should_abstain: Column,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return ``N3 / (N1 + N2 + N3)``: how many of the rows that should be answered were declined.
 
@@ -235,7 +243,7 @@ def over_conservativeness(
     >>> over_conservativeness([1, 1, 1, 1, 1], [1, 0, 1, 1, 1], **rows)
     0.3333333333333333
     """
-    return _safety("over_conservativeness", y_true, y_pred, abstained, should_abstain, weights)
+    return _safety("over_conservativeness", y_true, y_pred, abstained, should_abstain, sample_weight)
 
 
 def reliable_accuracy(
@@ -244,7 +252,7 @@ def reliable_accuracy(
     *,
     abstained: Column | None = None,
     should_abstain: Column | None = None,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return ``N1 / (N1 + N2 + N4)``: how far a given answer can be relied on; NaN when nothing is answered.
 
@@ -253,7 +261,7 @@ def reliable_accuracy(
     >>> reliable_accuracy([1, 1, 1], [1, 0, 1], should_abstain=[False, False, True])
     0.3333333333333333
     """
-    return _safety("reliable_accuracy", y_true, y_pred, abstained, should_abstain, weights)
+    return _safety("reliable_accuracy", y_true, y_pred, abstained, should_abstain, sample_weight)
 
 
 def effective_reliability(
@@ -263,7 +271,7 @@ def effective_reliability(
     abstained: Column | None = None,
     should_abstain: Column | None = None,
     cost: float = 1.0,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return the mean of 1 for a right answer, ``-cost`` for a wrong one and 0 for an abstention.
 
@@ -276,15 +284,15 @@ def effective_reliability(
     >>> effective_reliability([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], cost=2)
     0.0
     """
-    price = _validate.not_negative(cost, "cost")
+    metric = _BY_NAME["effective_reliability"].at(cost)
     columns = Columns.checked(
-        y_true, y_pred, abstained=abstained, should_abstain=should_abstain, weights=weights
+        y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight
     )
-    return point(_plans.effective_reliability(columns, cost=price))
+    return metric.point(columns)
 
 
 def simpleqa_f(
-    y_true: Column, y_pred: Column, *, abstained: Column | None = None, weights: Column | None = None
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
 ) -> float:
     """Return SimpleQA's F: the harmonic mean of the share of all rows and of the share of answered rows that are right.
 
@@ -295,7 +303,7 @@ def simpleqa_f(
     >>> simpleqa_f([1, 1, 1, 1], [1, 0, None, None], abstained=[0, 0, 1, 1])
     0.3333333333333333
     """
-    return _outcome("simpleqa_f", y_true, y_pred, abstained=abstained, weights=weights)
+    return _outcome("simpleqa_f", y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
 
 
 def confidence_target_score(
@@ -304,7 +312,7 @@ def confidence_target_score(
     *,
     abstained: Column | None = None,
     target: float = 0.75,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return the mean of 1 for a right answer, ``-t / (1 - t)`` for a wrong one and 0 for an abstention.
 
@@ -316,8 +324,8 @@ def confidence_target_score(
     >>> confidence_target_score([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], target=0.75)
     -0.25
     """
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, weights=weights)
-    return point(_plans.confidence_target_score(columns, target=checked_target(target)))
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return _BY_NAME["confidence_target_score"].at(target).point(columns)
 
 
 def coverage_at_accuracy(
@@ -327,7 +335,7 @@ def coverage_at_accuracy(
     accuracy: float,
     *,
     abstained: Column | None = None,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return the largest coverage whose selective accuracy is at least `accuracy`, never splitting a plateau.
 
@@ -336,13 +344,14 @@ def coverage_at_accuracy(
     >>> coverage_at_accuracy([1, 1, 1, 1], [1, 1, 0, 0], [4, 3, 2, 1], 0.66)
     0.75
     """
-    least = _validate.share(accuracy, "accuracy")
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, confidence=confidence, weights=weights)
+    metric = _BY_NAME["coverage_at_accuracy"].at(accuracy)
+    given = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
+    columns = Columns.checked(y_true, y_pred, **given)
     _validate.finite(columns.confidence, "confidence", among=columns.answered)
-    return point(_plans.coverage_at_accuracy(columns, accuracy=least))
+    return metric.point(columns)
 
 
-def abstention_auroc(confidence: Column, should_abstain: Column, *, weights: Column | None = None) -> float:
+def abstention_auroc(confidence: Column, should_abstain: Column, *, sample_weight: Column | None = None) -> float:
     """Return the AUROC of low confidence for rows that should be declined; ties count half.
 
     That is the probability that a row that should be declined has a lower confidence than one that should be
@@ -352,8 +361,8 @@ def abstention_auroc(confidence: Column, should_abstain: Column, *, weights: Col
     >>> abstention_auroc([0.9, 0.2, 0.2, 0.6], [False, True, False, None])
     0.75
     """
-    columns = Columns.checked(confidence=confidence, should_abstain=should_abstain, weights=weights)
-    return point(_plans.abstention_auroc(columns))
+    columns = Columns.checked(confidence=confidence, should_abstain=should_abstain, sample_weight=sample_weight)
+    return _BY_NAME["abstention_auroc"].point(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,8 +416,8 @@ def population_table(items: Items) -> PopulationTable:
 def _outcome(
     name: str, y_true: Column | None = None, y_pred: Column | None = None, **columns: Column | None
 ) -> float:
-    """One figure of the outcome sums, at weights all one."""
-    return point(_plans.outcome(Columns.checked(y_true, y_pred, **columns), name=name))
+    """One metric of the outcome sums, at weights all one."""
+    return _BY_NAME[name].point(Columns.checked(y_true, y_pred, **columns))
 
 
 def _safety(
@@ -417,9 +426,9 @@ def _safety(
     y_pred: Column,
     abstained: Column | None,
     should_abstain: Column | None,
-    weights: Column | None,
+    sample_weight: Column | None,
 ) -> float:
-    return _outcome(name, y_true, y_pred, abstained=abstained, should_abstain=should_abstain, weights=weights)
+    return _outcome(name, y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight)
 
 
 def checked_target(target: float, name: str = "target") -> float:
@@ -428,3 +437,126 @@ def checked_target(target: float, name: str = "target") -> float:
     if not 0.0 <= number < 1.0:
         raise ArgumentError(f"{name} must fulfil 0 <= target < 1, got {number:g}")
     return number
+
+
+def _abstention_auroc(columns: Columns) -> Measure:
+    rows = columns.take(columns.guided & ~np.isnan(columns.confidence))
+    return auroc_measure("abstention_auroc", rows.should_abstain, -rows.confidence, rows)
+
+
+def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return the coverages at the risks that belong to the accuracies, where the loss is 1 for a wrong answer."""
+    found = risk_measure(
+        columns.with_loss(1.0 - columns.correct),
+        [replace(_COVERAGE_AT_RISK, value=1.0 - metric.value) for metric in metrics],
+    )
+    return replace(found, names=tuple(metric.key for metric in metrics))
+
+
+_COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.function is coverage_at_risk)
+_DONE = {"abstained": "abstained"}
+_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
+_GUIDED = {**_LABELS, "should_abstain": "should_abstain"}
+
+
+def _metric(
+    function: Callable[..., Any], finish: Callable[..., Any] | None, *conditions: when.Condition, **others: Any
+) -> MetricSpecification:
+    common: dict[str, Any] = {
+        "arguments": _GUIDED,
+        "direction": HIGHER,
+        "unit": "share",
+        "measure": outcome_measure,
+        "finish": finish,
+        "undefined": conditions,
+    }
+    return MetricSpecification(function, **common | others)
+
+
+METRICS: tuple[MetricSpecification, ...] = (
+    # Over all rows.
+    _metric(answer_rate, lambda t: ratio(t.answered, t.n), arguments=_DONE, direction=NEITHER),
+    _metric(abstention_rate, lambda t: ratio(t.n - t.answered, t.n), arguments=_DONE, direction=NEITHER),
+    _metric(
+        simpleqa_f,
+        lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
+        when.NOTHING_ANSWERED,
+        arguments=_LABELS,
+    ),
+    _metric(
+        effective_reliability,
+        lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
+        unit="points per row",
+        parameter=Parameter("cost", 1.0, _validate.not_negative),
+    ),
+    _metric(
+        confidence_target_score,
+        lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
+        arguments=_LABELS,
+        unit="points per row",
+        parameter=Parameter("target", 0.75, checked_target),
+    ),
+    # Against guidance on which rows should be abstained from.
+    _metric(
+        deferral_alignment,
+        lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
+        when.NO_GUIDANCE,
+        arguments={**_DONE, "should_abstain": "should_abstain"},
+    ),
+    _metric(abstention_accuracy, lambda t: ratio(t.n1 + t.n5, t.guided), when.NO_GUIDANCE),
+    _metric(
+        abstention_precision, lambda t: ratio(t.n5, t.n3 + t.n5), when.NO_GUIDANCE, when.NEVER_ABSTAINED
+    ),
+    _metric(
+        abstention_recall,
+        lambda t: ratio(t.n5, t.n2 + t.n4 + t.n5),
+        when.NO_GUIDANCE,
+        when.NOTHING_TO_DECLINE,
+    ),
+    _metric(
+        abstention_f1,
+        lambda t: harmonic(ratio(t.n5, t.n3 + t.n5), ratio(t.n5, t.n2 + t.n4 + t.n5)),
+        when.NO_GUIDANCE,
+        when.NEVER_ABSTAINED,
+        when.NOTHING_TO_DECLINE,
+    ),
+    _metric(
+        over_conservativeness,
+        lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
+        when.NO_GUIDANCE,
+        when.NOTHING_TO_ANSWER,
+        direction=LOWER,
+    ),
+    _metric(
+        abstention_auroc,
+        None,
+        when.NO_GUIDANCE,
+        when.ONE_GUIDANCE,
+        arguments={"confidence": "confidence", "should_abstain": "should_abstain"},
+        measure=alone(_abstention_auroc),
+    ),
+    # Over the answered rows, which means little without the coverage.
+    _metric(
+        selective_accuracy,
+        lambda t: ratio(t.correct, t.answered),
+        when.NOTHING_ANSWERED,
+        arguments=_LABELS,
+        answered_only=True,
+    ),
+    _metric(
+        reliable_accuracy,
+        lambda t: ratio(t.right, t.answered),
+        when.NOTHING_ANSWERED,
+        answered_only=True,
+    ),
+    # Along the ranking.
+    _metric(
+        coverage_at_accuracy,
+        None,
+        when.NOT_ALL_RANKED,
+        arguments={**_LABELS, "confidence": "confidence"},
+        measure=_coverage_at_accuracy,
+        parameter=Parameter("accuracy", 0.9, _validate.share),
+    ),
+)
+_BY_NAME = {metric.name: metric for metric in METRICS}

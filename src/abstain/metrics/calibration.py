@@ -1,28 +1,33 @@
 """Calibration: whether a confidence of 0.8 comes true 8 times in 10.
 
 ``y_true`` is the outcome of every row, 1 where the answer was right (or the event happened) and 0 where not;
-``confidence`` is the probability that was stated for it. ``weights`` are multiplicities: a weight of 2 is the
+``confidence`` is the probability that was stated for it. ``sample_weight`` holds multiplicities: a weight of 2 is the
 row twice. Binned metrics name their ``bins``, ``strategy`` (``uniform`` or ``quantile``, see
 `abstain.metrics._bins`) and ``norm`` (1, 2 or "max") explicitly, because a calibration error without them
 means nothing.
 
-Each scalar is the plan that the bootstrap weighs, at weights all one. Tests of calibration are in
-`abstain.metrics.calibration_tests` and reliability curves in `abstain.metrics.reliability`; both are found
-here too. Abstained items have no place here: leave them out before the call.
+Each scalar is its measure at weights all one; `calibration_measure` gives the measure itself. Tests of calibration are
+in `abstain.metrics.calibration_tests` and reliability curves in `abstain.metrics.reliability`; both are found here too.
+Abstained items have no place here: leave them out before the call.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
-from abstain.metrics import _calibration_plans as _plans
-from abstain.metrics._bins import row_bins, total_by
-from abstain.metrics._calibration_plans import DEFAULT_CLIP
-from abstain.metrics._probabilities import Rows, numbered
+from abstain import _validate, labels
+from abstain.errors import ArgumentError, DataError
+from abstain.metrics import _reasons as when
+from abstain.metrics._bins import STRATEGIES, bins_measure, row_bins
+from abstain.metrics._columns import Columns, numbered_units
+from abstain.metrics._probabilities import class_columns, comparable, numbered, probabilities as checked
+from abstain.metrics._smooth import smooth_measure
+from abstain.metrics._specification import LOWER, MetricSpecification, alone
+from abstain.metrics._sums import mean_measure
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -32,13 +37,15 @@ from abstain.metrics.calibration_tests import (
     spiegelhalter,
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
+from abstain.tally import Measure, total_by
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from abstain.metrics._plan import Plan
+    Floats = NDArray[np.float64]
+    Classes = Sequence[Any] | NDArray[Any] | None
 
 __all__ = [
     "BrierDecomposition",
@@ -47,7 +54,7 @@ __all__ = [
     "ReliabilityCurve",
     "brier_decomposition",
     "brier_score",
-    "calibration_plan",
+    "calibration_measure",
     "classwise_calibration_error",
     "cumulative_differences",
     "expected_calibration_error",
@@ -60,6 +67,9 @@ __all__ = [
     "top_label_calibration_error",
 ]
 
+# Stated certainties that turn out wrong would otherwise cost infinitely much.
+DEFAULT_CLIP = 1e-6
+
 
 def expected_calibration_error(
     y_true: ArrayLike,
@@ -69,7 +79,7 @@ def expected_calibration_error(
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the expected calibration error: the gap between accuracy and confidence, averaged over bins.
 
@@ -94,25 +104,25 @@ def expected_calibration_error(
         strategy: "uniform" for equal widths, "quantile" for equal mass.
         norm: 1, 2 or "max".
         debiased: take the bias of small bins off; for norms 1 and 2.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
     >>> round(expected_calibration_error([1, 0, 1, 1], [0.9, 0.8, 0.6, 0.55], bins=10), 6)
     0.4375
     """
     settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
-    return _value("expected_calibration_error", y_true, confidence, weights=weights, **settings)
+    return _value("expected_calibration_error", y_true, confidence, sample_weight=sample_weight, **settings)
 
 
 def classwise_calibration_error(
     y_true: ArrayLike,
     probabilities: ArrayLike,
     *,
-    classes: Sequence[Any] | NDArray[Any] | None = None,
+    classes: Classes = None,
     bins: int = 15,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the mean over classes of the calibration error of ``1[y_true = class]`` against that class's probability.
 
@@ -128,14 +138,14 @@ def classwise_calibration_error(
         strategy: "uniform" or "quantile".
         norm: 1, 2 or "max".
         debiased: take the bias of small bins off.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
     >>> round(classwise_calibration_error([0, 1], [[0.9, 0.1], [0.3, 0.7]]), 6)
     0.2
     """
     settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
     arrays = (y_true, probabilities)
-    return _value("classwise_calibration_error", *arrays, classes=classes, weights=weights, **settings)
+    return _value("classwise_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings)
 
 
 def top_label_calibration_error(
@@ -143,12 +153,12 @@ def top_label_calibration_error(
     y_pred: ArrayLike,
     confidence: ArrayLike | None = None,
     *,
-    classes: Sequence[Any] | NDArray[Any] | None = None,
+    classes: Classes = None,
     bins: int = 15,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the mean over predicted labels of each label's own calibration error.
 
@@ -166,18 +176,18 @@ def top_label_calibration_error(
         strategy: "uniform" or "quantile".
         norm: 1, 2 or "max".
         debiased: take the bias of small bins off.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
     >>> round(top_label_calibration_error(["a", "b", "b"], ["a", "a", "b"], [0.9, 0.7, 0.6]), 6)
     0.4
     """
     settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
     arrays = (y_true, y_pred, confidence)
-    return _value("top_label_calibration_error", *arrays, classes=classes, weights=weights, **settings)
+    return _value("top_label_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings)
 
 
 def smooth_calibration_error(
-    y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None
+    y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return the smooth calibration error: calibration error without bins.
 
@@ -190,10 +200,10 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1, 1, 0, 1], [0.8, 0.8, 0.8, 0.8]), 4)
     0.05
     """
-    return _value("smooth_calibration_error", y_true, confidence, weights=weights)
+    return _value("smooth_calibration_error", y_true, confidence, sample_weight=sample_weight)
 
 
-def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None) -> float:
+def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Return the Brier score, ``mean (s - y)^2``; lower is better.
 
     Reference: Brier, "Verification of Forecasts Expressed in Terms of Probability", 1950.
@@ -201,11 +211,11 @@ def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike 
     >>> round(brier_score([1, 0], [0.9, 0.2]), 6)
     0.025
     """
-    return _value("brier_score", y_true, confidence, weights=weights)
+    return _value("brier_score", y_true, confidence, sample_weight=sample_weight)
 
 
 def negative_log_likelihood(
-    y_true: ArrayLike, confidence: ArrayLike, *, clip: float = DEFAULT_CLIP, weights: ArrayLike | None = None
+    y_true: ArrayLike, confidence: ArrayLike, *, clip: float = DEFAULT_CLIP, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return the mean negative log-likelihood, ``-mean(y log s + (1 - y) log(1 - s))``, in nats; lower is better.
 
@@ -213,12 +223,12 @@ def negative_log_likelihood(
         y_true: 1 where the row came true, else 0.
         confidence: the stated probability, in [0, 1].
         clip: confidences are moved into ``[clip, 1 - clip]``, so that no certainty costs infinitely much.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
     >>> round(negative_log_likelihood([1, 0], [0.5, 0.5]), 6)
     0.693147
     """
-    return _value("negative_log_likelihood", y_true, confidence, clip=clip, weights=weights)
+    return _value("negative_log_likelihood", y_true, confidence, clip=clip, sample_weight=sample_weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +261,7 @@ def brier_decomposition(
     *,
     bins: int | None = None,
     strategy: str = "uniform",
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> BrierDecomposition:
     """Return the Brier score with its reliability, resolution and uncertainty.
 
@@ -265,19 +275,19 @@ def brier_decomposition(
     >>> round(parts.reliability, 6), round(parts.resolution, 6), round(parts.uncertainty, 6)
     (0.025, 0.0625, 0.1875)
     """
-    rows = Rows.checked(y_true, confidence, weights)
+    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
     if bins is None:
         group = np.unique(rows.confidence, return_inverse=True)[1]
     else:
-        checked = _plans.bin_settings(bins=bins, strategy=strategy)
-        group, _ = row_bins(rows.confidence, rows.counted, checked["bins"], checked["strategy"])
-    columns = (rows.counted, rows.counted * rows.outcome, rows.counted * rows.confidence)
+        settings = _bin_settings(bins=bins, strategy=strategy)
+        group, _ = row_bins(rows.confidence, rows.weight, settings["bins"], settings["strategy"])
+    columns = (rows.weight, rows.weight * rows.correct, rows.weight * rows.confidence)
     count, happened, stated = (total_by(group, column) for column in columns)
     held = count > 0
     count, happened, stated = count[held], happened[held], stated[held]
     total = float(count.sum())
     base = float(happened.sum()) / total
-    score = brier_score(rows.outcome, rows.confidence, weights=rows.weight)
+    score = _brier_score(rows).point
     reliability = float(((stated - happened) ** 2 / count).sum()) / total
     resolution = float((count * (happened / count - base) ** 2).sum()) / total
     uncertainty = base * (1.0 - base)
@@ -285,35 +295,203 @@ def brier_decomposition(
     return BrierDecomposition(score, reliability, resolution, uncertainty, within, total, int(held.sum()))
 
 
-def calibration_plan(
+def calibration_measure(
     metric: str,
     y_true: ArrayLike,
     *arguments: ArrayLike,
-    clusters: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     **settings: Any,
-) -> Plan:
-    """Return the plan of a metric, for intervals: weigh several plans over the same clusters with the same draws.
+) -> Measure:
+    """Return the measure of a metric, for intervals: weigh several over the same clusters with the same draws.
 
     Args:
         metric: the name of one of the scalar metrics above.
         y_true: its outcomes or labels.
         arguments: its further arrays, in its order.
-        clusters: ids of what belongs together; each row is a cluster of its own when left out. A weight
+        cluster: ids of what belongs together; each row is a cluster of its own when left out. A weight
             vector has one number for each distinct id, ascending.
         settings: its keyword arguments.
 
-    >>> plan = calibration_plan("brier_score", [1, 0], [0.9, 0.2], clusters=["a", "b"])
-    >>> plan(np.array([[1.0, 1.0], [0.0, 2.0]])).round(6)
+    >>> measure = calibration_measure("brier_score", [1, 0], [0.9, 0.2], cluster=["a", "b"])
+    >>> measure(np.array([[1.0, 1.0], [0.0, 2.0]])).round(6)
     array([[0.025],
            [0.04 ]])
     """
-    build = _plans.PLANS[_validate.choice(metric, "metric", _plans.PLANS)]
-    length = len(np.asarray(y_true))
-    cluster = np.arange(length) if clusters is None else numbered(clusters, "clusters", length)
-    return build(y_true, *arguments, cluster=cluster, **settings)
+    build = _MEASURES[_validate.choice(metric, "metric", _MEASURES)]
+    ids = np.arange(len(np.asarray(y_true))) if cluster is None else cluster
+    return build(y_true, *arguments, cluster=ids, **settings)
 
 
 def _value(metric: str, *arguments: Any, **settings: Any) -> float:
-    """One metric: its plan over one cluster, at weight one."""
-    plan = _plans.PLANS[metric](*arguments, **settings)
-    return float(plan(np.ones((1, 1)))[0, 0])
+    """One metric of arrays, at weights all one."""
+    return _MEASURES[metric](*arguments, **settings).point
+
+
+def _of_outcomes(build: Callable[..., Measure]) -> Callable[..., Measure]:
+    """Let a builder see outcomes and confidences that are checked, after its settings are."""
+
+    def built(
+        y_true: ArrayLike,
+        confidence: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+        **settings: Any,
+    ) -> Measure:
+        rows = Columns.believed(y_true, confidence, sample_weight=sample_weight, cluster=cluster)
+        return build(rows, **settings)
+
+    return built
+
+
+def _expected_calibration_error(rows: Columns, **settings: Any) -> Measure:
+    return bins_measure("expected_calibration_error", rows, **_bin_settings(**settings))
+
+
+def _smooth_calibration_error(rows: Columns) -> Measure:
+    return smooth_measure("smooth_calibration_error", rows)
+
+
+def _brier_score(rows: Columns) -> Measure:
+    return mean_measure("brier_score", (rows.event_probability - rows.event) ** 2, rows)
+
+
+def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> Measure:
+    inside = _validate.real(clip, "clip")
+    if not 0.0 < inside < 0.5:
+        raise ArgumentError(f"clip must fulfil 0 < clip < 0.5, got {inside:g}")
+    stated = np.clip(rows.confidence, inside, 1.0 - inside)
+    surprise = -np.log(np.where(rows.correct == 1.0, stated, 1.0 - stated))
+    return mean_measure("negative_log_likelihood", surprise, rows)
+
+
+def _classwise_calibration_error(
+    y_true: ArrayLike,
+    matrix: ArrayLike,
+    *,
+    classes: Classes = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    **settings: Any,
+) -> Measure:
+    """Bin each class's probability against that class: one row per item and class."""
+    bins = _bin_settings(**settings)
+    column, scores = class_columns(y_true, matrix, classes)
+    rows, number = scores.shape
+    group = np.tile(np.arange(number), rows)
+    ids = None if cluster is None else np.repeat(numbered(cluster, "cluster", rows), number)
+    judged = Columns.of(
+        rows * number,
+        confidence=scores.ravel(),
+        weight=np.repeat(_validate.weights(sample_weight, rows), number),
+        shared={"correct": (group == np.repeat(column, number)).astype(np.float64)},
+        **numbered_units(ids, rows * number),
+    )
+    return bins_measure("classwise_calibration_error", judged, group=group, **bins)
+
+
+def _top_label_calibration_error(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    confidence: ArrayLike | None = None,
+    *,
+    classes: Classes = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    **settings: Any,
+) -> Measure:
+    """Bin the confidence in the predicted label, by label."""
+    bins = _bin_settings(**settings)
+    if confidence is None:
+        column, scores = class_columns(y_true, y_pred, classes)
+        label = scores.argmax(axis=1)
+        outcome, stated = (label == column).astype(np.float64), scores.max(axis=1)
+    else:
+        truth = _validate.one_dimensional(y_true, "y_true")
+        label = _validate.one_dimensional(y_pred, "y_pred")
+        stated = checked(confidence, "confidence")
+        _validate.same_length(len(truth), y_pred=label, confidence=stated)
+        if not len(truth):
+            raise DataError("y_true is empty; there must be at least one row")
+        comparable(truth, label)
+        outcome = np.asarray(truth == label, dtype=np.float64)
+    rows = Columns.believed(outcome, stated, sample_weight=sample_weight, cluster=cluster)
+    group = numbered(label, "y_pred", len(rows))
+    return bins_measure("top_label_calibration_error", rows, group=group, **bins)
+
+
+_MEASURES: dict[str, Callable[..., Measure]] = {
+    "expected_calibration_error": _of_outcomes(_expected_calibration_error),
+    "classwise_calibration_error": _classwise_calibration_error,
+    "top_label_calibration_error": _top_label_calibration_error,
+    "smooth_calibration_error": _of_outcomes(_smooth_calibration_error),
+    "brier_score": _of_outcomes(_brier_score),
+    "negative_log_likelihood": _of_outcomes(_negative_log_likelihood),
+}
+
+
+def _bin_settings(
+    *, bins: int = 15, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
+) -> dict[str, Any]:
+    """Check the parameters that define a binned error."""
+    known: tuple[tuple[float | str, str], ...] = ((1, "1"), (2, "2"), ("max", "max"), (math.inf, "max"))
+    name = next((name for value, name in known if value == norm), None)
+    if name is None:
+        raise ArgumentError(f'norm must be 1, 2 or "max", got {norm!r}')
+    if debiased and name == "max":
+        raise ArgumentError('debiased=True is defined for norm 1 and 2, not for "max"')
+    return {
+        "bins": _validate.whole(bins, "bins", least=1),
+        "strategy": _validate.choice(strategy, "strategy", STRATEGIES),
+        "norm": name,
+        "debiased": bool(debiased),
+    }
+
+
+def _stated(build: Callable[..., Measure]) -> Callable[..., Measure]:
+    """Let a builder see the rows that are answered with a confidence, which must be a probability."""
+
+    def built(columns: Columns, **settings: Any) -> Measure:
+        rows = columns.take(columns.stated)
+        checked(rows.confidence, "confidence")
+        return build(rows, **settings)
+
+    return built
+
+
+def _top_label_of_rows(rows: Columns) -> Measure:
+    return bins_measure("top_label_calibration_error", rows, group=labels.classes(rows.prediction)[0])
+
+
+def _metric(
+    function: Callable[..., float], build: Callable[..., Measure], *conditions: when.Condition, **others: Any
+) -> MetricSpecification:
+    common: dict[str, Any] = {"arguments": {"y_true": "correct", "confidence": "confidence"}, "unit": "share"}
+    return MetricSpecification(
+        function,
+        direction=LOWER,
+        measure=alone(_stated(build)),
+        undefined=(when.NO_CONFIDENCE, *conditions),
+        rows="stated",
+        answered_only=True,
+        **common | others,
+    )
+
+
+METRICS: tuple[MetricSpecification, ...] = (
+    _metric(expected_calibration_error, _expected_calibration_error),
+    _metric(smooth_calibration_error, _smooth_calibration_error),
+    _metric(negative_log_likelihood, _negative_log_likelihood, unit="nats"),
+    _metric(
+        top_label_calibration_error,
+        _top_label_of_rows,
+        arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
+    ),
+    _metric(
+        brier_score,
+        _brier_score,
+        when.NOT_BINARY,
+        arguments={"y_true": "event", "confidence": "event_probability"},
+        unit="squared probability",
+    ),
+)

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
-from abstain.metrics._bins import total_by
 from abstain.metrics._brownian import range_survival, supremum_quantile, supremum_survival
-from abstain.metrics._probabilities import Rows
+from abstain.metrics._columns import Columns
+from abstain.tally import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -101,7 +101,7 @@ class CumulativeDifferences:
 
 
 def cumulative_differences(
-    y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None
+    y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> CumulativeDifferences:
     """Return the cumulative differences between outcomes and confidences.
 
@@ -111,11 +111,11 @@ def cumulative_differences(
     >>> walk.difference.round(4).tolist(), walk.share.round(4).tolist()
     ([0.0, 0.0, 0.0833], [0.0, 0.6667, 1.0])
     """
-    rows = Rows.checked(y_true, confidence, weights)
+    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
     level, step = np.unique(rows.confidence, return_inverse=True)
-    weight = rows.counted
+    weight = rows.weight
     count = total_by(step, weight)
-    residual = total_by(step, weight * rows.outcome) - count * level
+    residual = total_by(step, weight * rows.correct) - count * level
     held = count > 0
     level, count, residual = level[held], count[held], residual[held]
     total = float(count.sum())
@@ -138,7 +138,7 @@ def cumulative_differences(
 
 
 def kolmogorov_smirnov(
-    y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None
+    y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> CalibrationTest:
     """Test calibration by ``max |C| / sigma``, with p from the law of ``sup |B|`` of Brownian motion on [0, 1].
 
@@ -147,11 +147,11 @@ def kolmogorov_smirnov(
     >>> print(kolmogorov_smirnov([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]))
     kolmogorov_smirnov: statistic 2.510, p = 0.024 (n = 4)
     """
-    walk = cumulative_differences(y_true, confidence, weights=weights)
+    walk = cumulative_differences(y_true, confidence, sample_weight=sample_weight)
     return CalibrationTest("kolmogorov_smirnov", walk.statistic, walk.p_value, walk.n, walk.reason)
 
 
-def kuiper(y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | None = None) -> CalibrationTest:
+def kuiper(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None) -> CalibrationTest:
     """Test calibration by ``(max C - min C) / sigma``, ``C_0`` included, with p from the range of Brownian motion.
 
     Reference: Tygert, "Calibration of P-values for calibration and for deviation of a subpopulation from the
@@ -160,7 +160,7 @@ def kuiper(y_true: ArrayLike, confidence: ArrayLike, *, weights: ArrayLike | Non
     >>> print(kuiper([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]))
     kuiper: statistic 2.510, p = 0.048 (n = 4)
     """
-    walk = cumulative_differences(y_true, confidence, weights=weights)
+    walk = cumulative_differences(y_true, confidence, sample_weight=sample_weight)
     statistic = math.nan if walk.reason else float(np.ptp(walk.difference)) / walk.sigma
     return CalibrationTest("kuiper", statistic, range_survival(statistic), walk.n, walk.reason)
 
@@ -170,7 +170,7 @@ def spiegelhalter(
     confidence: ArrayLike,
     *,
     alternative: str = "two-sided",
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> CalibrationTest:
     """Test calibration by Spiegelhalter's z, the Brier score less its expectation, in standard deviations.
 
@@ -183,15 +183,15 @@ def spiegelhalter(
     0.0002
     """
     _validate.choice(alternative, "alternative", ALTERNATIVES)
-    rows = Rows.checked(y_true, confidence, weights)
-    weight, stated = rows.counted, rows.confidence
+    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
+    weight, stated = rows.weight, rows.confidence
     n = _whole(float(weight.sum()))
     slope = 1.0 - 2.0 * stated
     variance = float((weight * slope**2 * stated * (1.0 - stated)).sum())
     if variance <= 0.0:
         reason = "every confidence is 0, 0.5 or 1, so that the Brier score cannot vary"
         return CalibrationTest("spiegelhalter", math.nan, math.nan, n, reason)
-    z = float((weight * (rows.outcome - stated) * slope).sum()) / math.sqrt(variance)
+    z = float((weight * (rows.correct - stated) * slope).sum()) / math.sqrt(variance)
     tails = {"two-sided": 2.0 * _upper_tail(abs(z)), "greater": _upper_tail(z), "less": _upper_tail(-z)}
     return CalibrationTest("spiegelhalter", z, tails[alternative], n)
 

@@ -2,7 +2,7 @@
 
 A participant's total is the sum of all items. Where items were abstained from, the total is only known to lie
 between two bounds: the abstained items at the lowest and at the highest score of the item scale. A tier that
-holds both bounds is decided all the same. `total_items` turns items into one row a participant, which every
+holds both bounds is decided all the same. `total_items` turns items into one row per participant, which every
 metric can judge; a total that is not known is an abstention there, never a sum of what happens to be answered.
 
 A further instrument is a further row of data: an `Instrument`, or a JSON object with the same keys.
@@ -18,8 +18,10 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome
-from abstain.metrics import _plans
-from abstain.metrics._columns import Columns, point
+from abstain.metrics import _reasons as when
+from abstain.metrics._columns import Columns
+from abstain.metrics._specification import HIGHER, MetricSpecification, Parameter, alone
+from abstain.metrics._sums import mean_measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._validate import Column
+    from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
 
@@ -135,7 +138,7 @@ def find_instrument(instrument: str | Instrument) -> Instrument:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Totals:
-    """One total a participant, with its bounds where items were abstained from.
+    """One total per participant, with its bounds where items were abstained from.
 
     Attributes:
         instrument: what was asked.
@@ -210,7 +213,7 @@ def totals(items: Items, instrument: str | Instrument = "PHQ-8") -> Totals:
 def total_items(
     items: Items, instrument: str | Instrument = "PHQ-8", *, answered_when: str = "complete"
 ) -> Items:
-    """Return one item a participant: the total, abstained from where it is not known.
+    """Return one item per participant: the total, abstained from where it is not known.
 
     Args:
         items: the items of the instrument.
@@ -241,7 +244,7 @@ def severity_tier_accuracy(
     *,
     instrument: str | Instrument = "PHQ-8",
     abstained: Column | None = None,
-    weights: Column | None = None,
+    sample_weight: Column | None = None,
 ) -> float:
     """Return the share of answered totals that lie in the tier of the true total; NaN when nothing is answered.
 
@@ -249,7 +252,7 @@ def severity_tier_accuracy(
     0.666667
     """
     form = find_instrument(instrument)
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, weights=weights)
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
     low, high = form.total_scale
     for name, numbers in (("y_true", columns.truth_number), ("y_pred", columns.prediction_number)):
         _validate.finite(numbers, name, among=columns.answered)
@@ -259,7 +262,16 @@ def severity_tier_accuracy(
             raise DataError(
                 f"{name} is {numbers[row]:g} at row {row}; a total of {form.name} is {low:g} to {high:g}"
             )
-    return point(_plans.tier_accuracy(columns, instrument=form))
+    return _tier_accuracy(columns, instrument=form).point
+
+
+def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Measure:
+    rows = columns.take(columns.predicted)
+    tiers = [
+        np.searchsorted(instrument.edges, totals, side="right")
+        for totals in (rows.truth_number, rows.prediction_number)
+    ]
+    return mean_measure("severity_tier_accuracy", (tiers[0] == tiers[1]).astype(np.float64), rows)
 
 
 def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
@@ -303,3 +315,18 @@ def _constant_columns(items: Items) -> dict[str, list[Any]]:
         if all(values[row] == values[first[cluster]] for row, cluster in enumerate(items.cluster_index)):
             columns[name] = [values[row] for row in first]
     return columns
+
+
+METRICS: tuple[MetricSpecification, ...] = (
+    MetricSpecification(
+        severity_tier_accuracy,
+        {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"},
+        HIGHER,
+        "share",
+        measure=alone(_tier_accuracy),
+        undefined=(when.NOTHING_PREDICTED, when.NOT_NUMBERS),
+        undefined_at=when.not_totals,
+        answered_only=True,
+        parameter=Parameter("instrument", INSTRUMENTS["PHQ-8"], lambda name, _: find_instrument(name), number=False),
+    ),
+)

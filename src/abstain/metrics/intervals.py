@@ -2,88 +2,104 @@
 
 Intervals are closed, ``low <= y <= high``, and come as an array (rows, 2) or, for several confidence levels
 at once, as (rows, 2, levels). A metric of (rows, 2) is a float; of (rows, 2, levels) it is an array with one
-value a level. Infinite bounds are legal: they cover, their width is infinite, and means say so. Crossed
-bounds, NaN and shapes that do not agree are errors that name the first offending row. ``weights`` are
+value per level. Infinite bounds are legal: they cover, their width is infinite, and means say so. Crossed
+bounds, NaN and shapes that do not agree are errors that name the first offending row. ``sample_weight`` are
 multiplicities: a weight of 2 is the row twice.
 
-Each figure is its plan at weights all one (see `_coverage` and `_gauss`), the same plan that the bootstrap
-weighs. Sets of classes are in `abstain.metrics.sets`; intervals for these figures, and a verdict, in
-`abstain.evaluation.conformal`.
+Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that the
+bootstrap weighs. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
+`abstain.metrics.quantiles`; intervals for these metrics, and a verdict, in `abstain.evaluation.conformal`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
+from abstain.metrics import _reasons as when
 from abstain.metrics import _strata
-from abstain.metrics._coverage import CriterionPlan, Frame, QuantilePlan, means_plan
-from abstain.metrics._gauss import HsicPlan
-from abstain.metrics._predictions import IntervalRows, nominal
-from abstain.metrics._slab import WorstSlab
-from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, at_ones, per_level
-from abstain.metrics.quantiles import PitHistogram, pinball_loss, pit_histogram
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alone
+from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, per_level
+from abstain.metrics.coverage import (
+    Search,
+    Strata,
+    WorstSlab,
+    criterion_measure,
+    hsic_measure,
+    means_measure,
+    quantiles_measure,
+)
+from abstain.metrics.predictions import IntervalRows, nominal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain.metrics._columns import Columns
+    from abstain.tally import Measure
+
     Floats = NDArray[np.float64]
     Values = float | Floats
+    Build = Callable[..., Measure]
 
 __all__ = [
     "CoverageBin",
     "GroupCoverage",
-    "PitHistogram",
     "StratifiedCoverage",
     "WorstSlab",
-    "coverage_by_group",
-    "coverage_gap",
-    "coverage_score",
-    "coverage_width_criterion",
-    "feature_stratified_coverage",
-    "hsic",
-    "mean_width_score",
-    "pinball_loss",
-    "pit_histogram",
-    "size_stratified_coverage",
+    "interval_coverage",
+    "interval_coverage_by_group",
+    "interval_coverage_gap",
+    "interval_coverage_width_criterion",
+    "interval_feature_stratified_coverage",
+    "interval_hsic",
+    "interval_mean_width",
+    "interval_size_stratified_coverage",
+    "interval_width_quantiles",
+    "interval_worst_slab_coverage",
     "weighted_interval_score",
-    "width_quantiles",
     "winkler_score",
-    "worst_slab_coverage",
 ]
 
+# How hard the width criterion of the registry punishes a coverage away from the level.
+_ETA = 30.0
+# How many strata of width the registry looks at.
+_BINS = 3
 
-def coverage_score(y_true: ArrayLike, intervals: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+
+def interval_coverage(
+    y_true: ArrayLike, intervals: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> Values:
     """Return the share of truths that their interval holds: the mean of ``1(low <= y <= high)``.
 
-    >>> coverage_score([1, 2, 3, 4], [[0, 1], [0, 1], [3, 5], [4, 4]])
+    >>> interval_coverage([1, 2, 3, 4], [[0, 1], [0, 1], [3, 5], [4, 4]])
     0.75
-    >>> coverage_score([1], [[[0, 2], [1, 3]]])             # two levels: [0, 1] and [2, 3]
+    >>> interval_coverage([1], [[[0, 2], [1, 3]]])             # two levels: [0, 1] and [2, 3]
     array([1., 0.])
     """
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
-    return _means(rows, list(rows.covered))
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
+    return _strata.means(rows, rows.covered)
 
 
-def mean_width_score(intervals: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+def interval_mean_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
     """Return the mean width ``high - low``; infinite as soon as one interval is.
 
-    >>> mean_width_score([[0, 1], [2, 5]])
+    >>> interval_mean_width([[0, 1], [2, 5]])
     2.0
-    >>> mean_width_score([[0, 1], [-np.inf, 5]])
+    >>> interval_mean_width([[0, 1], [-np.inf, 5]])
     inf
     """
-    rows = IntervalRows.checked(intervals, weights)
-    return _means(rows, list(rows.width))
+    rows = IntervalRows.checked(intervals, sample_weight)
+    return _strata.means(rows, rows.width)
 
 
-def size_stratified_coverage(
-    y_true: ArrayLike, intervals: ArrayLike, *, bins: int = 3, weights: ArrayLike | None = None
+def interval_size_stratified_coverage(
+    y_true: ArrayLike, intervals: ArrayLike, *, bins: int = 3, sample_weight: ArrayLike | None = None
 ) -> StratifiedCoverage:
     """Return coverage by width: `bins` equal chunks of the rows ranked by width; ``score`` is the worst.
 
@@ -93,24 +109,24 @@ def size_stratified_coverage(
     Reference: Angelopoulos et al., "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR
     2021.
 
-    >>> strata = size_stratified_coverage([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], bins=2)
+    >>> strata = interval_size_stratified_coverage([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], bins=2)
     >>> strata.coverage, strata.counts, strata.score
     (array([1. , 0.5]), array([2, 2]), 0.5)
     >>> strata.bins[1]
     CoverageBin(low=3.0, high=4.0, count=2, coverage=0.5)
     """
     number = _validate.whole(bins, "bins", least=1)
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     return _strata.by_key(rows, rows.width, number)
 
 
-def hsic(
+def interval_hsic(
     y_true: ArrayLike,
     intervals: ArrayLike,
     *,
     kernel_sizes: tuple[float, float] = (1.0, 1.0),
     raw: bool = False,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Values:
     """Return how far coverage depends on width, the HSIC: ``sqrt(trace(HKHL) / (n - 1)**2)``.
 
@@ -125,29 +141,29 @@ def hsic(
         intervals: (rows, 2) or (rows, 2, levels).
         kernel_sizes: the sizes of the kernel over widths and of the one over coverage.
         raw: return ``trace(HKHL)`` itself.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
-    >>> round(hsic([0, 0, 5], [[0, 1], [0, 1], [0, 3]]), 6)
+    >>> round(interval_hsic([0, 0, 5], [[0, 1], [0, 1], [0, 3]]), 6)
     0.525164
-    >>> hsic([0, 5, 0, 5], [[0, 1]] * 4)                    # one width: nothing to depend on
+    >>> interval_hsic([0, 5, 0, 5], [[0, 1]] * 4)                    # one width: nothing to depend on
     0.0
     """
     sizes = _kernel_sizes(kernel_sizes)
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     values = [
-        at_ones(HsicPlan.build(width, covered, kernel_sizes=sizes, weight=rows.weight, raw=raw))[0]
+        hsic_measure(width, covered, rows, kernel_sizes=sizes, raw=raw).point
         for width, covered in zip(rows.width, rows.covered, strict=True)
     ]
     return per_level(values, several=rows.several)
 
 
-def coverage_width_criterion(
+def interval_coverage_width_criterion(
     y_true: ArrayLike,
     intervals: ArrayLike,
     *,
     eta: float,
     level: float | Sequence[float],
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Values:
     """Return ``(1 - width / (max(y) - min(y))) * exp(-eta * (coverage - level)**2)``, higher is better.
 
@@ -160,31 +176,23 @@ def coverage_width_criterion(
         intervals: (rows, 2) or (rows, 2, levels).
         eta: how hard a coverage away from the level is punished, at least 0.
         level: the level that the intervals claim, or one for each level of them.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
-    >>> coverage_width_criterion([0, 4], [[0, 1], [3, 4]], eta=30, level=0.999999)
+    >>> interval_coverage_width_criterion([0, 4], [[0, 1], [3, 4]], eta=30, level=0.999999)
     0.749999...
     """
-    strength = _validate.real(eta, "eta")
-    if strength < 0.0:
-        raise ArgumentError(
-            f"eta must be at least 0, got {strength:g}; it punishes a coverage away from the level"
-        )
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    strength = checked_eta(eta)
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     counted = rows.known_truth if rows.weight is None else rows.known_truth[rows.weight > 0.0]
     if counted.min() == counted.max():
         raise DataError(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
             "the width criterion divides by max(y) - min(y)"
         )
-    frame = Frame(len(rows.known_truth), rows.weight)
+    claims = nominal(level, rows.levels).tolist()
     values = [
-        at_ones(
-            CriterionPlan.build("cwc", rows.known_truth, covered, width, frame, eta=strength, level=target)
-        )[0]
-        for covered, width, target in zip(
-            rows.covered, rows.width, nominal(level, len(rows.low)).tolist(), strict=True
-        )
+        criterion_measure("cwc", rows.known_truth, covered, width, rows, eta=strength, level=claim).point
+        for covered, width, claim in zip(rows.covered, rows.width, claims, strict=True)
     ]
     return per_level(values, several=rows.several)
 
@@ -194,7 +202,7 @@ def winkler_score(
     intervals: ArrayLike,
     *,
     level: float | Sequence[float],
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Values:
     """Return the mean of ``(high - low) + 2/alpha * ((low - y)+ + (y - high)+)``, alpha = 1 - level.
 
@@ -204,8 +212,8 @@ def winkler_score(
     >>> winkler_score([1, 7], [[0, 2], [0, 4]], level=0.5)        # (2 + 4 + 4*3) / 2
     9.0
     """
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
-    return _means(rows, winkler_losses(rows, nominal(level, len(rows.low))))
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
+    return _strata.means(rows, winkler_losses(rows, nominal(level, rows.levels)))
 
 
 def weighted_interval_score(
@@ -214,7 +222,7 @@ def weighted_interval_score(
     *,
     level: float | Sequence[float],
     median: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the weighted interval score over all levels, one number: lower is better.
 
@@ -226,61 +234,61 @@ def weighted_interval_score(
     >>> weighted_interval_score([3], [[1, 2]], level=0.5, median=[1.5])     # (1.5/2 + 0.25 * (1 + 4)) / 1.5
     1.3333333333333333
     """
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     center = None if median is None else _validate.finite(median, "median")
     if center is not None:
         _validate.same_length(len(rows.known_truth), median=center)
-    column = weighted_interval_losses(rows, nominal(level, len(rows.low)), center)
-    return float(at_ones(means_plan(("wis",), (column,), Frame(len(column), rows.weight)))[0])
+    column = weighted_interval_losses(rows, nominal(level, rows.levels), center)
+    return means_measure(("wis",), (column,), rows).point
 
 
-def coverage_by_group(
-    y_true: ArrayLike, intervals: ArrayLike, groups: ArrayLike, *, weights: ArrayLike | None = None
+def interval_coverage_by_group(
+    y_true: ArrayLike, intervals: ArrayLike, groups: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> GroupCoverage:
     """Return coverage within each group, such as a site or a sex, and the worst of them as ``score``.
 
-    >>> by_site = coverage_by_group([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"])
+    >>> by_site = interval_coverage_by_group([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"])
     >>> by_site.groups, by_site.coverage, by_site.score
     (('a', 'b'), array([1. , 0.5]), 0.5)
     """
-    return _strata.by_group(IntervalRows.with_truth(y_true, intervals, weights), groups)
+    return _strata.by_group(IntervalRows.with_truth(y_true, intervals, sample_weight), groups)
 
 
-def coverage_gap(
+def interval_coverage_gap(
     y_true: ArrayLike,
     intervals: ArrayLike,
     groups: ArrayLike | None = None,
     *,
     level: float | Sequence[float],
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Values:
     """Return the mean over groups of ``|coverage - level|``; without groups, that distance over all rows.
 
     Reference: Ding et al., "Class-Conditional Conformal Prediction with Many Classes", 2023.
 
-    >>> coverage_gap([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"], level=0.75)    # both 0.25
+    >>> interval_coverage_gap([1, 2, 3], [[0, 1], [3, 4], [3, 4]], ["a", "b", "b"], level=0.75)    # both 0.25
     0.25
     """
-    return _strata.gap(IntervalRows.with_truth(y_true, intervals, weights), groups, level)
+    return _strata.gap(IntervalRows.with_truth(y_true, intervals, sample_weight), groups, level)
 
 
-def feature_stratified_coverage(
+def interval_feature_stratified_coverage(
     y_true: ArrayLike,
     intervals: ArrayLike,
     feature: ArrayLike,
     *,
     bins: int = 3,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> StratifiedCoverage:
     """Return coverage by a feature: `bins` equal chunks of the rows ranked by it; ``score`` is the worst.
 
-    >>> feature_stratified_coverage([1, 9], [[0, 1], [0, 1]], [70, 20], bins=2).coverage
+    >>> interval_feature_stratified_coverage([1, 9], [[0, 1], [0, 1]], [70, 20], bins=2).coverage
     array([0., 1.])
     """
-    return _strata.by_feature(IntervalRows.with_truth(y_true, intervals, weights), feature, bins)
+    return _strata.by_feature(IntervalRows.with_truth(y_true, intervals, sample_weight), feature, bins)
 
 
-def worst_slab_coverage(
+def interval_worst_slab_coverage(
     y_true: ArrayLike,
     intervals: ArrayLike,
     features: ArrayLike,
@@ -288,9 +296,9 @@ def worst_slab_coverage(
     share: float = 0.1,
     directions: int = 1000,
     held_out: float = 0.75,
-    clusters: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     seed: int = 42,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> WorstSlab | tuple[WorstSlab, ...]:
     """Return the slab ``low <= v.x <= high`` of features with the lowest coverage, judged on held-out rows.
 
@@ -303,50 +311,44 @@ def worst_slab_coverage(
         share: the least share of the searched rows that a slab must hold.
         directions: how many random directions are tried; one feature needs none.
         held_out: the share of rows (or clusters) that judge the slab and play no part in finding it.
-        clusters: ids of what belongs together; a cluster is never split between the two parts.
+        cluster: ids of what belongs together; a cluster is never split between the two parts.
         seed: the seed of the split and of the directions.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
     >>> x = np.arange(100.0)
     >>> truth = np.where(x < 20, 5.0, 0.0)                  # every truth of x < 20 is missed
-    >>> slab = worst_slab_coverage(truth, [[-1, 1]] * 100, x, share=0.15)
+    >>> slab = interval_worst_slab_coverage(truth, [[-1, 1]] * 100, x, share=0.15)
     >>> slab.coverage, slab.low < 20
     (0.0, True)
     """
-    rows = IntervalRows.with_truth(y_true, intervals, weights)
-    return _strata.worst_slab(
-        rows, features, share=share, directions=directions, held_out=held_out, clusters=clusters, seed=seed
-    )
+    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
+    search = Search.checked(share=share, directions=directions, held_out=held_out, seed=seed)
+    return _strata.worst_slab(rows, features, search, cluster)
 
 
-def width_quantiles(
+def interval_width_quantiles(
     intervals: ArrayLike,
     *,
     probabilities: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Floats:
     """Return quantiles of the width, linear between neighbouring ranks; several levels give one row each.
 
     Fractional weights have no ranks: then a quantile is the smallest width that the given share does not
     exceed.
 
-    >>> width_quantiles([[0, 1], [0, 2], [0, 4]], probabilities=(0, 0.5, 0.75))
+    >>> interval_width_quantiles([[0, 1], [0, 2], [0, 4]], probabilities=(0, 0.5, 0.75))
     array([1., 2., 3.])
     """
     shares = _validate.unit_interval(probabilities, "probabilities")
-    rows = IntervalRows.checked(intervals, weights)
-    frame = Frame(rows.low.shape[1], rows.weight)
-    values = np.stack(
-        [
-            at_ones(QuantilePlan.build(width, frame, probabilities=shares, name="width"))
-            for width in rows.width
-        ]
-    )
+    rows = IntervalRows.checked(intervals, sample_weight)
+    measures = [quantiles_measure(width, rows, probabilities=shares, name="width") for width in rows.width]
+    values = np.stack([measure.points for measure in measures])
     return values if rows.several else np.asarray(values[0])
 
 
 def winkler_losses(rows: IntervalRows, levels: Floats) -> list[Floats]:
-    """Return the interval score of every row, one array a level."""
+    """Return the interval score of every row, one array per level."""
     losses = []
     for width, low, high, level in zip(rows.width, rows.low, rows.high, levels.tolist(), strict=True):
         # A truth is missed on one side at most, so that the larger distance is the one that counts.
@@ -370,10 +372,14 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
     return np.asarray((total + np.abs(rows.known_truth - median) / 2.0) / (len(levels) + 0.5))
 
 
-def _means(rows: IntervalRows, columns: list[Floats]) -> Values:
-    names = tuple(str(place) for place in range(len(columns)))
-    frame = Frame(rows.low.shape[1], rows.weight)
-    return per_level(at_ones(means_plan(names, columns, frame)), several=rows.several)
+def checked_eta(eta: float) -> float:
+    """Return how hard the width criterion punishes, which must not be negative."""
+    strength = _validate.real(eta, "eta")
+    if strength < 0.0:
+        raise ArgumentError(
+            f"eta must be at least 0, got {strength:g}; it punishes a coverage away from the level"
+        )
+    return strength
 
 
 def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
@@ -383,3 +389,85 @@ def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
     if min(first, second) <= 0.0:
         raise ArgumentError(f"kernel_sizes must be greater than 0, got {first:g} and {second:g}")
     return first, second
+
+
+def _over_intervals(build: Build) -> Build:
+    """Let a builder see the rows that have an interval, checked once for all metrics."""
+
+    def over(columns: Columns, **parameters: Any) -> Measure:
+        return build(columns.once("interval_rows", lambda: _checked_rows(columns)), **parameters)
+
+    return over
+
+
+def _checked_rows(columns: Columns) -> IntervalRows:
+    bounded = columns.take(columns.bounded)
+    rows = IntervalRows.with_truth(bounded.truth_number, bounded.intervals)
+    return replace(rows, weight=bounded.weight, unit=bounded.cluster, units=bounded.units)
+
+
+def _mean(column: Callable[..., Any]) -> Build:
+    """Measure the mean over rows of what `column` makes of them."""
+    return lambda rows, **parameters: means_measure(("mean",), (column(rows, **parameters),), rows)
+
+
+def _worst_stratum(rows: IntervalRows) -> Measure:
+    return Strata.of_rows(rows.width[0], rows.covered[0], rows, bins=_BINS).measure("worst").only(-1)
+
+
+def _hsic(rows: IntervalRows) -> Measure:
+    return hsic_measure(rows.width[0], rows.covered[0], rows)
+
+
+def _criterion(rows: IntervalRows, *, level: float) -> Measure:
+    columns = (rows.known_truth, rows.covered[0], rows.width[0])
+    return criterion_measure("criterion", *columns, rows, eta=_ETA, level=level)
+
+
+def _winkler(rows: IntervalRows, *, level: float) -> Floats:
+    return winkler_losses(rows, np.array([level]))[0]
+
+
+def _weighted(rows: IntervalRows, *, level: float) -> Floats:
+    return weighted_interval_losses(rows, np.array([level]), None)
+
+
+def _metric(
+    function: Callable[..., Any], build: Build, direction: str, unit: str, **others: Any
+) -> MetricSpecification:
+    common: dict[str, Any] = {
+        "arguments": {"y_true": "truth_number", "intervals": "intervals"},
+        "measure": alone(_over_intervals(build)),
+        "rows": "bounded",
+        "answered_only": True,
+    }
+    undefined = (when.NO_INTERVALS, *others.pop("undefined", ()))
+    return MetricSpecification(
+        function, direction=direction, unit=unit, undefined=undefined, **common | others
+    )
+
+
+_LEVEL = Parameter("level", 0.9, _validate.level)
+METRICS: tuple[MetricSpecification, ...] = (
+    _metric(interval_coverage, _mean(lambda rows: rows.covered[0]), NEITHER, "share"),
+    _metric(
+        interval_mean_width,
+        _mean(lambda rows: rows.width[0]),
+        LOWER,
+        "unit of the truth",
+        arguments={"intervals": "intervals"},
+    ),
+    _metric(interval_size_stratified_coverage, _worst_stratum, HIGHER, "share"),
+    _metric(interval_hsic, _hsic, LOWER, "dependence", undefined=(when.SINGLE_INTERVAL,)),
+    _metric(
+        interval_coverage_width_criterion,
+        _criterion,
+        HIGHER,
+        "points",
+        undefined=(when.CONSTANT_BOUNDED,),
+        parameter=_LEVEL,
+        settings={"eta": _ETA},
+    ),
+    _metric(winkler_score, _mean(_winkler), LOWER, "unit of the truth", parameter=_LEVEL),
+    _metric(weighted_interval_score, _mean(_weighted), LOWER, "unit of the truth", parameter=_LEVEL),
+)

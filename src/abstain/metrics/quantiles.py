@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
-from abstain.errors import ArgumentError, DataError
-from abstain.metrics._coverage import Frame, means_plan
+from abstain.errors import ArgumentError
+from abstain.metrics.coverage import means_measure
+from abstain.metrics.predictions import QuantileRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from abstain.metrics._sums import SumsPlan
+    from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class PitHistogram:
 
     Attributes:
         edges: 0, the probabilities, 1.
-        share: the share of truths between neighbouring quantiles, one number a bin.
+        share: the share of truths between neighbouring quantiles, one number per bin.
         expected: the share that there should be: the difference of the edges.
         counts: how many rows (or how much weight) each bin holds; tied quantiles make fractions.
     """
@@ -55,9 +55,9 @@ def pinball_loss(
     quantiles: ArrayLike,
     *,
     probabilities: float | Sequence[float],
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float | Floats:
-    """Return the mean of ``p * (y - q)+ + (1 - p) * (q - y)+``, one number a probability.
+    """Return the mean of ``p * (y - q)+ + (1 - p) * (q - y)+``, one number per probability.
 
     Reference: Koenker and Bassett, "Regression Quantiles", 1978.
 
@@ -66,9 +66,8 @@ def pinball_loss(
     >>> pinball_loss([3, 0], [[1, 2], [1, 1]], probabilities=[0.25, 0.75])
     array([0.625, 0.5 ])
     """
-    rows = QuantileRows.checked(y_true, quantiles, probabilities, weights)
-    plan = pinball_plan(rows, Frame(len(rows.truth), rows.weight))
-    values = plan(np.ones((1, 1)))[0]
+    rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
+    values = pinball_measure(rows).points
     return float(values[0]) if np.ndim(probabilities) == 0 else values
 
 
@@ -77,7 +76,7 @@ def pit_histogram(
     quantiles: ArrayLike,
     *,
     probabilities: Sequence[float],
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> PitHistogram:
     """Return how truths spread over the gaps between their predicted quantiles: the histogram of ``F(y)``.
 
@@ -91,30 +90,29 @@ def pit_histogram(
     (array([0.25, 0.5 , 0.25]), array([1., 1., 1.]))
     """
     if np.ndim(probabilities) == 0:
-        raise ArgumentError("probabilities must be a sequence, one probability a column of quantiles")
-    rows = QuantileRows.checked(y_true, quantiles, probabilities, weights)
-    frame = Frame(len(rows.truth), rows.weight)
-    share = pit_plan(rows, frame)(np.ones((1, 1)))[0]
-    counts = share * float(frame.sums()[0])
+        raise ArgumentError("probabilities must be a sequence, one probability per column of quantiles")
+    rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
+    share = pit_measure(rows).points
+    counts = share * float(rows.masses.sum())
     whole = np.rint(counts)
     if np.allclose(counts, whole, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
         counts = whole.astype(np.int64)
     return PitHistogram(rows.edges, share, np.diff(rows.edges), counts)
 
 
-def pinball_plan(rows: QuantileRows, frame: Frame) -> SumsPlan:
-    """Mean pinball losses, one a probability."""
+def pinball_measure(rows: QuantileRows) -> Measure:
+    """Mean pinball losses, one per probability."""
     columns = []
     for quantile, probability in zip(rows.quantiles.T, rows.probabilities.tolist(), strict=True):
         above = rows.truth - quantile
         columns.append(np.maximum(probability * above, (probability - 1.0) * above))
-    return means_plan(tuple(f"pinball[{value:g}]" for value in rows.probabilities), columns, frame)
+    return means_measure(tuple(f"pinball[{value:g}]" for value in rows.probabilities), columns, rows)
 
 
-def pit_plan(rows: QuantileRows, frame: Frame) -> SumsPlan:
-    """Shares of the truths between neighbouring quantiles, one a bin."""
+def pit_measure(rows: QuantileRows) -> Measure:
+    """Shares of the truths between neighbouring quantiles, one per bin."""
     table = pit_shares(rows.truth, rows.quantiles, rows.edges)
-    return means_plan(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), frame)
+    return means_measure(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), rows)
 
 
 def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
@@ -130,62 +128,3 @@ def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:
         gap = np.diff(edges)[between]
         table[row, between] = gap / gap.sum()
     return table
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class QuantileRows:
-    """The checked arrays of one call; quantiles (rows, probabilities)."""
-
-    truth: Floats
-    quantiles: Floats
-    probabilities: Floats
-    weight: Floats | None
-
-    @property
-    def edges(self) -> Floats:
-        """The borders of the bins: 0, the probabilities, 1."""
-        return np.r_[0.0, self.probabilities, 1.0]
-
-    @classmethod
-    def checked(
-        cls,
-        y_true: ArrayLike,
-        quantiles: ArrayLike,
-        probabilities: float | Sequence[float],
-        weights: ArrayLike | None,
-    ) -> QuantileRows:
-        """Check what a user handed over; errors name the first row that is wrong."""
-        shares = [
-            _validate.level(value, "probabilities")
-            for value in np.ravel(np.asarray(probabilities, dtype=object))
-        ]
-        if sorted(set(shares)) != shares:
-            raise ArgumentError("probabilities must ascend, none twice")
-        truth = _validate.finite(y_true, "y_true")
-        table = np.asarray(quantiles)
-        if table.ndim == 1:
-            table = table[:, None]
-        if table.ndim != 2 or table.shape[1] != len(shares):
-            raise DataError(
-                f"quantiles must have shape (rows, {len(shares)}), one column a probability, "
-                f"got {table.shape}"
-            )
-        columns = np.column_stack([_validate.floats(column, "quantiles") for column in table.T])
-        _validate.same_length(len(columns), y_true=truth)
-        if not len(truth):
-            raise DataError("y_true is empty; there must be at least one row")
-        _check_ascending(columns)
-        weight = None if weights is None else _validate.weights(weights, len(truth))
-        return cls(truth, columns, np.array(shares), weight)
-
-
-def _check_ascending(quantiles: Floats) -> None:
-    missing = np.isnan(quantiles).any(axis=1)
-    if missing.any():
-        raise DataError(f"quantiles is nan at row {int(np.argmax(missing))}; every quantile must be a number")
-    crossed = (quantiles[:, 1:] < quantiles[:, :-1]).any(axis=1)
-    if crossed.any():
-        raise DataError(
-            f"quantiles descend at row {int(np.argmax(crossed))} ({int(crossed.sum())} such rows); "
-            "a higher probability cannot have a lower quantile"
-        )

@@ -1,25 +1,34 @@
-"""The registry: one literal table of every metric, which the command line, the report, the docs and the tests read.
+"""The registry: every metric by its name, gathered from the modules that define them, and how one is asked for.
 
 A specification says what a metric is called, which function computes it on arrays, what it needs of every row,
-which direction is better, its unit, when it is undefined, and which plan the bootstrap weighs; its definition
-stands in ``docs/definitions`` under its name. A metric of the user's joins by `register_metric`, by an entry
-point of the group ``abstain.metrics``, or by its import path (``package.module:Class``) wherever a metric is
-named.
+which direction is better, its unit, when it is undefined, and how it is measured; it stands at the end of the
+module of its function, and its definition in ``docs/definitions`` under its name. The command line, the report, the
+docs and the tests read the registry. A metric of the user's joins by `register_metric`, by an entry point of the
+group ``abstain.metrics``, or by its import path (``package.module:Class``) wherever a metric is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics import _loading, _plans, abstention, accuracy, calibration, instruments, selective
 from abstain.metrics import _reasons as when
-from abstain.metrics._conformal_metrics import CONFORMAL
-from abstain.metrics._specification import MetricSpecification, Parameter, user_specification
-from abstain.metrics.objects import BaseMetric
+from abstain.metrics._specification import MetricSpecification
+from abstain.metrics._sums import outcome_measure
+from abstain.metrics.abstention import METRICS as ABSTENTION
+from abstain.metrics.answers import METRICS as ANSWERS
+from abstain.metrics.base import (
+    ENTRY_POINT_GROUP,
+    BaseMetric,
+    entry_point_metrics,
+    imported_metric,
+    user_specification,
+)
+from abstain.metrics.calibration import METRICS as CALIBRATION
+from abstain.metrics.instruments import METRICS as INSTRUMENTS
+from abstain.metrics.selective import METRICS as SELECTIVE
 
 if TYPE_CHECKING:
     MetricLike = str | MetricSpecification | BaseMetric | type[BaseMetric]
@@ -37,326 +46,19 @@ __all__ = [
     "unregister_metric",
 ]
 
-ENTRY_POINT_GROUP = _loading.ENTRY_POINT_GROUP
 
-HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
+def _section(metric: MetricSpecification) -> int:
+    """Where readers find a metric: over all rows, against guidance, over answered rows (2 and 3), along a ranking."""
+    if metric.answered_only:
+        return 2 if metric.measure is outcome_measure else 3
+    if when.NO_GUIDANCE in metric.undefined:
+        return 1
+    return 4 if metric.ranked or "loss" in metric.needs else 0
 
-# What the array functions are called with: argument by column.
-_DONE = {"abstained": "abstained"}
-_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
-_GUIDED = {**_LABELS, "should_abstain": "should_abstain"}
-_SURE = {**_LABELS, "confidence": "confidence"}
-_RANKED = {"loss": "loss", "confidence": "confidence", "abstained": "abstained"}
-_LOSS = {"loss": "loss", "abstained": "abstained"}
-_BELIEVED = {"y_true": "correct", "confidence": "confidence"}
-_TOP_LABEL = {"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"}
 
-_UNRANKED = (when.NOT_ALL_RANKED, when.NO_LOSS)
-_NO_NUMBERS = (when.NOTHING_PREDICTED, when.NOT_NUMBERS)
+_OF_ANSWERS = sorted((*ANSWERS, *ABSTENTION, *INSTRUMENTS, *CALIBRATION, *SELECTIVE), key=_section)
 
-_AT_COVERAGE = Parameter("coverage", 0.5, _validate.coverage)
-_AT_RISK = Parameter("risk", 0.1, _validate.real)
-_AT_ACCURACY = Parameter("accuracy", 0.9, _validate.share)
-_AT_COST = Parameter("cost", 1.0, _validate.not_negative)
-_AT_TARGET = Parameter("target", 0.75, abstention.checked_target)
-_FORM = Parameter(
-    "instrument",
-    instruments.find_instrument("PHQ-8"),
-    lambda name, _: instruments.find_instrument(name),
-    number=False,
-)
-
-_M = MetricSpecification
-_METRICS: tuple[MetricSpecification, ...] = (
-    # Over all rows.
-    _M(accuracy.accuracy, _LABELS, HIGHER, "share"),
-    _M(
-        accuracy.balanced_accuracy,
-        _LABELS,
-        HIGHER,
-        "share",
-        plan=_plans.balanced_accuracy,
-        undefined=(when.ONE_CLASS,),
-    ),
-    _M(abstention.answer_rate, _DONE, NEITHER, "share"),
-    _M(abstention.abstention_rate, _DONE, NEITHER, "share"),
-    _M(abstention.simpleqa_f, _LABELS, HIGHER, "share", undefined=(when.NOTHING_ANSWERED,)),
-    _M(
-        abstention.effective_reliability,
-        _GUIDED,
-        HIGHER,
-        "points per row",
-        plan=_plans.effective_reliability,
-        parameter=_AT_COST,
-    ),
-    _M(
-        abstention.confidence_target_score,
-        _LABELS,
-        HIGHER,
-        "points per row",
-        plan=_plans.confidence_target_score,
-        parameter=_AT_TARGET,
-    ),
-    # Against guidance on which rows should be abstained from.
-    _M(
-        abstention.deferral_alignment,
-        {**_DONE, "should_abstain": "should_abstain"},
-        HIGHER,
-        "share",
-        undefined=(when.NO_GUIDANCE,),
-    ),
-    _M(abstention.abstention_accuracy, _GUIDED, HIGHER, "share", undefined=(when.NO_GUIDANCE,)),
-    _M(
-        abstention.abstention_precision,
-        _GUIDED,
-        HIGHER,
-        "share",
-        undefined=(when.NO_GUIDANCE, when.NEVER_ABSTAINED),
-    ),
-    _M(
-        abstention.abstention_recall,
-        _GUIDED,
-        HIGHER,
-        "share",
-        undefined=(when.NO_GUIDANCE, when.NOTHING_TO_DECLINE),
-    ),
-    _M(
-        abstention.abstention_f1,
-        _GUIDED,
-        HIGHER,
-        "share",
-        undefined=(when.NO_GUIDANCE, when.NEVER_ABSTAINED, when.NOTHING_TO_DECLINE),
-    ),
-    _M(
-        abstention.over_conservativeness,
-        _GUIDED,
-        LOWER,
-        "share",
-        undefined=(when.NO_GUIDANCE, when.NOTHING_TO_ANSWER),
-    ),
-    _M(
-        abstention.abstention_auroc,
-        {"confidence": "confidence", "should_abstain": "should_abstain"},
-        HIGHER,
-        "share",
-        plan=_plans.abstention_auroc,
-        undefined=(when.NO_GUIDANCE, when.ONE_GUIDANCE),
-    ),
-    # Over the answered rows, which means little without the coverage.
-    _M(
-        abstention.selective_accuracy,
-        _LABELS,
-        HIGHER,
-        "share",
-        undefined=(when.NOTHING_ANSWERED,),
-        answered_only=True,
-    ),
-    _M(
-        abstention.reliable_accuracy,
-        _GUIDED,
-        HIGHER,
-        "share",
-        undefined=(when.NOTHING_ANSWERED,),
-        answered_only=True,
-    ),
-    *(
-        _M(
-            function,
-            _LABELS,
-            HIGHER,
-            "share",
-            plan=partial(_plans.detection, name=function.__name__),
-            undefined=conditions,
-            answered_only=True,
-        )
-        for function, conditions in (
-            (accuracy.precision, (when.NO_POSITIVE_ANSWER,)),
-            (accuracy.recall, (when.NO_POSITIVE_TRUTH,)),
-            (accuracy.f1, (when.NO_POSITIVE_ANSWER, when.NO_POSITIVE_TRUTH)),
-        )
-    ),
-    _M(
-        accuracy.macro_f1,
-        _LABELS,
-        HIGHER,
-        "share",
-        plan=_plans.macro_f1,
-        undefined=(when.NOTHING_ANSWERED,),
-        answered_only=True,
-    ),
-    _M(
-        accuracy.auroc,
-        {"y_true": "event", "score": "event_probability"},
-        HIGHER,
-        "share",
-        plan=_plans.auroc,
-        undefined=(when.NO_CONFIDENCE, when.NOT_BINARY, when.ONE_EVENT),
-        rows="stated",
-        answered_only=True,
-    ),
-    _M(
-        accuracy.correctness_auroc,
-        _SURE,
-        HIGHER,
-        "share",
-        plan=_plans.correctness_auroc,
-        undefined=(when.NO_CONFIDENCE, when.ONE_CORRECTNESS),
-        answered_only=True,
-    ),
-    _M(
-        accuracy.mean_absolute_error,
-        _LABELS,
-        LOWER,
-        "unit of the truth",
-        plan=_plans.mean_absolute_error,
-        undefined=_NO_NUMBERS,
-        answered_only=True,
-    ),
-    _M(
-        accuracy.root_mean_squared_error,
-        _LABELS,
-        LOWER,
-        "unit of the truth",
-        plan=_plans.root_mean_squared_error,
-        undefined=_NO_NUMBERS,
-        answered_only=True,
-    ),
-    _M(
-        accuracy.pearson_r,
-        _LABELS,
-        HIGHER,
-        "correlation",
-        plan=_plans.pearson_r,
-        undefined=(*_NO_NUMBERS, when.CONSTANT),
-        answered_only=True,
-    ),
-    _M(
-        instruments.severity_tier_accuracy,
-        _LABELS,
-        HIGHER,
-        "share",
-        plan=_plans.tier_accuracy,
-        undefined=_NO_NUMBERS,
-        undefined_at=when.not_totals,
-        answered_only=True,
-        parameter=_FORM,
-    ),
-    # Whether a confidence can be believed.
-    *(
-        _M(
-            function,
-            _BELIEVED,
-            LOWER,
-            unit,
-            plan=partial(_plans.calibration, name=function.__name__),
-            undefined=(when.NO_CONFIDENCE,),
-            rows="stated",
-            answered_only=True,
-        )
-        for function, unit in (
-            (calibration.expected_calibration_error, "share"),
-            (calibration.smooth_calibration_error, "share"),
-            (calibration.negative_log_likelihood, "nats"),
-        )
-    ),
-    _M(
-        calibration.top_label_calibration_error,
-        _TOP_LABEL,
-        LOWER,
-        "share",
-        plan=_plans.top_label_calibration_error,
-        undefined=(when.NO_CONFIDENCE,),
-        rows="stated",
-        answered_only=True,
-    ),
-    _M(
-        calibration.brier_score,
-        {"y_true": "event", "confidence": "event_probability"},
-        LOWER,
-        "squared probability",
-        plan=_plans.brier_score,
-        undefined=(when.NO_CONFIDENCE, when.NOT_BINARY),
-        rows="stated",
-        answered_only=True,
-    ),
-    # Rankings: what a model risks at each share of rows that it answers.
-    _M(
-        abstention.coverage_at_accuracy,
-        _SURE,
-        HIGHER,
-        "share",
-        plan=_plans.coverage_at_accuracy,
-        undefined=(when.NOT_ALL_RANKED,),
-        parameter=_AT_ACCURACY,
-    ),
-    _M(
-        selective.coverage_at_risk,
-        _RANKED,
-        HIGHER,
-        "share",
-        plan=_plans.coverage_at_risk,
-        undefined=_UNRANKED,
-        parameter=_AT_RISK,
-    ),
-    _M(
-        selective.risk_at_coverage,
-        _RANKED,
-        LOWER,
-        "loss",
-        plan=_plans.risk_at_coverage,
-        undefined=_UNRANKED,
-        undefined_at=when.unreached,
-        parameter=_AT_COVERAGE,
-    ),
-    *(
-        _M(
-            function,
-            _RANKED,
-            LOWER,
-            "loss",
-            plan=partial(_plans.area_at_coverage, name=function.__name__),
-            undefined=_UNRANKED,
-            parameter=_AT_COVERAGE,
-        )
-        for function in (selective.aurc_at_coverage, selective.augrc_at_coverage)
-    ),
-    *(
-        _M(
-            function,
-            _RANKED,
-            LOWER,
-            "loss",
-            plan=partial(_plans.selective, name=function.__name__),
-            undefined=_UNRANKED,
-        )
-        for function in (
-            selective.aurc,
-            selective.augrc,
-            selective.eaurc,
-            selective.eaugrc,
-            selective.aurc_achievable,
-        )
-    ),
-    *(
-        _M(
-            function,
-            _LOSS,
-            direction,
-            unit,
-            plan=partial(_plans.selective, name=function.__name__),
-            undefined=(when.NO_LOSS,),
-        )
-        for function, direction, unit in (
-            (selective.cmax, NEITHER, "share"),
-            (selective.aurc_optimal, LOWER, "loss"),
-            (selective.augrc_optimal, LOWER, "loss"),
-        )
-    ),
-    # Predictions that are intervals or sets.
-    *CONFORMAL,
-)
-
-METRICS: dict[str, MetricSpecification] = {metric.name: metric for metric in _METRICS}
+METRICS: dict[str, MetricSpecification] = {metric.name: metric for metric in _OF_ANSWERS}
 
 BUNDLES: dict[str, tuple[str, ...]] = {
     "default_accuracy": ("accuracy", "balanced_accuracy"),
@@ -385,6 +87,18 @@ BUNDLES: dict[str, tuple[str, ...]] = {
         "confidence_target_score",
         "deferral_alignment",
         "abstention_auroc",
+    ),
+    "selective": (
+        "cmax",
+        "aurc",
+        "augrc",
+        "aurc_optimal",
+        "augrc_optimal",
+        "eaurc",
+        "eaugrc",
+        "aurc_achievable",
+        "aurc_at_coverage",
+        "augrc_at_coverage",
     ),
     "regression": ("answer_rate", "mean_absolute_error", "root_mean_squared_error", "pearson_r"),
 }
@@ -428,7 +142,7 @@ def unregister_metric(name: str) -> None:
 
 def known_metrics() -> dict[str, MetricSpecification]:
     """Return every metric by name: the built-in ones, the registered ones, and those of entry points."""
-    entries = _loading.entry_point_metrics()
+    entries = entry_point_metrics()
     return {
         **{name: user_specification(metric, name) for name, metric in entries.items()},
         **METRICS,
@@ -449,7 +163,7 @@ def find_metric(metric: MetricLike) -> MetricSpecification:
     text, _, parameter = metric.strip().partition("@")
     name = ALIASES.get(text, text)
     if ":" in name:
-        found: MetricSpecification | None = user_specification(_loading.imported_metric(name))
+        found: MetricSpecification | None = user_specification(imported_metric(name))
     else:
         found = METRICS.get(name) or _registered.get(name) or known_metrics().get(name)
     if found is None:
@@ -479,7 +193,8 @@ def select_metrics(asked: MetricLike | Iterable[MetricLike]) -> tuple[MetricSpec
         for piece in pieces:
             names = BUNDLES.get(piece, (piece,)) if isinstance(piece, str) else (piece,)
             for metric in map(find_metric, names):
-                if found.setdefault(metric.key, metric).function != metric.function:
+                first = found.setdefault(metric.key, metric)
+                if (first.function, first.settings) != (metric.function, metric.settings):
                     raise _taken(metric.name)
     if not found:
         raise ArgumentError("no metric was asked for; see `abstain metrics` for what there is")

@@ -15,8 +15,9 @@ import numpy as np
 
 from abstain import _validate
 from abstain.metrics._binomial import clopper_pearson, effective_counts
-from abstain.metrics._bins import STRATEGIES, row_bins, total_by
-from abstain.metrics._probabilities import Rows, numbered
+from abstain.metrics._bins import STRATEGIES, row_bins
+from abstain.metrics._columns import Columns
+from abstain.tally import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -66,9 +67,9 @@ def reliability_curve(
     *,
     bins: int = 15,
     strategy: str = "uniform",
-    clusters: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     level: float = 0.95,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> ReliabilityCurve:
     """Return accuracy against confidence by bin, with Clopper-Pearson intervals.
 
@@ -85,9 +86,9 @@ def reliability_curve(
         confidence: the stated probability, in [0, 1].
         bins: how many bins.
         strategy: "uniform" for equal widths, "quantile" for equal mass.
-        clusters: ids of what belongs together; rows are independent when left out.
+        cluster: ids of what belongs together; rows are independent when left out.
         level: confidence level of the intervals.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
     >>> curve = reliability_curve([1, 0, 1, 1], [0.2, 0.3, 0.8, 0.9], bins=2)
     >>> curve.count, curve.accuracy
@@ -98,17 +99,16 @@ def reliability_curve(
     bins = _validate.whole(bins, "bins", least=1)
     _validate.choice(strategy, "strategy", STRATEGIES)
     level = _validate.level(level)
-    rows = Rows.checked(y_true, confidence, weights)
-    cluster = None if clusters is None else numbered(clusters, "clusters", len(rows.outcome))
-    weight = rows.counted
+    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight, cluster=cluster)
+    weight = rows.weight
     bin_, edges = row_bins(rows.confidence, weight, bins, strategy)
-    columns = (weight, weight * rows.outcome, weight * rows.confidence)
+    columns = (weight, weight * rows.correct, weight * rows.confidence)
     count, happened, stated = (total_by(bin_, column, bins) for column in columns)
     accuracy, mean = _mean(happened, count), _mean(stated, count)
     effective = count
     if cluster is not None:
         kept = weight > 0
-        rows_of_bins = (bin_[kept], cluster[kept], weight[kept], rows.outcome[kept])
+        rows_of_bins = (bin_[kept], rows.cluster[kept], weight[kept], rows.correct[kept])
         effective = effective_counts(*rows_of_bins, count, accuracy, level)
     low, high = clopper_pearson(accuracy * effective, effective, level)
     return ReliabilityCurve(edges, count, mean, accuracy, low, high, effective, level)

@@ -2,175 +2,180 @@
 
 Sets come as booleans (rows, classes) or, for several confidence levels at once, as (rows, classes, levels);
 True says that the class is in the set. Truths are class indices from 0. A metric of (rows, classes) is a
-float; of (rows, classes, levels) it is an array with one value a level. Empty sets are legal: they cover
-nothing. ``weights`` are multiplicities.
+float; of (rows, classes, levels) it is an array with one value per level. Empty sets are legal: they cover
+nothing. ``sample_weight`` are multiplicities.
 
-Each figure is its plan at weights all one (see `_coverage`), the same plan that the bootstrap weighs.
-Intervals of numbers are in `abstain.metrics.intervals`; intervals for these figures, and a verdict, in
-`abstain.evaluation.conformal`.
+Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that the
+bootstrap weighs. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
+verdict, in `abstain.evaluation.conformal`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np  # noqa: TC002  (the examples use it)
+import numpy as np
 
+from abstain.metrics import _reasons as when
 from abstain.metrics import _strata
-from abstain.metrics._coverage import Frame, means_plan
-from abstain.metrics._predictions import SetRows
-from abstain.metrics._slab import WorstSlab
-from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, at_ones, per_level
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, alone
+from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage
+from abstain.metrics.coverage import Search, WorstSlab, groups_measure, means_measure
+from abstain.metrics.predictions import SetRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain.metrics._columns import Columns
+    from abstain.tally import Measure
+
     Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
     Values = float | Floats
+    Build = Callable[[SetRows], Measure]
 
 __all__ = [
     "CoverageBin",
     "GroupCoverage",
     "StratifiedCoverage",
     "WorstSlab",
-    "coverage_by_group",
-    "coverage_by_label",
-    "coverage_gap",
-    "coverage_score",
-    "empty_rate",
-    "feature_stratified_coverage",
-    "mean_width_score",
-    "singleton_rate",
-    "size_stratified_coverage",
-    "worst_slab_coverage",
+    "set_coverage",
+    "set_coverage_by_group",
+    "set_coverage_by_label",
+    "set_coverage_gap",
+    "set_empty_rate",
+    "set_feature_stratified_coverage",
+    "set_mean_width",
+    "set_singleton_rate",
+    "set_size_stratified_coverage",
+    "set_worst_slab_coverage",
 ]
 
 
-def coverage_score(y_true: ArrayLike, sets: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+def set_coverage(y_true: ArrayLike, sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
     """Return the share of truths that are in their set: the mean of ``1(y in set)``.
 
-    >>> coverage_score([0, 1, 1], [[True, False], [True, False], [True, True]])
+    >>> set_coverage([0, 1, 1], [[True, False], [True, False], [True, True]])
     0.6666666666666666
     """
-    rows = SetRows.with_truth(y_true, sets, weights)
-    return _means(rows, list(rows.covered))
+    rows = SetRows.with_truth(y_true, sets, sample_weight)
+    return _strata.means(rows, rows.covered)
 
 
-def mean_width_score(sets: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+def set_mean_width(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
     """Return the mean number of classes in a set.
 
-    >>> mean_width_score([[True, False], [True, True]])
+    >>> set_mean_width([[True, False], [True, True]])
     1.5
     """
-    rows = SetRows.checked(sets, weights)
-    return _means(rows, list(rows.width))
+    rows = SetRows.checked(sets, sample_weight)
+    return _strata.means(rows, rows.width)
 
 
-def size_stratified_coverage(
-    y_true: ArrayLike, sets: ArrayLike, *, bins: int | None = None, weights: ArrayLike | None = None
+def set_size_stratified_coverage(
+    y_true: ArrayLike, sets: ArrayLike, *, bins: int | None = None, sample_weight: ArrayLike | None = None
 ) -> StratifiedCoverage:
     """Return coverage by set size; ``score`` is the worst, and sizes that do not occur are kept with count 0.
 
     Args:
         y_true: class indices.
         sets: (rows, classes) or (rows, classes, levels).
-        bins: None for one stratum a size from 0 to the number of classes, else how many groups of
+        bins: None for one stratum per size from 0 to the number of classes, else how many groups of
             neighbouring sizes.
-        weights: multiplicities.
+        sample_weight: multiplicities.
 
     Reference: Angelopoulos et al., "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR
     2021.
 
-    >>> strata = size_stratified_coverage([0, 1, 1], [[True, False], [True, False], [True, True]])
+    >>> strata = set_size_stratified_coverage([0, 1, 1], [[True, False], [True, False], [True, True]])
     >>> strata.coverage, strata.counts, strata.score
     (array([nan, 0.5, 1. ]), array([0, 2, 1]), 0.5)
     """
-    return _strata.by_size(SetRows.with_truth(y_true, sets, weights), bins)
+    return _strata.by_size(SetRows.with_truth(y_true, sets, sample_weight), bins)
 
 
-def singleton_rate(sets: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+def set_singleton_rate(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
     """Return the share of sets with exactly one class: how often the predictor commits itself.
 
-    >>> singleton_rate([[True, False], [True, True]])
+    >>> set_singleton_rate([[True, False], [True, True]])
     0.5
     """
-    rows = SetRows.checked(sets, weights)
-    return _means(rows, list(rows.width == 1.0))
+    rows = SetRows.checked(sets, sample_weight)
+    return _strata.means(rows, rows.width == 1.0)
 
 
-def empty_rate(sets: ArrayLike, *, weights: ArrayLike | None = None) -> Values:
+def set_empty_rate(sets: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Values:
     """Return the share of sets without any class: how often nothing looks plausible.
 
-    >>> empty_rate([[False, False], [True, True]])
+    >>> set_empty_rate([[False, False], [True, True]])
     0.5
     """
-    rows = SetRows.checked(sets, weights)
-    return _means(rows, list(rows.width == 0.0))
+    rows = SetRows.checked(sets, sample_weight)
+    return _strata.means(rows, rows.width == 0.0)
 
 
-def coverage_by_label(
-    y_true: ArrayLike, sets: ArrayLike, *, weights: ArrayLike | None = None
+def set_coverage_by_label(
+    y_true: ArrayLike, sets: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> GroupCoverage:
     """Return coverage within each true class that occurs, and the worst of them as ``score``.
 
-    >>> coverage_by_label([0, 1, 1], [[True, False], [True, False], [True, True]]).coverage
+    >>> set_coverage_by_label([0, 1, 1], [[True, False], [True, False], [True, True]]).coverage
     array([1. , 0.5])
     """
-    rows = SetRows.with_truth(y_true, sets, weights)
+    rows = SetRows.with_truth(y_true, sets, sample_weight)
     return _strata.by_group(rows, rows.known_truth, "y_true")
 
 
-def coverage_by_group(
-    y_true: ArrayLike, sets: ArrayLike, groups: ArrayLike, *, weights: ArrayLike | None = None
+def set_coverage_by_group(
+    y_true: ArrayLike, sets: ArrayLike, groups: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> GroupCoverage:
     """Return coverage within each group, such as a site or a sex, and the worst of them as ``score``.
 
-    >>> coverage_by_group([0, 1], [[True, False], [True, False]], ["a", "b"]).coverage
+    >>> set_coverage_by_group([0, 1], [[True, False], [True, False]], ["a", "b"]).coverage
     array([1., 0.])
     """
-    return _strata.by_group(SetRows.with_truth(y_true, sets, weights), groups)
+    return _strata.by_group(SetRows.with_truth(y_true, sets, sample_weight), groups)
 
 
-def coverage_gap(
+def set_coverage_gap(
     y_true: ArrayLike,
     sets: ArrayLike,
     groups: ArrayLike | None = None,
     *,
     level: float | Sequence[float],
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Values:
     """Return the mean over groups of ``|coverage - level|``; the groups are the true classes unless given.
 
     Reference: Ding et al., "Class-Conditional Conformal Prediction with Many Classes", 2023 (there in per
     cent).
 
-    >>> coverage_gap([0, 1], [[True, False], [True, False]], level=0.75)      # (0.25 + 0.75) / 2
+    >>> set_coverage_gap([0, 1], [[True, False], [True, False]], level=0.75)      # (0.25 + 0.75) / 2
     0.5
     """
-    rows = SetRows.with_truth(y_true, sets, weights)
+    rows = SetRows.with_truth(y_true, sets, sample_weight)
     return _strata.gap(rows, rows.known_truth if groups is None else groups, level)
 
 
-def feature_stratified_coverage(
+def set_feature_stratified_coverage(
     y_true: ArrayLike,
     sets: ArrayLike,
     feature: ArrayLike,
     *,
     bins: int = 3,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> StratifiedCoverage:
     """Return coverage by a feature: `bins` equal chunks of the rows ranked by it; ``score`` is the worst.
 
-    >>> feature_stratified_coverage([0, 1], [[True, False], [True, False]], [70, 20], bins=2).coverage
+    >>> set_feature_stratified_coverage([0, 1], [[True, False], [True, False]], [70, 20], bins=2).coverage
     array([0., 1.])
     """
-    return _strata.by_feature(SetRows.with_truth(y_true, sets, weights), feature, bins)
+    return _strata.by_feature(SetRows.with_truth(y_true, sets, sample_weight), feature, bins)
 
 
-def worst_slab_coverage(
+def set_worst_slab_coverage(
     y_true: ArrayLike,
     sets: ArrayLike,
     features: ArrayLike,
@@ -178,26 +183,69 @@ def worst_slab_coverage(
     share: float = 0.1,
     directions: int = 1000,
     held_out: float = 0.75,
-    clusters: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     seed: int = 42,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> WorstSlab | tuple[WorstSlab, ...]:
     """Return the slab of the features with the lowest coverage, judged on rows held out.
 
-    The parameters are those of `abstain.metrics.intervals.worst_slab_coverage`.
+    The parameters are those of `abstain.metrics.intervals.interval_worst_slab_coverage`.
 
     >>> x = np.arange(60.0)
     >>> sets = np.column_stack([x >= 20, x >= 0])           # class 0 is missed where x < 20
-    >>> worst_slab_coverage(np.zeros(60, int), sets, x, share=0.25).coverage
+    >>> set_worst_slab_coverage(np.zeros(60, int), sets, x, share=0.25).coverage
     0.0
     """
-    rows = SetRows.with_truth(y_true, sets, weights)
-    return _strata.worst_slab(
-        rows, features, share=share, directions=directions, held_out=held_out, clusters=clusters, seed=seed
+    rows = SetRows.with_truth(y_true, sets, sample_weight)
+    search = Search.checked(share=share, directions=directions, held_out=held_out, seed=seed)
+    return _strata.worst_slab(rows, features, search, cluster)
+
+
+def _over_sets(build: Build) -> Callable[[Columns], Measure]:
+    """Let a builder see the rows that have a set, checked once for all metrics."""
+    return lambda columns: build(columns.once("set_rows", lambda: _checked_rows(columns)))
+
+
+def _checked_rows(columns: Columns) -> SetRows:
+    gathered = columns.take(columns.gathered)
+    rows = SetRows.with_truth(gathered.truth_class, gathered.sets)
+    return replace(rows, weight=gathered.weight, unit=gathered.cluster, units=gathered.units)
+
+
+def _mean(column: Callable[[SetRows], Any]) -> Build:
+    """Measure the mean over rows of what `column` makes of them."""
+    return lambda rows: means_measure(("mean",), (column(rows),), rows)
+
+
+def _worst_size(rows: SetRows) -> Measure:
+    size = rows.width[0].astype(np.intp)
+    return groups_measure(rows.covered[0], size, rows.classes + 1, rows, name="worst").only(-2)
+
+
+def _worst_label(rows: SetRows) -> Measure:
+    return groups_measure(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
+
+
+def _metric(
+    function: Callable[..., Any], build: Build, direction: str, unit: str, *, truth: bool = True
+) -> MetricSpecification:
+    return MetricSpecification(
+        function,
+        {"y_true": "truth_class", "sets": "sets"} if truth else {"sets": "sets"},
+        direction,
+        unit,
+        measure=alone(_over_sets(build)),
+        undefined=(when.NO_SETS,),
+        rows="gathered",
+        answered_only=True,
     )
 
 
-def _means(rows: SetRows, columns: list[Floats] | list[Mask]) -> Values:
-    names = tuple(str(place) for place in range(len(columns)))
-    frame = Frame(len(rows.member), rows.weight)
-    return per_level(at_ones(means_plan(names, columns, frame)), several=rows.several)
+METRICS: tuple[MetricSpecification, ...] = (
+    _metric(set_coverage, _mean(lambda rows: rows.covered[0]), NEITHER, "share"),
+    _metric(set_mean_width, _mean(lambda rows: rows.width[0]), LOWER, "classes", truth=False),
+    _metric(set_size_stratified_coverage, _worst_size, HIGHER, "share"),
+    _metric(set_coverage_by_label, _worst_label, HIGHER, "share"),
+    _metric(set_singleton_rate, _mean(lambda rows: rows.width[0] == 1.0), NEITHER, "share", truth=False),
+    _metric(set_empty_rate, _mean(lambda rows: rows.width[0] == 0.0), NEITHER, "share", truth=False),
+)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from abstain import _validate
 from abstain.evaluation._shown import Shown
+from abstain.metrics.intervals import checked_eta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,33 +16,33 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abstain.evaluation._results import Caution
+    from abstain.errors import ResultWarning
     from abstain.inference import CoverageVerdict, Estimate
-    from abstain.metrics._slab import WorstSlab
+    from abstain.metrics.coverage import WorstSlab
 
     Floats = NDArray[np.float64]
 
 __all__ = [
-    "ConformalEvaluation",
-    "ConformalSettings",
-    "LevelResult",
+    "ClaimResult",
+    "CoverageResult",
+    "CoverageSettings",
     "PitBin",
-    "QuantileEvaluation",
+    "QuantileResult",
     "Stratum",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class ConformalSettings:
+class CoverageSettings:
     """What was asked for, checked.
 
     Attributes:
-        bins: how many strata of width, or None for one a set size.
-        eta: how hard the width criterion punishes a coverage away from the level.
-        margin: how far below its level a coverage still counts as covered.
+        bins: how many strata of width, or None for one per set size.
+        eta: how hard the width criterion punishes a coverage away from the claim.
+        margin: how far below the claim a coverage still counts as covered.
         resamples: how many times the clusters were drawn.
         seed: the seed of the draws.
-        confidence_level: the level of the intervals around the figures, not of the predictions.
+        level: the level of the intervals around the metrics, not what the predictions claim.
     """
 
     bins: int | None
@@ -48,7 +50,21 @@ class ConformalSettings:
     margin: float
     resamples: int
     seed: int
-    confidence_level: float
+    level: float
+
+    @classmethod
+    def checked(
+        cls, *, bins: int | None, eta: float, margin: float, resamples: int, seed: int, level: float
+    ) -> CoverageSettings:
+        """Check what a user asked for; what goes with the predictions is checked against them."""
+        return cls(
+            bins=bins,
+            eta=checked_eta(eta),
+            margin=_validate.real(margin, "margin"),
+            resamples=_validate.whole(resamples, "resamples"),
+            seed=_validate.seed(seed),
+            level=_validate.level(level),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +89,21 @@ class Stratum:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LevelResult(Mapping[str, "Estimate"]):
-    """Everything about one confidence level of the predictions; a mapping from figures to estimates.
+class ClaimResult(Mapping[str, "Estimate"]):
+    """Everything about one claim of the predictions; a mapping from metrics to estimates.
 
     Attributes:
-        level: the level that the predictions claim.
-        figures: estimates by name.
-        verdict: whether coverage reaches the level, with the exact binomial interval.
+        claim: the coverage that the predictions claim.
+        metrics: estimates by name.
+        verdict: whether coverage reaches the claim, with the exact binomial interval.
         strata: coverage by width or by set size.
         groups: coverage within each group, by the name of the grouping.
         width_quantiles: the distribution of width or size: its quantiles at 0, 0.01, ..., 1.
         slab: the slab of worst coverage, when features were given.
     """
 
-    level: float
-    figures: Mapping[str, Estimate]
+    claim: float
+    metrics: Mapping[str, Estimate]
     verdict: CoverageVerdict
     strata: tuple[Stratum, ...]
     groups: Mapping[str, tuple[Stratum, ...]]
@@ -95,37 +111,37 @@ class LevelResult(Mapping[str, "Estimate"]):
     slab: WorstSlab | None = None
 
     def __getitem__(self, name: str) -> Estimate:
-        return self.figures[name]
+        return self.metrics[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.figures)
+        return iter(self.metrics)
 
     def __len__(self) -> int:
-        return len(self.figures)
+        return len(self.metrics)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ConformalEvaluation(Shown):
-    """Intervals or sets, judged at each of their levels.
+class CoverageResult(Shown):
+    """Intervals or sets, judged by each of their claims.
 
     Attributes:
         kind: "intervals" or "sets".
         rows: how many predictions were judged.
         clusters: how many clusters they belong to.
-        levels: one result a level, in the order given.
-        figures: estimates that concern all levels together.
+        claims: one result per claim, in the order given.
+        metrics: estimates that concern all claims together.
         settings: what was asked for.
-        cautions: what the reader of the numbers must know.
+        warnings: what the reader of the numbers must know.
         provenance: where the predictions came from, for the report.
     """
 
     kind: str
     rows: int
     clusters: int
-    levels: tuple[LevelResult, ...]
-    figures: Mapping[str, Estimate]
-    settings: ConformalSettings
-    cautions: tuple[Caution, ...]
+    claims: tuple[ClaimResult, ...]
+    metrics: Mapping[str, Estimate]
+    settings: CoverageSettings
+    warnings: tuple[ResultWarning, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -145,7 +161,7 @@ class PitBin:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class QuantileEvaluation:
+class QuantileResult:
     """Predictive quantiles, judged.
 
     Attributes:

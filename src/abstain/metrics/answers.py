@@ -1,0 +1,552 @@
+"""Answers: how good they are, always beside how many there are.
+
+`accuracy` and `balanced_accuracy` are over all rows: an abstention is a miss, so that who declines gains nothing.
+Everything else is over the answered rows, and cannot be compared without the coverage at which it was had:
+`classification_scores` and `regression_scores` give both at once. Labels match as `abstain.labels` says;
+``abstained`` is a mask (nothing abstained from when left out), ``sample_weight`` holds multiplicities. An answered
+None is wrong, and has no place in a regression. A metric over nothing is NaN.
+
+Each function is its measure at weights all one; the measures and the registry's entries stand below the functions.
+Whether abstentions were called for is in `abstain.metrics.abstention`, whether confidences can be believed in
+`abstain.metrics.calibration`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abstain import _validate, labels
+from abstain.errors import DataError
+from abstain.metrics import _reasons as when
+from abstain.metrics._areas import Run
+from abstain.metrics._columns import Columns
+from abstain.metrics._specification import HIGHER, LOWER, MetricSpecification, alone
+from abstain.metrics._sums import harmonic, outcome_measure, ratio, sums_measure
+from abstain.tally import Batch, Measure, Tally, keys_ascending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain._validate import Column
+
+    Floats = NDArray[np.float64]
+    Label = int | float | str
+
+__all__ = [
+    "ClassificationScores",
+    "RegressionScores",
+    "accuracy",
+    "auroc",
+    "balanced_accuracy",
+    "classification_scores",
+    "correctness_auroc",
+    "f1",
+    "macro_f1",
+    "mean_absolute_error",
+    "pearson_r",
+    "precision",
+    "recall",
+    "regression_scores",
+    "root_mean_squared_error",
+]
+
+
+def accuracy(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    abstained: Column | None = None,
+    treat_abstention_as_neutral: bool = False,
+    sample_weight: Column | None = None,
+) -> float:
+    """Return correct / all; an abstention is wrong even where a stored prediction happens to be right.
+
+    Args:
+        y_true: what is right.
+        y_pred: what the model said.
+        abstained: True where it declined.
+        treat_abstention_as_neutral: leave abstentions out of both counts: then it is the selective accuracy.
+        sample_weight: multiplicities.
+
+    >>> accuracy([1, 0, 1, 1], [1, 1, 1, 1], abstained=[False, False, False, True])
+    0.5
+    >>> round(accuracy([1, 0, 1, 1], [1, 1, 1, 1], abstained=[0, 0, 0, 1], treat_abstention_as_neutral=True), 4)
+    0.6667
+    """
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return _point("accuracy", columns.take(columns.answered) if treat_abstention_as_neutral else columns)
+
+
+def balanced_accuracy(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return the mean over truth classes of hits / class size; abstained rows and answered Nones are misses.
+
+    NaN with fewer than two truth classes.
+
+    >>> balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0])
+    0.8333333333333333
+    """
+    return _labelled("balanced_accuracy", y_true, y_pred, abstained, sample_weight)
+
+
+def precision(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    positive: Label = 1,
+    abstained: Column | None = None,
+    sample_weight: Column | None = None,
+) -> float:
+    """Return how many of the answers `positive` are right; NaN when there is none.
+
+    >>> precision([1, 0, 1, 1], [1, 1, 1, 0], abstained=[False, False, False, True])
+    0.6666666666666666
+    """
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return detection_measure(columns, [_BY_NAME["precision"]], positive).point
+
+
+def recall(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    positive: Label = 1,
+    abstained: Column | None = None,
+    sample_weight: Column | None = None,
+) -> float:
+    """Return how many of the answered rows that are `positive` were said to be; NaN when there is none.
+
+    >>> recall([1, 1, 1, 0], [1, 0, 1, 0], abstained=[False, False, True, False])
+    0.5
+    """
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return detection_measure(columns, [_BY_NAME["recall"]], positive).point
+
+
+def f1(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    positive: Label = 1,
+    abstained: Column | None = None,
+    sample_weight: Column | None = None,
+) -> float:
+    """Return the harmonic mean of precision and recall; 0 where both are 0, NaN where one is undefined.
+
+    >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
+    0.5
+    """
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return detection_measure(columns, [_BY_NAME["f1"]], positive).point
+
+
+def macro_f1(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return the mean over the truth classes of the answered rows of ``2 hits / (class size + times predicted)``.
+
+    >>> macro_f1(["a", "b", "b"], ["a", "a", "b"])
+    0.6666666666666666
+    """
+    return _labelled("macro_f1", y_true, y_pred, abstained, sample_weight)
+
+
+def auroc(
+    y_true: Column, score: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return how often a row that is 1 has a higher score than one that is 0, on answered rows; ties count half.
+
+    NaN when either class is missing.
+
+    Args:
+        y_true: 1 or 0.
+        score: higher where 1 is more likely; a probability or any other number.
+        abstained: True where the model declined.
+        sample_weight: multiplicities.
+
+    >>> auroc([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    0.875
+    """
+    columns = Columns.checked(y_true, abstained=abstained, confidence=score, sample_weight=sample_weight)
+    _validate.finite(columns.confidence, "score", among=columns.answered)
+    wrong = columns.answered & ~np.isin(columns.truth_number, (0.0, 1.0))
+    if wrong.any():
+        raise DataError(f"y_true must be 0 or 1, and is not at row {int(np.argmax(wrong))}")
+    rows = columns.take(columns.answered)
+    return auroc_measure("auroc", rows.truth_number, rows.confidence, rows).point
+
+
+def correctness_auroc(
+    y_true: Column,
+    y_pred: Column,
+    confidence: Column,
+    *,
+    abstained: Column | None = None,
+    sample_weight: Column | None = None,
+) -> float:
+    """Return how often a right answer has a higher confidence than a wrong one; ties count half.
+
+    Answered rows with a prediction and a confidence count; NaN when all are right or all are wrong.
+
+    >>> correctness_auroc([1, 1, 1], [1, 0, 1], [0.9, 0.6, 0.6])
+    0.75
+    """
+    given = {"abstained": abstained, "confidence": confidence, "sample_weight": sample_weight}
+    return _point("correctness_auroc", Columns.checked(y_true, y_pred, **given))
+
+
+def mean_absolute_error(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return ``mean |y_pred - y_true|`` over the answered rows; NaN when there is none.
+
+    >>> mean_absolute_error([3, 0, 2], [1, 0, None], abstained=[False, False, True])
+    1.0
+    """
+    return _point("mean_absolute_error", _numbers(y_true, y_pred, abstained, sample_weight))
+
+
+def root_mean_squared_error(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return ``sqrt(mean (y_pred - y_true)^2)`` over the answered rows; NaN when there is none.
+
+    >>> root_mean_squared_error([3, 0], [1, 0]) ** 2
+    2.0000000000000004
+    """
+    return _point("root_mean_squared_error", _numbers(y_true, y_pred, abstained, sample_weight))
+
+
+def pearson_r(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return the correlation of truths and predictions over the answered rows; NaN when either is constant.
+
+    >>> round(pearson_r([0, 1, 2, 3], [0, 1, 1, 2]), 6)
+    0.948683
+    """
+    return _point("pearson_r", _numbers(y_true, y_pred, abstained, sample_weight))
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationScores:
+    """How good the answers are, beside how many there are.
+
+    Attributes:
+        coverage: answered / n.
+        n: weight of all rows.
+        accuracy: correct / n.
+        balanced_accuracy: mean over truth classes of hits / class size.
+        selective_accuracy: correct / answered.
+        precision: of the answers `positive`, on answered rows.
+        recall: of the rows that are `positive`, on answered rows.
+        f1: harmonic mean of the two.
+        macro_f1: mean over classes, on answered rows.
+    """
+
+    coverage: float
+    n: float
+    accuracy: float
+    balanced_accuracy: float
+    selective_accuracy: float
+    precision: float
+    recall: float
+    f1: float
+    macro_f1: float
+
+
+def classification_scores(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    positive: Label = 1,
+    abstained: Column | None = None,
+    sample_weight: Column | None = None,
+) -> ClassificationScores:
+    """Return the scores of a classifier that may decline, beside its coverage.
+
+    >>> scores = classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
+    >>> scores.coverage, scores.recall
+    (0.75, 1.0)
+    """
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    detected = detection_measure(columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")], positive)
+    return ClassificationScores(
+        coverage=_coverage(columns),
+        n=float(columns.weight.sum()),
+        accuracy=_point("accuracy", columns),
+        balanced_accuracy=_point("balanced_accuracy", columns),
+        selective_accuracy=_point("accuracy", columns.take(columns.answered)),
+        macro_f1=_point("macro_f1", columns),
+        **dict(zip(detected.names, detected.points.tolist(), strict=True)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionScores:
+    """How close the answers are, beside how many there are.
+
+    Attributes:
+        coverage: answered / n.
+        n: weight of all rows.
+        mean_absolute_error: over the answered rows.
+        root_mean_squared_error: over the answered rows.
+        pearson_r: over the answered rows.
+    """
+
+    coverage: float
+    n: float
+    mean_absolute_error: float
+    root_mean_squared_error: float
+    pearson_r: float
+
+
+def regression_scores(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> RegressionScores:
+    """Return the scores of a regression that may decline, beside its coverage.
+
+    >>> scores = regression_scores([3, 0, 2], [1, 0, None], abstained=[False, False, True])
+    >>> scores.mean_absolute_error, round(scores.coverage, 4)
+    (1.0, 0.6667)
+    """
+    columns = _numbers(y_true, y_pred, abstained, sample_weight)
+    names = ("mean_absolute_error", "root_mean_squared_error", "pearson_r")
+    found = regression_measure(columns, [_BY_NAME[name] for name in names])
+    return RegressionScores(_coverage(columns), float(columns.weight.sum()), *found.points.tolist())
+
+
+def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) -> Measure:
+    """Return the measure of how often a positive row (1) has a higher score than a negative one (0); ties count half.
+
+    Along ascending scores, the positives of each rank stand above all negatives of the ranks below and beside those of
+    their own, which count half: one run gives the area of every weight vector.
+    """
+    key, distinct = keys_ascending(score)
+    tally = _tally(columns, key, len(distinct), positive)
+
+    def finish(batch: Batch) -> Floats:
+        run = Run.of(tally, batch.weights)
+        negative = run.count - run.risk_sum
+        wins = np.vecdot(np.diff(run.risk_sum, axis=1), 0.5 * (negative[:, 1:] + negative[:, :-1]))
+        return ratio(wins, run.last_risk_sum * negative[:, -1])[:, None]
+
+    return Measure((name,), columns.units, max(columns.units, tally.width), finish)
+
+
+def detection_measure(
+    columns: Columns, metrics: Sequence[MetricSpecification], positive: Label = 1
+) -> Measure:
+    """Return the measure of precision, recall and F1 of one label, over the answered rows."""
+    rows = columns.take(columns.answered)
+    every = np.repeat(labels.column([positive], "positive"), len(rows))
+    truth, said = labels.matches(rows.truth, every), labels.matches(every, rows.prediction)
+    values = [flags.astype(np.float64) for flags in (truth & said, said, truth)]
+    return sums_measure(rows, metrics, values, _Detected)
+
+
+class _Detected(NamedTuple):
+    """How many rows there are, are said to be positive and are, are said to be, and are."""
+
+    n: Floats
+    hits: Floats
+    said: Floats
+    actual: Floats
+
+    @property
+    def precision(self) -> Floats:
+        return ratio(self.hits, self.said)
+
+    @property
+    def recall(self) -> Floats:
+        return ratio(self.hits, self.actual)
+
+
+def regression_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return the measure of errors and correlation, over the rows that are answered with a number."""
+    rows = columns.take(columns.predicted)
+    error = rows.prediction_number - rows.truth_number
+    # Centred on what all rows have in common, so that the products of a resample do not cancel.
+    x, y = (
+        values - (np.median(values) if len(values) else 0.0)
+        for values in (rows.truth_number, rows.prediction_number)
+    )
+    return sums_measure(rows, metrics, [np.abs(error), error**2, x, y, x * x, y * y, x * y], _Moments)
+
+
+class _Moments(NamedTuple):
+    """Sums of errors, and of centred truths x and predictions y with their products."""
+
+    n: Floats
+    error: Floats
+    squared: Floats
+    x: Floats
+    y: Floats
+    xx: Floats
+    yy: Floats
+    xy: Floats
+
+    @property
+    def correlation(self) -> Floats:
+        n = self.n
+        spread_x, spread_y = n * self.xx - self.x**2, n * self.yy - self.y**2
+        # A spread within rounding of zero is the spread of a constant.
+        varied = (spread_x > 1e-12 * n * self.xx) & (spread_y > 1e-12 * n * self.yy)
+        scale = np.sqrt(np.where(varied, spread_x * spread_y, 1.0))
+        return np.where(varied, np.clip((n * self.xy - self.x * self.y) / scale, -1.0, 1.0), np.nan)
+
+
+def _balanced_accuracy(columns: Columns) -> Measure:
+    """The mean over truth classes of hits / class size; NaN with fewer than two classes."""
+    codes, classes = labels.classes(columns.truth)
+    tally = _tally(columns, codes, classes, columns.correct)
+
+    def finish(batch: Batch) -> Floats:
+        size, hits = tally.weigh(batch.weights)
+        present = (size > 0).sum(axis=1)
+        mean = np.nansum(ratio(hits, size), axis=1) / np.maximum(present, 1)
+        return np.where(present >= 2, mean, np.nan)[:, None]
+
+    return Measure(("balanced_accuracy",), columns.units, max(columns.units, tally.width), finish)
+
+
+def _macro_f1(columns: Columns) -> Measure:
+    """The mean over truth classes of ``2 hits / (size + predicted)`` on answered rows."""
+    rows = columns.take(columns.answered)
+    codes, classes = labels.classes(np.concatenate([rows.truth, rows.prediction]))
+    truth, prediction = np.split(codes, 2)
+    by_truth = _tally(rows, truth, classes, rows.correct)
+    # A prediction of None belongs to no class.
+    some = rows.take(prediction >= 0)
+    by_prediction = _tally(some, prediction[prediction >= 0], classes)
+
+    def finish(batch: Batch) -> Floats:
+        size, hits = by_truth.weigh(batch.weights)
+        predicted = by_prediction.weigh(batch.weights)[0]
+        scores = np.where(size > 0, ratio(2.0 * hits, size + predicted), 0.0)
+        return ratio(scores.sum(axis=1), (size > 0).sum(axis=1).astype(np.float64))[:, None]
+
+    width = max(columns.units, by_truth.width + by_prediction.width)
+    return Measure(("macro_f1",), columns.units, width, finish)
+
+
+def _auroc(columns: Columns) -> Measure:
+    """The AUROC of the stated probability of the label 1."""
+    rows = columns.take(columns.stated)
+    return auroc_measure("auroc", rows.event, rows.event_probability, rows)
+
+
+def _correctness_auroc(columns: Columns) -> Measure:
+    rows = columns.take(columns.stated)
+    return auroc_measure("correctness_auroc", rows.correct, rows.confidence, rows)
+
+
+def _tally(columns: Columns, key: NDArray[np.intp], keys: int, *values: Floats) -> Tally:
+    return Tally.of_rows(
+        unit=columns.cluster, key=key, columns=values, units=columns.units, keys=keys, weight=columns.weight
+    )
+
+
+def _point(name: str, columns: Columns) -> float:
+    """One metric of some rows, at weights all one."""
+    return _BY_NAME[name].point(columns)
+
+
+def _labelled(
+    name: str, y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
+) -> float:
+    return _point(name, Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight))
+
+
+def _coverage(columns: Columns) -> float:
+    return float(columns.weight[columns.answered].sum() / columns.weight.sum())
+
+
+def _numbers(
+    y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
+) -> Columns:
+    """Check that what is answered is answered with finite numbers; a missing answer has no distance from the truth."""
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
+    for (name, numbers), labels in zip(named.items(), (columns.truth, columns.prediction), strict=True):
+        text = columns.answered & np.isnan(numbers) & ~labels.missing(labels)
+        if text.any():
+            raise DataError(f"{name} must hold numbers, got text at row {int(np.argmax(text))}")
+        _validate.finite(
+            numbers, name, among=columns.answered, hint="mark rows that were declined in abstained="
+        )
+    return columns
+
+
+_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
+_NO_NUMBERS = (when.NOTHING_PREDICTED, when.NOT_NUMBERS)
+
+
+def _metric(
+    function: Callable[..., Any], *conditions: when.Condition, direction: str = HIGHER, **others: Any
+) -> MetricSpecification:
+    common: dict[str, Any] = {"arguments": _LABELS, "unit": "share", "undefined": conditions, "answered_only": True}
+    return MetricSpecification(function, direction=direction, **common | others)
+
+
+METRICS: tuple[MetricSpecification, ...] = (
+    _metric(accuracy, measure=outcome_measure, finish=lambda t: ratio(t.correct, t.n), answered_only=False),
+    _metric(balanced_accuracy, when.ONE_CLASS, measure=alone(_balanced_accuracy), answered_only=False),
+    _metric(precision, when.NO_POSITIVE_ANSWER, measure=detection_measure, finish=lambda t: t.precision),
+    _metric(recall, when.NO_POSITIVE_TRUTH, measure=detection_measure, finish=lambda t: t.recall),
+    _metric(
+        f1,
+        when.NO_POSITIVE_ANSWER,
+        when.NO_POSITIVE_TRUTH,
+        measure=detection_measure,
+        finish=lambda t: harmonic(t.precision, t.recall),
+    ),
+    _metric(macro_f1, when.NOTHING_ANSWERED, measure=alone(_macro_f1)),
+    _metric(
+        auroc,
+        when.NO_CONFIDENCE,
+        when.NOT_BINARY,
+        when.ONE_EVENT,
+        arguments={"y_true": "event", "score": "event_probability"},
+        measure=alone(_auroc),
+        rows="stated",
+    ),
+    _metric(
+        correctness_auroc,
+        when.NO_CONFIDENCE,
+        when.ONE_CORRECTNESS,
+        arguments={**_LABELS, "confidence": "confidence"},
+        measure=alone(_correctness_auroc),
+    ),
+    _metric(
+        mean_absolute_error,
+        *_NO_NUMBERS,
+        direction=LOWER,
+        unit="unit of the truth",
+        measure=regression_measure,
+        finish=lambda t: ratio(t.error, t.n),
+    ),
+    _metric(
+        root_mean_squared_error,
+        *_NO_NUMBERS,
+        direction=LOWER,
+        unit="unit of the truth",
+        measure=regression_measure,
+        finish=lambda t: np.sqrt(ratio(t.squared, t.n)),
+    ),
+    _metric(
+        pearson_r,
+        *_NO_NUMBERS,
+        when.CONSTANT,
+        unit="correlation",
+        measure=regression_measure,
+        finish=lambda t: t.correlation,
+    ),
+)
+_BY_NAME = {metric.name: metric for metric in METRICS}

@@ -1,0 +1,391 @@
+"""Checked predictions that are intervals, sets or quantiles, and what every coverage metric reads off them.
+
+An interval is closed, ``low <= y <= high``; its width is ``high - low``. A set is a row of booleans, one per
+class; its width is its size. Either may be given for several levels at once, along a last axis. Whatever was
+given, the metrics see ``covered`` and ``width`` with one row per level. All rows are one unit until `in_units`
+says which unit each belongs to. Nothing is computed here but these; the metrics are in `intervals`, `sets` and
+`quantiles`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
+
+__all__ = ["IntervalRows", "PredictionRows", "QuantileRows", "SetRows", "named_groups", "nominal"]
+
+_CHUNK = 1 << 14
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PredictionRows:
+    """Rows of any kind: what each weighs, and the unit that it belongs to.
+
+    Attributes:
+        weight: multiplicities; None where every row counts once.
+        unit: the unit of each row.
+        units: how many units a weight vector has; some may have no row here.
+    """
+
+    weight: Floats | None
+    unit: Indices
+    units: int = 1
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    @property
+    def whole(self) -> bool:
+        """True when weights are multiplicities, so that rows have ranks."""
+        return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
+
+    @property
+    def masses(self) -> Floats:
+        """The weights, ones when there are none."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    def in_units(self, unit: Indices | None, units: int | None = None) -> Self:
+        """Return the same rows in other units, numbered from 0; None for a single one that holds them all."""
+        if unit is None:
+            return replace(self, unit=np.zeros(len(self), np.intp), units=1)
+        return replace(self, unit=unit, units=int(unit.max()) + 1 if units is None else units)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IntervalRows(PredictionRows):
+    """Intervals that were checked: bounds and widths (levels, rows), and the truths if there are any."""
+
+    low: Floats
+    high: Floats
+    width: Floats
+    several: bool
+    truth: Floats | None = None
+
+    @classmethod
+    def checked(cls, intervals: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Check what a user handed over; errors name the first row that is wrong."""
+        bounds = _numbers(intervals, "intervals")
+        if bounds.ndim not in (2, 3) or bounds.shape[1] != 2:
+            raise DataError(
+                f"intervals must have shape (rows, 2) or (rows, 2, levels), got {bounds.shape}; "
+                "column 0 holds the lower bounds and column 1 the upper"
+            )
+        several = bounds.ndim == 3
+        if not several:
+            bounds = bounds[:, :, None]
+        _some_rows(bounds.shape, "intervals")
+        low, high = bounds[:, 0, :].T, bounds[:, 1, :].T
+        width = _widths(low, high)
+        return cls(low=low, high=high, width=width, several=several, **_weighed(sample_weight, len(bounds)))
+
+    @classmethod
+    def with_truth(
+        cls, y_true: ArrayLike, intervals: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Check intervals and the truths that they should hold."""
+        rows = cls.checked(intervals, sample_weight)
+        truth = _validate.finite(y_true, "y_true")
+        _validate.same_length(len(rows), y_true=truth)
+        return replace(rows, truth=truth)
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return len(self.low)
+
+    @cached_property
+    def covered(self) -> Mask:
+        """Whether the closed interval holds the truth; one row per level."""
+        covered = np.empty(self.low.shape, np.bool_)
+        # Bounds that were just compared with one side of the truths are still in the cache for the other.
+        for start in range(0, len(self), _CHUNK):
+            here = slice(start, start + _CHUNK)
+            truth = self.known_truth[here]
+            np.less_equal(self.low[:, here], truth, out=covered[:, here])
+            covered[:, here] &= truth <= self.high[:, here]
+        return covered
+
+    @property
+    def known_truth(self) -> Floats:
+        """The truths of rows that were checked with them."""
+        assert self.truth is not None
+        return self.truth
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SetRows(PredictionRows):
+    """Sets that were checked: membership (rows, classes, levels), and the truths if there are any."""
+
+    member: Mask
+    several: bool
+    truth: Indices | None = None
+
+    @classmethod
+    def checked(cls, sets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Check what a user handed over; errors name the first row that is wrong."""
+        member = _members(sets)
+        several = member.ndim == 3
+        if not several:
+            member = member[:, :, None]
+        _some_rows(member.shape, "sets")
+        if member.shape[1] == 0:
+            raise DataError("sets has no class; its second axis must hold one column per class")
+        return cls(member=member, several=several, **_weighed(sample_weight, len(member)))
+
+    @classmethod
+    def with_truth(cls, y_true: ArrayLike, sets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Check sets and the classes that they should hold."""
+        rows = cls.checked(sets, sample_weight)
+        return replace(rows, truth=_class_indices(y_true, len(rows), rows.classes))
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return int(self.member.shape[1])
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return int(self.member.shape[2])
+
+    @cached_property
+    def width(self) -> Floats:
+        """How many classes the set holds; one row per level."""
+        if self.classes <= np.iinfo(np.uint8).max:
+            # Many times as fast as a sum over a short axis.
+            size = np.einsum("ncl->ln", self.member.view(np.uint8))
+        else:
+            size = self.member.sum(axis=1, dtype=np.int32).T
+        return size.astype(np.float64)
+
+    @cached_property
+    def covered(self) -> Mask:
+        """Whether the set holds the true class; one row per level."""
+        rows, classes, levels = self.member.shape
+        place = np.arange(0, rows * classes, classes)
+        place += self.known_truth
+        return self.member.reshape(rows * classes, levels).take(place, axis=0).T
+
+    @property
+    def known_truth(self) -> Indices:
+        """The truths of rows that were checked with them."""
+        assert self.truth is not None
+        return self.truth
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QuantileRows(PredictionRows):
+    """Quantiles that were checked, (rows, probabilities), and the truths that fall between them."""
+
+    truth: Floats
+    quantiles: Floats
+    probabilities: Floats
+
+    @property
+    def edges(self) -> Floats:
+        """The borders of the bins: 0, the probabilities, 1."""
+        return np.r_[0.0, self.probabilities, 1.0]
+
+    @classmethod
+    def checked(
+        cls,
+        y_true: ArrayLike,
+        quantiles: ArrayLike,
+        probabilities: float | Sequence[float],
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Check what a user handed over; errors name the first row that is wrong."""
+        shares = [
+            _validate.level(value, "probabilities")
+            for value in np.ravel(np.asarray(probabilities, dtype=object))
+        ]
+        if sorted(set(shares)) != shares:
+            raise ArgumentError("probabilities must ascend, none twice")
+        truth = _validate.finite(y_true, "y_true")
+        table = np.asarray(quantiles)
+        if table.ndim == 1:
+            table = table[:, None]
+        if table.ndim != 2 or table.shape[1] != len(shares):
+            raise DataError(
+                f"quantiles must have shape (rows, {len(shares)}), one column per probability, "
+                f"got {table.shape}"
+            )
+        columns = np.column_stack([_validate.floats(column, "quantiles") for column in table.T])
+        _validate.same_length(len(columns), y_true=truth)
+        if not len(truth):
+            raise DataError("y_true is empty; there must be at least one row")
+        _check_ascending(columns)
+        return cls(
+            truth=truth,
+            quantiles=columns,
+            probabilities=np.array(shares),
+            **_weighed(sample_weight, len(truth)),
+        )
+
+
+def nominal(level: float | Sequence[float] | ArrayLike, levels: int, name: str = "level") -> Floats:
+    """Return one claim for each level of the predictions; one number serves them all."""
+    if np.ndim(level) == 0:
+        return np.full(levels, _validate.level(level, name))  # type: ignore[arg-type]
+    values = [_validate.level(value, name) for value in np.asarray(level, dtype=object).ravel()]
+    if len(values) != levels:
+        raise ArgumentError(f"{name} names {len(values)} levels where the predictions have {levels}")
+    return np.array(values)
+
+
+def named_groups(values: ArrayLike, name: str, rows: int) -> tuple[list[Any], Indices]:
+    """Return the distinct labels, ascending, and which of them each row has; a missing label is an error."""
+    labels = _validate.one_dimensional(values, name)
+    _validate.same_length(rows, **{name: labels})
+    if labels.dtype.kind == "O":
+        missing = np.array(
+            [label is None or (isinstance(label, float) and math.isnan(label)) for label in labels],
+            dtype=np.bool_,
+        )
+    elif labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    else:
+        missing = np.zeros(rows, np.bool_)
+    if missing.any():
+        raise DataError(
+            f"{name} is missing at row {int(np.argmax(missing))} ({int(missing.sum())} such rows); "
+            "every row needs one"
+        )
+    try:
+        distinct, index = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise DataError(
+            f"{name} mixes labels that cannot be ordered, such as text and numbers; make them all text"
+        ) from None
+    return distinct.tolist(), index.astype(np.intp, copy=False)
+
+
+def _weighed(sample_weight: ArrayLike | None, rows: int) -> dict[str, Any]:
+    """What rows of one unit weigh, as the fields of `PredictionRows`."""
+    weight = None if sample_weight is None else _validate.weights(sample_weight, rows)
+    return {"weight": weight, "unit": np.zeros(rows, np.intp), "units": 1}
+
+
+def _numbers(values: ArrayLike, name: str) -> Floats:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise DataError(f"{name} must be a rectangular array; its rows differ in length") from None
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64, copy=False)
+    if array.dtype.kind == "O":
+        flat = _validate.floats(array.reshape(-1), name) if array.size else np.empty(0)
+        return flat.reshape(array.shape)
+    raise DataError(f"{name} must hold numbers, got values of type {array.dtype.name}")
+
+
+def _some_rows(shape: tuple[int, ...], name: str) -> None:
+    if shape[0] == 0:
+        raise DataError(f"{name} is empty; there must be at least one row")
+    if shape[2] == 0:
+        raise DataError(f"{name} has no level; its last axis must hold at least one")
+
+
+def _widths(low: Floats, high: Floats) -> Floats:
+    """Return ``high - low``; the smallest width finds crossed bounds and NaN together, in one pass."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = np.subtract(high, low)
+    if not width.min() >= 0.0:
+        _refuse_bounds(low, high)
+    return width
+
+
+def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
+    ordered = low <= high
+    if not ordered.all():
+        rows = ~ordered.all(axis=0)
+        row = int(np.argmax(rows))
+        level = int(np.argmax(~ordered[:, row]))
+        where = f"row {row}" + (f", level {level}" if len(low) > 1 else "")
+        ends = float(low[level, row]), float(high[level, row])
+        if np.isnan(ends).any():
+            side = "low" if np.isnan(ends[0]) else "high"
+            raise DataError(
+                f"intervals: the {side} bound is nan at {where}; every bound must be a number, "
+                "and a bound that does not exist is -inf or inf"
+            )
+        raise DataError(
+            f"intervals are crossed at {where}: low {ends[0]:g} > high {ends[1]:g} "
+            f"({int(rows.sum())} such rows); the lower bound comes first"
+        )
+    row = int(np.argmax(((low == np.inf) | (high == -np.inf)).any(axis=0)))
+    raise DataError(
+        f"intervals: row {row} has both bounds at the same infinity and holds no number; "
+        "an open end is low -inf or high inf"
+    )
+
+
+def _members(sets: ArrayLike) -> Mask:
+    try:
+        array = np.asarray(sets)
+    except ValueError:
+        raise DataError("sets must be a rectangular array; its rows differ in length") from None
+    if array.ndim not in (2, 3):
+        raise DataError(
+            f"sets must have shape (rows, classes) or (rows, classes, levels), got {array.shape}; "
+            "True says that the class is in the set"
+        )
+    if array.dtype.kind in "iufO":
+        yes = array == 1
+        wrong = ~(yes | (array == 0))
+        if np.any(wrong):
+            row = int(np.argmax(wrong.reshape(len(array), -1).any(axis=1)))
+            raise DataError(
+                f"sets must hold booleans, got another value at row {row}; scores are no membership"
+            )
+        return np.asarray(yes, dtype=np.bool_)
+    if array.dtype.kind != "b":
+        raise DataError(f"sets must hold booleans, got values of type {array.dtype.name}")
+    return array
+
+
+def _class_indices(values: ArrayLike, rows: int, classes: int) -> Indices:
+    given: NDArray[Any] = _validate.one_dimensional(values, "y_true")
+    _validate.same_length(rows, y_true=given)
+    if given.dtype.kind not in "iu":
+        numbers = _validate.finite(given, "y_true")
+        fractional = numbers != np.floor(numbers)
+        if fractional.any():
+            row = int(np.argmax(fractional))
+            raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at row {row}")
+        given = numbers
+    if given.min() < 0 or given.max() >= classes:
+        row = int(np.argmax((given < 0) | (given >= classes)))
+        raise DataError(
+            f"y_true must be a class index from 0 to {classes - 1}, got {given[row]:g} at row {row}; "
+            f"sets has {classes} classes"
+        )
+    return given.astype(np.intp, copy=False)
+
+
+def _check_ascending(quantiles: Floats) -> None:
+    missing = np.isnan(quantiles).any(axis=1)
+    if missing.any():
+        raise DataError(f"quantiles is nan at row {int(np.argmax(missing))}; every quantile must be a number")
+    crossed = (quantiles[:, 1:] < quantiles[:, :-1]).any(axis=1)
+    if crossed.any():
+        raise DataError(
+            f"quantiles descend at row {int(np.argmax(crossed))} ({int(crossed.sum())} such rows); "
+            "a higher probability cannot have a lower quantile"
+        )
