@@ -28,8 +28,8 @@ Examples:
 
 @spelled_out
 def check_command(
+    *,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],
-    reading: Reading,
     mode: Annotated[
         str | None, typer.Option(metavar="MODE", help="Which experiment of a run file.", show_default=False)
     ] = None,
@@ -39,6 +39,7 @@ def check_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     table_format: SummaryFormat = None,
+    reading: Reading,
 ) -> None:
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415

@@ -36,10 +36,8 @@ Examples:
 
 @spelled_out
 def compare_command(
+    *,
     inputs: Inputs,
-    judging: Judging,
-    matching: Matching,
-    reading: Reading,
     metrics: Annotated[str, typer.Option("--metric", metavar="NAMES", help=_METRIC)] = "augrc",
     confidence: Annotated[
         list[str] | None, typer.Option("--confidence", metavar="NAME", help=_CONFIDENCE, show_default=False)
@@ -54,6 +52,9 @@ def compare_command(
     ] = None,
     table_format: TableFormat = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the table.")] = False,
+    judging: Judging,
+    matching: Matching,
+    reading: Reading,
 ) -> None:
     """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
     from abstain import _files, compare  # noqa: PLC0415

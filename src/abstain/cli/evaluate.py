@@ -32,17 +32,18 @@ Examples:
 
 @spelled_out
 def evaluate_command(
+    *,
     inputs: Inputs,
     question: Question,
-    judging: Judging,
-    matching: Matching,
-    reading: Reading,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
     ] = None,
     as_json: AsJson = False,
     table_format: SummaryFormat = None,
     quiet: Quiet = False,
+    judging: Judging,
+    matching: Matching,
+    reading: Reading,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
     from abstain import _files  # noqa: PLC0415

@@ -33,13 +33,11 @@ Examples:
 
 @spelled_out
 def gate_command(
+    *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
     fail_if: Annotated[
         list[str], typer.Option("--fail-if", metavar="CONDITION", help=_FAIL_IF, show_default=False)
     ],
-    judging: Judging,
-    matching: Matching,
-    reading: Reading,
     baseline: Annotated[Path | None, typer.Option(metavar="FILE", help=_BASELINE, show_default=False)] = None,
     undecided: Annotated[
         str | None, typer.Option(metavar="VERDICT", help=_UNDECIDED, show_default=False)
@@ -72,6 +70,9 @@ def gate_command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
     ] = False,
+    judging: Judging,
+    matching: Matching,
+    reading: Reading,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
     from abstain import _files, _validate, gate  # noqa: PLC0415

@@ -26,17 +26,18 @@ Examples:
 
 @spelled_out
 def plot_command(
+    *,
     inputs: Inputs,
     question: Question,
-    judging: Judging,
-    matching: Matching,
-    reading: Reading,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)],
     chart: Annotated[str | None, typer.Option(metavar="NAME", help=_CHART, show_default=False)] = None,
     of: Annotated[str | None, typer.Option(metavar="NAME", help=_OF, show_default=False)] = None,
     risk: Annotated[str, typer.Option(metavar="NAME", help="selective or generalized.")] = "selective",
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
     quiet: Quiet = False,
+    judging: Judging,
+    matching: Matching,
+    reading: Reading,
 ) -> None:
     """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
     from abstain.report.charts import check_chart_output, draw, save_chart  # noqa: PLC0415

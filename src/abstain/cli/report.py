@@ -47,11 +47,9 @@ Examples:
 
 @spelled_out
 def report_command(
+    *,
     inputs: Inputs,
     question: Question,
-    judging: Judging,
-    matching: Matching,
-    reading: Reading,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
     ] = None,
@@ -60,6 +58,9 @@ def report_command(
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     quiet: Quiet = False,
+    judging: Judging,
+    matching: Matching,
+    reading: Reading,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _files, _validate  # noqa: PLC0415
