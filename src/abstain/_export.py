@@ -4,11 +4,12 @@ The table has the columns ``truth``, ``prediction``, ``outcome``, ``cluster`` an
 and all metadata under their own names. Where a signal is absent for some items, which is not the same as
 null, a boolean column ``<signal>.absent`` says where. Metadata that a reader would take for something else
 (numbers, or a name that a role has) are called ``metadata.<name>``; lists and objects become JSON text in a
-column ``<name>.json``.
+column ``<name>.json``. Weights, bounds and sets, which are never guessed from usual names, have names of their
+own: ``abstain.weight``, ``abstain.low``, ``abstain.high`` and ``abstain.set`` (a JSON array of labels).
 
-A run file has one record a cluster and a map from item to score in each. What that form has no place for
+A run file has one record per cluster and a map from item to score in each. What that form has no place for
 stands under ``abstain`` in the experiment's provenance, where other readers pass over it: labels (scores are
-their numbers), items that not every cluster has, outcomes of single items, the order of rows.
+their numbers), items that not every cluster has, outcomes of single items, the order of rows, weights, intervals and sets.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from abstain import _files, _validate
+from abstain import _files, _sql, _validate
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -59,15 +60,33 @@ if TYPE_CHECKING:
         def cluster_noun(self) -> str: ...
         @property
         def provenance(self) -> Mapping[str, Any]: ...
+        @property
+        def weight(self) -> NDArray[np.float64] | None: ...
+        @property
+        def intervals(self) -> NDArray[np.float64] | None: ...
+        @property
+        def sets(self) -> NDArray[np.bool_] | None: ...
+        @property
+        def classes(self) -> tuple[str, ...]: ...
 
 
-__all__ = ["ABSENT_SUFFIX", "METADATA_PREFIX", "OUTCOMES", "frame_of", "to_frame", "to_parquet", "to_run_file"]
+__all__ = [
+    "ABSENT_SUFFIX",
+    "EXPORTED_NAMES",
+    "METADATA_PREFIX",
+    "OUTCOMES",
+    "frame_of",
+    "to_frame",
+    "to_parquet",
+    "to_run_file",
+]
 
 ABSENT_SUFFIX = ".absent"
 METADATA_PREFIX = "metadata."
 JSON_SUFFIX = ".json"
 OUTCOMES = ("answered", "abstained", "failed", "unscored")
 PARQUET_KEY = "abstain"
+EXPORTED_NAMES = {role: f"abstain.{role}" for role in ("weight", "low", "high", "set")}
 _ROLES = ("truth", "prediction", "outcome", "cluster", "item")
 _FAILED = OUTCOMES.index("failed")
 _BACKENDS = ("pandas", "polars", "pyarrow")
@@ -93,26 +112,23 @@ def frame_of(columns: Mapping[str, Any], backend: str | None = None) -> Any:
 
 def to_parquet(items: _Items, path: str | os.PathLike[str]) -> Path:
     """Write items as a Parquet file; see `abstain.Items.to_parquet`."""
-    import duckdb  # noqa: PLC0415
-
     place = _files.check_output(path)
     columns = list(_columns(items).items())
     # Numbered names, so that no name from the data is ever part of a statement but as a quoted identifier.
     arrays = {f"c{number}": column for number, (_, column) in enumerate(columns)}
     chosen = ", ".join(
-        f"{_text_cast(f'c{number}', column)} AS {_quoted(name)}"
+        f"{_text_cast(f'c{number}', column)} AS {_sql.identifier(name)}"
         for number, (name, column) in enumerate(columns)
     )
-    declared = {"scale": items.scale, "cluster_noun": items.cluster_noun}
-    note = json.dumps(declared).replace("'", "''")
+    declared = {"scale": items.scale, "cluster_noun": items.cluster_noun, "classes": items.classes}
+    note = _sql.literal(json.dumps(declared))
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as folder:
         part = Path(folder) / "part"
-        with duckdb.connect() as connection:
-            connection.execute("SET enable_progress_bar = false")
+        with _sql.connect() as connection:
             connection.register("arrays", arrays)
             connection.execute(
-                f"COPY (SELECT {chosen} FROM arrays) TO {_literal(str(part))} "
-                f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: '{note}'}})"
+                f"COPY (SELECT {chosen} FROM arrays) TO {_sql.literal(str(part))} "
+                f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: {note}}})"
             )
         part.replace(place)
     return place
@@ -132,6 +148,7 @@ def to_run_file(items: _Items, path: str | os.PathLike[str], *, mode: str) -> Pa
         "whole_items": items.item.dtype.kind in "iu",
         "metadata": metadata,
         "rows": None if order == sorted(order) else order,
+        **_further(items, order),
     }
     provenance = items.provenance
     experiment = {
@@ -152,9 +169,10 @@ def _columns(items: _Items) -> dict[str, NDArray[Any]]:
         "outcome": np.array(OUTCOMES, dtype=object)[items.outcome],
         "cluster": items.cluster,
         "item": items.item,
+        **_further_columns(items),
     }
     for name, signal in items.signals.items():
-        if name in _ROLES:
+        if name in (*_ROLES, *EXPORTED_NAMES.values()):
             raise DataError(
                 f"the signal {name!r} has the name of a column that items have themselves; rename it"
             )
@@ -166,6 +184,45 @@ def _columns(items: _Items) -> dict[str, NDArray[Any]]:
         hidden = plain.dtype.kind in "iuf" or name in columns
         columns[f"{METADATA_PREFIX if hidden else ''}{name}{JSON_SUFFIX if nested else ''}"] = plain
     return columns
+
+
+def _further_columns(items: _Items) -> dict[str, NDArray[Any]]:
+    """Weights, bounds and sets, where there are any, by the names of their columns."""
+    found: dict[str, NDArray[Any]] = {}
+    if items.weight is not None:
+        found["weight"] = items.weight
+    if items.intervals is not None:
+        found["low"], found["high"] = items.intervals.T
+    lists = _lists(items)
+    if lists is not None:
+        found["set"] = np.array([json.dumps(labels) for labels in lists], dtype=object)
+    return {EXPORTED_NAMES[role]: column for role, column in found.items()}
+
+
+def _further(items: _Items, order: Sequence[int]) -> dict[str, Any]:
+    """Weights, bounds and sets for a run file, in the order of its records."""
+    found: dict[str, Any] = {}
+    if items.weight is not None:
+        found["weight"] = items.weight[order].tolist()
+    if items.intervals is not None:
+        infinite = np.isinf(items.intervals).any(axis=1)
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            raise DataError(f"the interval is infinite at row {row}; JSON has no infinite numbers")
+        found["intervals"] = [
+            [None if math.isnan(end) else end for end in pair] for pair in items.intervals[order].tolist()
+        ]
+    if items.sets is not None:
+        found["sets"], found["classes"] = items.sets[order].astype(int).tolist(), list(items.classes)
+    return found
+
+
+def _lists(items: _Items) -> list[list[str]] | None:
+    if items.sets is None:
+        return None
+    return [
+        [name for name, held in zip(items.classes, row, strict=True) if held] for row in items.sets.tolist()
+    ]
 
 
 def _plain(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
@@ -199,14 +256,6 @@ def _installed() -> str:
     raise ArgumentError(f"a data frame needs one of {', '.join(_BACKENDS)} to be installed")
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _text_cast(name: str, column: NDArray[Any]) -> str:
     if column.dtype.kind == "O" and any(isinstance(value, bool) for value in column.tolist()):
         return f"CAST({name} AS BOOLEAN)"
@@ -230,7 +279,7 @@ def _scale(items: _Items, labels: dict[str, int] | None) -> tuple[float, float]:
         return items.scale
     judged = np.concatenate([items.truth, items.prediction])
     known = judged[np.isfinite(judged)]
-    # Without a declared scale the usual one of 0 to 3 holds, unless the scores themselves leave it.
+    # A run file has some scale; other readers take 0 to 3, unless the scores themselves leave it.
     return float(min(known.min(initial=0.0), 0.0)), float(max(known.max(initial=3.0), 3.0))
 
 

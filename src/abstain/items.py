@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     # Lists with None are no ArrayLike to numpy, and yet what people have.
     Column = ArrayLike | Sequence[Any]
 
-__all__ = ["Items", "Outcome", "OutcomeCounts", "Signal"]
+__all__ = ["CONFIDENCE_NAMES", "Items", "Outcome", "OutcomeCounts", "Signal"]
 
+# How a column of confidences is usually called, most telling first; compared without regard to case.
+CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
+
+_FURTHER = ("weight", "intervals", "sets")
 _RECORD_KEYS = (
     "truth",
     "prediction",
@@ -117,15 +121,19 @@ class Items:
     Attributes:
         truth: what is right, float64 for numbers, else objects.
         prediction: what the model said; it means nothing where the item is not answered.
-        outcome: an `Outcome` a row.
-        cluster: the cluster's id a row.
-        item: the item's name a row.
+        outcome: one `Outcome` per row.
+        cluster: the cluster's id per row.
+        item: the item's name per row.
         signals: numeric columns by name, from which confidences are made.
         metadata: any other columns by name, for groups and for keeping.
         scale: the declared lowest and highest truth, or None.
         cluster_noun: what a cluster is called in messages, such as "participant".
         provenance: where the items came from: path, run_id, git_commit, mode, sha256.
         unnamed: which of "cluster" and "item" nobody named, so that row numbers stand in; nothing is matched by those.
+        weight: how many rows each row stands for, None where every row is one.
+        intervals: (rows, 2), the lower and the upper bound of a prediction, or None; NaN where nothing is answered.
+        sets: (rows, classes), True where a class is in the predicted set, or None.
+        classes: the names of the classes that the columns of `sets` stand for.
 
     >>> items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True], confidence=[0.9, 0.6, 0.1])
     >>> items
@@ -145,11 +153,16 @@ class Items:
     cluster_noun: str = "cluster"
     provenance: Mapping[str, Any] = field(default_factory=dict)
     unnamed: tuple[str, ...] = ()
+    weight: NDArray[np.float64] | None = None
+    intervals: NDArray[np.float64] | None = None
+    sets: Mask | None = None
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         columns = {
             name: getattr(self, name) for name in ("truth", "prediction", "outcome", "cluster", "item")
         }
+        columns |= {name: column for name in _FURTHER if (column := getattr(self, name)) is not None}
         length = len(self.truth)
         _validate.same_length(length, **columns)
         for name, signal in self.signals.items():
@@ -176,6 +189,10 @@ class Items:
         metadata: Mapping[str, Column] | None = None,
         scale: Sequence[float] | None = None,
         null_prediction: str | None = None,
+        weight: Column | None = None,
+        intervals: ArrayLike | None = None,
+        sets: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
     ) -> Self:
         """Build items from columns of one length.
 
@@ -195,23 +212,33 @@ class Items:
             scale: the lowest and highest truth there can be.
             null_prediction: what a missing prediction means: "abstained", "failed", or "answered" (an answer that
                 says nothing, and is wrong); an error when left out.
+            weight: how many rows each row stands for: finite, not negative, not all zero.
+            intervals: (rows, 2), lower and upper bounds; NaN only where nothing is answered.
+            sets: booleans (rows, classes), True where a class is in the predicted set.
+            classes: the names of the classes, one per column of `sets`; 0, 1, 2 ... when left out.
         """
         truths, predictions = _labels(truth, "truth"), _labels(prediction, "prediction")
         length = len(truths)
         _validate.same_length(length, prediction=predictions)
+        outcome = _outcomes(truths, predictions, abstained, failed, null_prediction)
+        member, names = checked_sets(sets, classes, truths, outcome)
         columns = dict(signals or {})
         if confidence is not None:
             columns["confidence"] = confidence
         return cls(
             truth=truths,
             prediction=predictions,
-            outcome=_outcomes(truths, predictions, abstained, failed, null_prediction),
+            outcome=outcome,
             cluster=_identifiers(cluster, "cluster", length),
             item=_identifiers(item, "item", length),
             signals={name: _signal(values, name) for name, values in columns.items()},
             metadata={name: _frozen(_objects(values, name)) for name, values in (metadata or {}).items()},
             scale=None if scale is None else _validate.scale(scale),
             unnamed=tuple(name for name, ids in (("cluster", cluster), ("item", item)) if ids is None),
+            weight=checked_weight(weight, length),
+            intervals=checked_intervals(intervals, outcome),
+            sets=member,
+            classes=names,
         )
 
     @classmethod
@@ -222,7 +249,7 @@ class Items:
         scale: Sequence[float] | None = None,
         null_prediction: str | None = None,
     ) -> Self:
-        """Build items from one mapping an item.
+        """Build items from one mapping per item.
 
         Keys: ``truth``, ``prediction``, and where wanted ``abstained``, ``failed``, ``cluster``, ``item``,
         ``confidence``, ``signals`` and ``metadata`` (mappings of their own). Any other key is an error.
@@ -263,7 +290,7 @@ class Items:
             }
             for record in rows
         ]
-        return replace(result, signals=signals_from_rows(merged))
+        return replace(result, signals=signals_from_rows(merged, result.describe_row))
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -278,8 +305,10 @@ class Items:
 
     @cached_property
     def counts(self) -> OutcomeCounts:
-        """How many items came to each outcome."""
-        return OutcomeCounts(*(int(count) for count in np.bincount(self.outcome, minlength=len(Outcome))))
+        """How many items came to each outcome; a row of weight 2 is two items."""
+        counts = np.bincount(self.outcome, weights=self.weight, minlength=len(Outcome)).tolist()
+        # Fractional weights are rounded, but never to nothing where there is something.
+        return OutcomeCounts(*(max(round(count), int(count > 0)) for count in counts))
 
     @property
     def answered(self) -> Mask:
@@ -307,10 +336,17 @@ class Items:
         """The position of each row's cluster in `cluster_ids`."""
         return _frozen(np.searchsorted(self.cluster_ids, self.cluster))
 
+    @cached_property
+    def class_index(self) -> NDArray[np.intp]:
+        """Which of `classes` the truth of each row is; -1 where it is none of them or not known."""
+        return _frozen(labels.class_index(labels.column(self.truth, "truth"), self.classes))
+
     def take(self, rows: NDArray[np.intp] | Mask) -> Items:
         """Return the items of some rows, in the order given; a row may come more than once."""
+        further = {name: column for name in _FURTHER if (column := getattr(self, name)) is not None}
         return replace(
             self,
+            **{name: column[rows] for name, column in further.items()},
             truth=self.truth[rows],
             prediction=self.prediction[rows],
             outcome=self.outcome[rows],
@@ -357,15 +393,84 @@ class Items:
         )
 
 
-def signals_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Signal]:
-    """Turn one mapping of numbers a row into columns; a key that some rows lack is absent there, None is null."""
+def signals_from_rows(
+    rows: Sequence[Mapping[str, Any]], describe: Callable[[int], str] = "row {}".format
+) -> dict[str, Signal]:
+    """Turn one mapping of numbers per row into columns; a key that some rows lack is absent there, None is null.
+
+    True and false are no numbers: an error that names the key and, with the words of `describe`, the row.
+    """
     names = dict.fromkeys(name for row in rows for name in row)
     signals = {}
     for name in names:
-        values = _validate.floats(np.array([row.get(name) for row in rows], dtype=object), f"signal {name}")
+        column = [row.get(name) for row in rows]
+        flags = [isinstance(value, (bool, np.bool_)) for value in column]
+        if any(flags):
+            place = describe(flags.index(True))
+            raise DataError(
+                f"signal {name} is true or false for {place} ({sum(flags)} such items); a signal must be a number or "
+                "null"
+            )
+        values = _validate.floats(np.fromiter(column, dtype=object, count=len(column)), f"signal {name}")
         absent = np.array([name not in row for row in rows], dtype=np.bool_)
         signals[name] = Signal(_frozen(values), _frozen(absent))
     return signals
+
+
+def checked_weight(values: Column | None, length: int) -> NDArray[np.float64] | None:
+    """Return weights that can count rows: finite, not negative, not all zero; None where there are none."""
+    return None if values is None else _validate.weights(values, length).copy()
+
+
+def checked_intervals(values: ArrayLike | None, outcome: NDArray[np.uint8]) -> NDArray[np.float64] | None:
+    """Return bounds (rows, 2) that are there, and in order, wherever an item is answered."""
+    if values is None:
+        return None
+    bounds = np.array(values, dtype=np.float64)
+    if bounds.shape != (len(outcome), 2):
+        raise DataError(f"intervals must have the shape ({len(outcome)}, 2), got {bounds.shape}")
+    answered = outcome == Outcome.ANSWERED
+    gaps = answered & np.isnan(bounds).any(axis=1)
+    if gaps.any():
+        raise DataError(
+            f"the interval has no lower or no upper bound at row {int(np.argmax(gaps))} ({int(gaps.sum())} such rows); "
+            "every answered row needs both"
+        )
+    crossed = answered & (bounds[:, 0] > bounds[:, 1])
+    if crossed.any():
+        row = int(np.argmax(crossed))
+        raise DataError(
+            f"the lower bound {bounds[row, 0]:g} is above the upper bound {bounds[row, 1]:g} at row {row} "
+            f"({int(crossed.sum())} such rows)"
+        )
+    return bounds
+
+
+def checked_sets(
+    values: ArrayLike | None, classes: Sequence[Any] | None, truth: NDArray[Any], outcome: NDArray[np.uint8]
+) -> tuple[Mask | None, tuple[str, ...]]:
+    """Return sets (rows, classes) and the names of the classes, among them the truth of every answered row."""
+    if values is None:
+        if classes is not None:
+            raise ArgumentError("classes name the columns of sets, and there are no sets")
+        return None, ()
+    member = np.array(values)
+    if member.ndim != 2 or len(member) != len(outcome):
+        raise DataError(f"sets must have the shape ({len(outcome)}, classes), got {member.shape}")
+    if member.dtype.kind != "b" and not (member.dtype.kind in "iuf" and np.isin(member, (0, 1)).all()):
+        raise DataError(f"sets must hold booleans, got values of type {member.dtype.name}")
+    given = range(member.shape[1]) if classes is None else classes
+    names = tuple(str(name) for name in given)
+    if len(names) != member.shape[1] or len(labels.class_names(names)) != len(names):
+        raise ArgumentError(f"classes must name each of the {member.shape[1]} columns of sets once")
+    unknown = labels.class_index(labels.column(truth, "truth"), names) < 0
+    unknown &= outcome == Outcome.ANSWERED
+    if unknown.any():
+        raise DataError(
+            f"the truth is none of the {len(names)} classes at row {int(np.argmax(unknown))} "
+            f"({int(unknown.sum())} such rows); name them all in classes="
+        )
+    return member.astype(np.bool_), names
 
 
 def _outcomes(

@@ -145,9 +145,7 @@ def _implied(items: Items) -> tuple[str, str]:
         low, high = items.scale
         return "abs_norm", f"the source declares a scale of {low:g} to {high:g}"
     answered = items.answered
-    columns = {
-        name: labels.column(getattr(items, name)[answered], name) for name in ("truth", "prediction")
-    }
+    columns = {name: labels.column(getattr(items, name)[answered], name) for name in ("truth", "prediction")}
     if not answered.any():
         return "zero_one", "nothing is answered, no scale declared"
     if labels.missing(columns["prediction"]).all():

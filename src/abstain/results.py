@@ -168,7 +168,11 @@ def results_to_items(
         {**row.signals, **({} if row.confidence is None else {"confidence": row.confidence})} for row in rows
     ]
     own_rows = cluster is None and rows[0].cluster is None
-    return replace(items, signals=signals_from_rows(signals), cluster_noun="row" if own_rows else "cluster")
+    return replace(
+        items,
+        signals=signals_from_rows(signals, items.describe_row),
+        cluster_noun="row" if own_rows else "cluster",
+    )
 
 
 def items_to_results(items: Items) -> list[EvaluationResult]:

@@ -17,14 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abstain.evaluation.conformal import ConformalEvaluation
-    from abstain.sources._prediction_tables import PredictionTable
+    from abstain.sources._tables import Table
 
 _OUTPUT = (
     "Where the artifact goes, or the report if it ends in .html; else the artifact into a new file here."
 )
 
 Source = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="A CSV, TSV, Parquet or JSONL file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table.",
+        show_default=False,
+    ),
 ]
 Truth = Annotated[str, typer.Option(metavar="COLUMN", help="What is right.", show_default=False)]
 Levels = Annotated[
@@ -96,7 +101,7 @@ def check_outputs(
 
 
 def options_of(
-    table: PredictionTable,
+    table: Table,
     cluster: str | None,
     by: Sequence[str],
     features: Sequence[str],
@@ -112,7 +117,7 @@ def options_of(
 
 
 def judged(
-    table: PredictionTable,
+    table: Table,
     columns: Mapping[str, str | list[str] | None],
     judge: Callable[..., ConformalEvaluation],
     resamples: int,
@@ -125,7 +130,7 @@ def judged(
     with progress_bar("resampling", resamples, wanted=show_progress) as progress:
         result = judge(progress=progress)
     named = {role: column for role, column in columns.items() if column}
-    return replace(result, provenance={"path": str(table.path), "sha256": table.sha256(), "columns": named})
+    return replace(result, provenance={"path": table.label, "sha256": table.sha256(), "columns": named})
 
 
 def publish(

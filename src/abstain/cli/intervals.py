@@ -60,9 +60,9 @@ def intervals_command(
     import numpy as np  # noqa: PLC0415
 
     from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
-    from abstain.sources._prediction_tables import PredictionTable  # noqa: PLC0415
+    from abstain.sources import open_table  # noqa: PLC0415
 
-    source = PredictionTable.open(table)
+    source = open_table(table)
     bounds = np.stack(
         [np.column_stack([source.numbers(name) for name in names]) for names in (low, high)], axis=1
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abstain.sources._prediction_tables import PredictionTable
+    from abstain.sources._tables import Table
 
 EXAMPLES = """\b
 Examples:
@@ -71,9 +71,9 @@ def sets_command(
     _conformal.check_outputs(output, charts, chart_format, as_json=as_json, quiet=quiet)
     form = summary_format(table_format, as_json=as_json, quiet=quiet)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
-    from abstain.sources._prediction_tables import PredictionTable  # noqa: PLC0415
+    from abstain.sources import open_table  # noqa: PLC0415
 
-    source = PredictionTable.open(table)
+    source = open_table(table)
     if members:
         names = [name.strip() for name in members.split(",") if name.strip()]
         labels, table_of_sets = _from_members(source, truth, names)
@@ -104,9 +104,7 @@ def sets_command(
     _conformal.publish(result, output, charts, chart_format, form, as_json=as_json, quiet=quiet)
 
 
-def _from_members(
-    source: PredictionTable, truth: str, names: list[str]
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _from_members(source: Table, truth: str, names: list[str]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     import numpy as np  # noqa: PLC0415
 
     member = np.column_stack([source.flags(name) for name in names])[:, :, None]
@@ -116,33 +114,29 @@ def _from_members(
 
 
 def _from_lists(
-    source: PredictionTable, truth: str, sets: list[str], classes: str | None
+    source: Table, truth: str, sets: list[str], classes: str | None
 ) -> tuple[list[str], NDArray[np.intp], NDArray[np.bool_]]:
     import numpy as np  # noqa: PLC0415
 
+    from abstain.labels import class_names, members  # noqa: PLC0415
+
     given = source.labels(truth)
-    lists = [source.lists(name) for name in sets]
-    occurring = {str(label) for label in given} | {label for rows in lists for row in rows for label in row}
-    names = sorted(occurring) if classes is None else [label.strip() for label in classes.split(",")]
-    place = {label: number for number, label in enumerate(names)}
-    member = np.zeros((source.rows, len(names), len(sets)), np.bool_)
-    for level, rows in enumerate(lists):
-        for row, labels in enumerate(rows):
-            for label in labels:
-                if label not in place:
-                    raise DataError(
-                        f"{source.path}: column {sets[level]!r} has a label beyond --classes at row {row}"
-                    )
-                member[row, place[label], level] = True
-    return names, _indices(source, truth, given, names), member
+    lists = {name: source.lists(name) for name in sets}
+    occurring = [*given.tolist(), *(label for rows in lists.values() for row in rows for label in row)]
+    names = list(class_names(occurring) if classes is None else class_names(classes.split(",")))
+    member = [
+        members(rows, names, name=f"{source.label}: the column {name!r}") for name, rows in lists.items()
+    ]
+    return names, _indices(source, truth, given, names), np.stack(member, axis=2)
 
 
-def _indices(source: PredictionTable, truth: str, given: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
+def _indices(source: Table, truth: str, given: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
     import numpy as np  # noqa: PLC0415
 
-    place = {label: number for number, label in enumerate(names)}
-    found = np.array([place.get(str(label), -1) for label in given])
+    from abstain.labels import class_index, column  # noqa: PLC0415
+
+    found = class_index(column(given, truth), names)
     if (found < 0).any():
         row = int(np.argmax(found < 0))
-        raise DataError(f"{source.path}: column {truth!r} has a label that is no class at row {row}")
+        raise DataError(f"{source.label}: the column {truth!r} has a label that is no class at row {row}")
     return found

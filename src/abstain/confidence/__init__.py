@@ -1,16 +1,15 @@
 """Confidence: from signals to the number that ranks items.
 
 `select` turns what a user asks for (``default``, ``all``, names, ``secondary:a+b:average``) into names;
-`confidence_values` turns one name into one number an item. Registered variants come first, then any signal by
+`confidence_values` turns one name into one number per item. Registered variants come first, then any signal by
 its own name. Calibrated variants, which need an artifact, have their names here and their values from
-`abstain.calibrators`.
+`abstain.calibrators`. A confidence is never made up: a source that has none has none, and `NO_CONFIDENCE` is
+what its user is told.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from abstain import _validate
 from abstain._signals import ConsistencySignals, TokenSignals, consistency_signals, token_signals
@@ -23,10 +22,12 @@ from abstain.confidence._variants import (
     variants,
 )
 from abstain.errors import ArgumentError, SignalError
+from abstain.items import CONFIDENCE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from abstain.items import Items
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALIBRATED_VARIANTS",
+    "NO_CONFIDENCE",
     "ConsistencySignals",
     "Need",
     "TokenSignals",
@@ -52,8 +54,9 @@ __all__ = [
 ]
 
 DEFAULT = ("llm", "total_evidence")
-# No ranking at all: every answer is as good as any other. For sources that have nothing to rank by.
-CONSTANT = "constant"
+NO_CONFIDENCE = "no confidence in this source; name one (--confidence, confidence=) or record one"
+# What the readers of logs make of token probabilities and of repeated answers, by the signal it is made of.
+_RECORDED = {"token_msp": "token_msp", "consistency_modal_confidence": "consistency"}
 CALIBRATED_VARIANTS = ("verbalized_calibrated", "calibrated")
 _COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: a * b}
 
@@ -61,13 +64,16 @@ _COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: 
 def select(asked: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:
     """Return the names that were asked for, each once, in order; an unknown one is an error that suggests the nearest.
 
-    ``default`` is ``llm, total_evidence``; for items without evidence counts the signal ``confidence``, else
-    what their source suggests. ``all`` is every variant that needs no calibration artifact. Names may be
+    ``default`` is ``llm, total_evidence`` for run files; else the signal ``confidence``; else a signal by one of
+    its usual names (`abstain.items.CONFIDENCE_NAMES`); else what a log's reader made of token probabilities or
+    of repeated answers; else nothing, and the result is empty: see `NO_CONFIDENCE`. ``all`` is every variant that needs no calibration artifact. Names may be
     separated by commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
     """
-    parts = [asked] if isinstance(asked, str) else list(asked)
     names: dict[str, None] = {}
-    for part in (piece.strip() for text in parts for piece in str(text).split(",")):
+    parts = _pieces(asked)
+    if not parts:
+        raise ArgumentError("no confidence was asked for; name one, or ask for default or all")
+    for part in parts:
         if part == "default":
             names.update(dict.fromkeys(_default(items)))
         elif part == "all":
@@ -75,9 +81,12 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
         else:
             _check_name(part, items, calibration=calibration)
             names[part] = None
-    if not names:
-        raise ArgumentError("no confidence was asked for; name one, or ask for default or all")
     return tuple(names)
+
+
+def _pieces(asked: str | Iterable[str]) -> list[str]:
+    parts = [asked] if isinstance(asked, str) else list(asked)
+    return [piece.strip() for text in parts for piece in str(text).split(",")]
 
 
 def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
@@ -88,25 +97,25 @@ def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
     >>> signals_needed("default") is None
     True
     """
-    parts = [asked] if isinstance(asked, str) else list(asked)
     keys: dict[str, None] = {}
-    for name in (piece.strip() for text in parts for piece in str(text).split(",")):
+    for name in _pieces(asked):
         if name in ("default", "all", *CALIBRATED_VARIANTS) or name.startswith("calibrated:"):
             return None
         for base in _split_secondary(name)[:2] if name.startswith("secondary:") else (name,):
             variant = find_variant(base)
-            if base != CONSTANT:
-                keys.update(dict.fromkeys(need.key for need in variant.needs) if variant else {base: None})
+            keys.update(dict.fromkeys(need.key for need in variant.needs) if variant else {base: None})
     return tuple(keys)
 
 
 def _default(items: Items) -> tuple[str, ...]:
-    if "llm_evidence_count" in items.signals:
+    of_a_run = items.provenance.get("format") == "run" and not items.provenance.get("exported")
+    if of_a_run or "llm_evidence_count" in items.signals:
         return DEFAULT
-    if "confidence" in items.signals:
-        return ("confidence",)
-    suggested = items.provenance.get("defaults", {}).get("confidence")
-    return (suggested,) if suggested else DEFAULT
+    lowered = {name.casefold(): name for name in reversed(list(items.signals))}
+    for usual in CONFIDENCE_NAMES:
+        if usual in lowered:
+            return (lowered[usual],)
+    return tuple(name for signal, name in _RECORDED.items() if signal in items.signals)[:1]
 
 
 def confidence_values(items: Items, name: str) -> Floats:
@@ -117,15 +126,15 @@ def confidence_values(items: Items, name: str) -> Floats:
     >>> confidence_values(items, "margin")
     array([2., 1.])
     >>> confidence_values(items, "secondary:token_msp+margin:product")
-    array([1. , 0.4])
+    array([1.8, 0.4])
     """
     _check_name(name, items)
-    if name == CONSTANT:
-        return np.zeros(len(items))
     if name.startswith("secondary:"):
         first, second, combination = _split_secondary(name)
         pair = (confidence_values(items, first), confidence_values(items, second))
-        return np.clip(_COMBINATIONS[combination](*pair), 0.0, 1.0)
+        # Not clipped: with a count among the two, it is the values above 1 that rank.
+        combined: Floats = _COMBINATIONS[combination](*pair)
+        return combined
     variant = find_variant(name) or Variant(name, (Need(name),), lambda values: values, "a signal as it is")
     try:
         return variant.values(items)
@@ -169,7 +178,7 @@ def _check_name(name: str, items: Items, *, calibration: bool = False) -> None:
             f"confidence {name!r} needs a calibration artifact, and none was given; pass one with --calibration "
             "(calibration= in Python), made by abstain calibrate"
         )
-    elif name != CONSTANT and find_variant(name) is None and name not in items.signals:
+    elif find_variant(name) is None and name not in items.signals:
         known = [*(variant.name for variant in variants()), *items.signals]
         raise ArgumentError(
             f"unknown confidence {name!r}{_validate.suggestion(name, known)}; known: default, all, "

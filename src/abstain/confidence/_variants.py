@@ -1,8 +1,9 @@
-"""Confidence variants: named ways to turn signals into one number an item, higher is more confident.
+"""Confidence variants: named ways to turn signals into one number per item, higher is more confident.
 
 A variant says which signals it needs and what a null or a missing one means; everything else is an error that
-names the participant, the item, the key and the variant. Nothing is substituted in silence. The registry
-below is the whole list; a user's own variant joins it with `register_confidence`.
+names the participant, the item, the key and the variant. Nothing is substituted in silence. Shares and
+probabilities are clipped to [0, 1] and so is every part of a hybrid; raw similarities and counts are not. The
+registry below is the whole list; a user's own variant joins it with `register_confidence`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Variant:
     Attributes:
         name: what the user asks for.
         needs: the signals that the function gets, in order.
-        function: arrays of those signals in, one confidence an item out.
+        function: arrays of those signals in, one confidence per item out.
         description: one line for people.
     """
 
@@ -84,6 +85,10 @@ def _asked_for(items: Items) -> NDArray[np.bool_]:
 
 def _column(items: Items, need: Need, variant: str) -> Floats:
     signal = items.signals.get(need.key)
+    if signal is None and need.key in items.metadata:
+        found = items.metadata[need.key].tolist()
+        odd = np.array([value is not None and not _is_number(value) for value in found], np.bool_)
+        _refuse(items, odd, f"confidence {variant} needs numbers in {need.key}, which holds other things")
     if signal is None:
         raise SignalError(
             f"confidence {variant} needs the signal {need.key}, which no item has{_first(items)}; "
@@ -115,6 +120,11 @@ def _refuse(items: Items, rows: NDArray[np.bool_], problem: str) -> None:
         raise SignalError(f"{problem} for {items.describe_row(row)} ({int(rows.sum())} such items)")
 
 
+def _is_number(value: object) -> bool:
+    # True and false are no numbers, though Python counts them among the whole ones.
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _first(items: Items) -> str:
     return f" (first: {items.describe_row(0)})" if len(items) else ""
 
@@ -124,11 +134,15 @@ def _unit(values: Floats) -> Floats:
 
 
 def _evidence_share(count: Floats) -> Floats:
-    return np.minimum(count, 3.0) / 3.0
+    return _unit(count / 3.0)
 
 
 def _verbal_share(verbalized: Floats) -> Floats:
     return (verbalized - 1.0) / 4.0
+
+
+def _as_it_is(values: Floats) -> Floats:
+    return values
 
 
 _EVIDENCE = Need("llm_evidence_count", null=0.0, absent=0.0)
@@ -138,15 +152,15 @@ _VERBALIZED = Need("verbalized_confidence", null=3.0, within=(1.0, 5.0))
 _MODAL = Need("consistency_modal_confidence")
 
 _BUILT_IN = (
-    Variant("llm", (_EVIDENCE,), lambda count: count, "number of quotes that the model found as evidence"),
-    Variant("total_evidence", (_EVIDENCE,), lambda count: count, "older name of llm"),
+    Variant("llm", (_EVIDENCE,), _as_it_is, "number of quotes that the model found as evidence"),
+    Variant("total_evidence", (_EVIDENCE,), _as_it_is, "older name of llm"),
     Variant(
-        "retrieval_similarity_mean", (_SIMILARITY,), _unit, "mean similarity of the retrieved references"
+        "retrieval_similarity_mean", (_SIMILARITY,), _as_it_is, "mean similarity of the retrieved references"
     ),
     Variant(
         "retrieval_similarity_max",
         (Need("retrieval_similarity_max", null=0.0),),
-        _unit,
+        _as_it_is,
         "largest similarity of the retrieved references",
     ),
     Variant(
@@ -162,19 +176,25 @@ _BUILT_IN = (
         "hybrid_verbalized",
         (_VERBALIZED, _EVIDENCE, _SIMILARITY),
         lambda verbalized, count, similarity: _unit(
-            0.4 * _verbal_share(verbalized) + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity)
+            0.4 * _unit(_verbal_share(verbalized)) + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity)
         ),
         "0.4 stated confidence, 0.3 evidence, 0.3 similarity",
     ),
-    Variant("token_msp", (Need("token_msp"),), lambda value: value, "mean probability of the chosen tokens"),
+    Variant("token_msp", (Need("token_msp"),), _unit, "mean probability of the chosen tokens"),
     Variant(
         "token_pe", (Need("token_pe"),), lambda entropy: 1.0 / (1.0 + entropy), "1 / (1 + mean token entropy)"
     ),
-    Variant("token_energy", (Need("token_energy"),), np.exp, "probability mass that the top tokens hold"),
+    Variant(
+        "token_energy",
+        (Need("token_energy"),),
+        # The mass is at most 1, so that a positive energy (rounding, or another sign) counts as all of it.
+        lambda energy: np.exp(np.minimum(energy, 0.0)),
+        "probability mass that the top tokens hold",
+    ),
     Variant(
         "consistency",
         (_MODAL,),
-        lambda value: value,
+        _unit,
         "share of samples that agree with the most frequent one",
     ),
     Variant(
@@ -187,7 +207,7 @@ _BUILT_IN = (
         "hybrid_consistency",
         (_MODAL, _EVIDENCE, _SIMILARITY),
         lambda modal, count, similarity: _unit(
-            0.4 * modal + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity)
+            0.4 * _unit(modal) + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity)
         ),
         "0.4 consistency, 0.3 evidence, 0.3 similarity",
     ),
@@ -225,7 +245,7 @@ def register_confidence(
 
     Args:
         name: how it is asked for; letters, digits, dots, dashes and underscores.
-        function: arrays of the needed signals in, in order; one confidence an item out, higher is more
+        function: arrays of the needed signals in, in order; one confidence per item out, higher is more
             confident.
         needs: names of signals, or `Need`s that say what a null counts as.
         description: one line for people.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.confidence import confidence_values, select, variants
+from abstain.confidence import NO_CONFIDENCE, confidence_values, select, variants
 from abstain.errors import AbstainError, DataError, SignalError
 from abstain.losses import item_loss
 from abstain.sources import FORMATS, Problems, read
@@ -182,7 +182,7 @@ def _selective(judged: Items) -> str:
     if select("default", judged):
         return ""
     hint = f"; these columns hold numbers: {', '.join(judged.signals)}" if judged.signals else ""
-    return f"no confidence in this source; name one (--confidence, confidence=) or record one{hint}"
+    return f"{NO_CONFIDENCE}{hint}"
 
 
 def _numeric(judged: Items) -> str:

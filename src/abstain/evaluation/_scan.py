@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from abstain.evaluation._evaluate import DEFAULT_GRID, evaluate
-from abstain.sources import Roles, scan_table
+from abstain.sources import scan_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,7 +63,9 @@ def scan(
     Result of 2 items
       prob: AURC 0.125, AUGRC 0.125
     """
-    roles = Roles(
+    found = scan_table(
+        source,
+        format=format,
         truth=truth,
         prediction=prediction,
         confidence=confidence,
@@ -73,7 +75,6 @@ def scan(
         null_prediction=null_prediction,
         scale=scale,
     )
-    found = scan_table(source, roles, format)
     result = evaluate(
         found.items,
         confidence=tuple(found.items.signals),

@@ -300,7 +300,7 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
     if items.intervals is not None:
         given["intervals"] = items.intervals
     if items.sets is not None:
-        given["sets"] = items.sets
+        given |= {"sets": items.sets, "class_index": items.class_index}
     if loss is not None:
         given["loss"] = loss.values
     if guide is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from abstain.confidence import NO_CONFIDENCE
 from abstain.errors import ResultWarning
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EMPTY_RANGE",
     "FEW_CLUSTERS",
-    "NO_CONFIDENCE",
     "comparison_warnings",
     "few_clusters",
     "general_warnings",
@@ -41,7 +41,7 @@ def general_warnings(
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         found.append(ResultWarning("nothing_answered", message))
     if not ranked:
-        found.append(ResultWarning("no_confidence", NO_CONFIDENCE))
+        found.append(ResultWarning("no_confidence", f"areas are not computed: {NO_CONFIDENCE}"))
     if population.failed:
         left_out = f"{population.failed} of {population.total} {noun}s are left out of every number"
         found.append(ResultWarning("failed_clusters", f"{left_out}: failed or without truth"))

@@ -47,6 +47,7 @@ class Columns:
         scale: the declared lowest and highest truth.
         intervals: (rows, 2), the lower and upper bound of a prediction; NaN where there is none.
         sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
+        class_index: which of these classes the truth is; None where truths are such numbers themselves.
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
         shared: what was worked out of these rows and does not depend on the confidence; the same for each of them.
     """
@@ -63,6 +64,7 @@ class Columns:
     scale: tuple[float, float] | None = None
     intervals: Floats = field(default_factory=lambda: np.empty((0, 2)))
     sets: Mask = field(default_factory=lambda: np.empty((0, 0), np.bool_))
+    class_index: Indices | None = None
     results: Sequence[EvaluationResult] | None = None
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -245,7 +247,9 @@ class Columns:
 
     @cached_property
     def truth_class(self) -> Indices:
-        """The truth as the index of a class; -1 where it is no number."""
+        """The truth as the index of a class; -1 where it is none."""
+        if self.class_index is not None:
+            return self.class_index
         return np.nan_to_num(self.truth_number, nan=-1.0).astype(np.intp)
 
     @cached_property
@@ -285,7 +289,8 @@ class Columns:
         tables = {
             name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))
         }
-        return replace(self, **columns, **tables, results=results, shared={})
+        index = None if self.class_index is None else self.class_index[rows]
+        return replace(self, **columns, **tables, class_index=index, results=results, shared={})
 
 
 _ROW_COLUMNS = (

@@ -1,7 +1,8 @@
 """Sources: from whatever an evaluator has to items.
 
 `read` is the one door. It recognises a file by what it holds, takes data frames as they are, and says in the
-items' provenance what it found and what it guessed. A source knows its format and `Items`, and nothing of
+items' provenance what it found and what it guessed. `open_table` gives the columns of a table as they are, to
+whoever knows what they mean. A source knows its format and `Items`, and nothing of
 what is computed from them.
 """
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abstain.items import Items
-    from abstain.sources._columns import Roles
+    from abstain.sources._roles import Roles
+    from abstain.sources._scan import ScannedTable
+    from abstain.sources._tables import Table
 
 __all__ = [
     "FORMATS",
@@ -37,9 +40,11 @@ __all__ = [
     "Problems",
     "expand",
     "load_evaluation_file",
+    "open_table",
     "read",
     "read_evaluation_file",
     "recognise",
+    "scan_table",
     "write_evaluation_file",
 ]
 
@@ -58,6 +63,11 @@ def read(
     confidence: str | None = None,
     abstained: str | None = None,
     failed: str | None = None,
+    correct: str | None = None,
+    weight: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    set: str | None = None,  # noqa: A002
     cluster: str | None = None,
     cluster_by: str | None = None,
     item: str | None = None,
@@ -89,6 +99,12 @@ def read(
         confidence: the column of its confidence; also the signal "confidence" from then on.
         abstained: the boolean column of abstentions.
         failed: the boolean column of items for which the run produced nothing.
+        correct: a column that already says right or wrong (true and false, 1 and 0, or C and I), in place of
+            truth and prediction.
+        weight: the column that says how many rows each row stands for; never guessed.
+        low: the column of the lower bound of a predicted interval; never guessed.
+        high: the column of its upper bound; never guessed.
+        set: the column of predicted sets: lists, JSON arrays, or labels divided by ``|``; never guessed.
         cluster: the column of cluster ids; in a log the key of a sample's metadata or of its document.
         cluster_by: another word for `cluster`.
         item: the column of item names.
@@ -107,18 +123,21 @@ def read(
     >>> read("tests/data/examples/run_a.json", mode="few_shot")
     Items(240 items in 30 participants: 155 answered, 77 abstained, 8 failed, 0 unscored)
     """
-    from abstain.sources._columns import Roles  # noqa: PLC0415
+    from abstain.sources._roles import Roles  # noqa: PLC0415
 
     if cluster is not None and cluster_by is not None:
         raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
-    if format is not None:
-        _validate.choice(format, "format", FORMATS)
     roles = Roles(
         truth=truth,
         prediction=prediction,
         confidence=confidence,
         abstained=abstained,
         failed=failed,
+        correct=correct,
+        weight=weight,
+        low=low,
+        high=high,
+        set=set,
         cluster=cluster if cluster is not None else cluster_by,
         item=item,
         signals=signals,
@@ -132,6 +151,53 @@ def read(
     return _read(source, format, roles, choices, limits, problems)
 
 
+def open_table(source: Any, *, format: str | None = None) -> Table:  # noqa: A002
+    """Open a table, to read its columns one by one as numbers, flags, labels or lists.
+
+    Args:
+        source: a path, a pattern, several of those (read as one), or a data frame, as for `read`: CSV with any
+            usual delimiter, compressed or not, Parquet and JSONL.
+        format: "csv", "parquet" or "jsonl", where the content does not tell.
+
+    >>> import polars
+    >>> table = open_table(polars.DataFrame({"y": [1.5, 2], "site": ["a", "b"], "set": [["x"], ["x", "y"]]}))
+    >>> table.numbers("y"), table.labels("site").tolist(), table.lists("set")
+    (array([1.5, 2. ]), ['a', 'b'], [['x'], ['x', 'y']])
+    """
+    if not _names_files(source):
+        from abstain.sources._frames import open_frame  # noqa: PLC0415
+
+        if format is not None:
+            raise ArgumentError("format is for files; a data frame is what it is")
+        return open_frame(source)
+    from abstain.sources._tables import TABLE_FORMATS, open_files  # noqa: PLC0415
+
+    paths, found = _recognised(source, format)
+    if found not in TABLE_FORMATS:
+        raise ArgumentError(f"{paths[0]}: a {FORMATS[found]}, and this takes a table: CSV, Parquet or JSONL")
+    return open_files(paths, found)
+
+
+def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:
+    """Return the files that a source names, and the one format that they have."""
+    if kind is not None:
+        _validate.choice(kind, "format", FORMATS)
+    paths = expand(source)
+    kinds = {path: kind or recognise(path) for path in paths}
+    if len({*kinds.values()}) > 1:
+        listed = ", ".join(f"{path} ({FORMATS[found]})" for path, found in kinds.items())
+        raise FormatError(f"the files are of different formats and cannot be read as one: {listed}")
+    return paths, kinds[paths[0]]
+
+
+def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
+    """Count the rows of a table that are alike, without loading it; `roles` are those of `read`."""
+    from abstain.sources import _scan  # noqa: PLC0415
+    from abstain.sources._roles import Roles  # noqa: PLC0415
+
+    return _scan.scan_table(source, Roles(**roles), format)
+
+
 def _read(
     source: Any,
     kind: str | None,
@@ -141,27 +207,18 @@ def _read(
     problems: Problems | None,
 ) -> Items:
     from abstain.sources._columns import items_from_table  # noqa: PLC0415
+    from abstain.sources._tables import TABLE_FORMATS, open_files  # noqa: PLC0415
 
     if not _names_files(source):
-        if kind is not None:
-            raise ArgumentError("format is for files; a data frame is what it is")
-        from abstain.sources._frames import open_frame  # noqa: PLC0415
-
+        table = open_table(source, format=kind)
         _refuse(choices, "a data frame")
-        return items_from_table(open_frame(source), roles, problems).with_provenance(format="frame")
-    paths = expand(source)
-    kinds = {path: kind or recognise(path) for path in paths}
-    if len(set(kinds.values())) > 1:
-        listed = ", ".join(f"{path} ({FORMATS[found]})" for path, found in kinds.items())
-        raise FormatError(f"the files are of different formats and cannot be read as one: {listed}")
-    found = kinds[paths[0]]
-    if found in ("csv", "parquet", "jsonl"):
-        from abstain.sources._tables import open_table  # noqa: PLC0415
-
+        return items_from_table(table, roles, problems).with_provenance(format="frame")
+    paths, found = _recognised(source, kind)
+    if found in TABLE_FORMATS:
         _refuse(choices, f"{paths[0]}: a {FORMATS[found]}")
-        table = open_table(paths, found)
+        table = open_files(paths, found)
         items = items_from_table(table, roles, problems)
-        return items.with_provenance(path=table.label, format=found, sha256=digest(paths))
+        return items.with_provenance(path=table.label, format=found, sha256=table.sha256())
     from abstain.sources._several import concatenate  # noqa: PLC0415
 
     return concatenate([_read_log(path, found, roles, choices, limits) for path in paths])

@@ -1,82 +1,46 @@
-"""From the columns of a table to items: which column plays which role, and what its values mean.
+"""From the columns of a table to items: what the values of each role mean.
 
-A role is played by the column that the user names, or by one with a usual name; a guess is always announced,
-in ``provenance["columns"]`` and on the command line. An abstention is said by a column (``abstained`` or
-``outcome``), by a rule, or by the user who says what a missing prediction means. Every other numeric column
-becomes a signal, every other plain column metadata.
+An abstention is said by a column (``abstained`` or ``outcome``), by a rule, or by the user who says what a
+missing prediction means. A column that already says right or wrong makes the truth 1 for every row, and the
+prediction 1 where it is right, else 0. Every other numeric column becomes a signal, every other plain column
+metadata. Which column plays which role is known to `_roles`; rows are never matched here.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
-from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, Signal
+from abstain.errors import DataError
+from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
+from abstain.sources import _values
 from abstain.sources._problems import Problems
+from abstain.sources._roles import Roles, assign_columns, cluster_noun, possible_cluster
 from abstain.sources._rules import Determination
 from abstain.sources._tables import check_columns
+from abstain.sources._values import is_missing, listed_rows, missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import Table
 
-__all__ = ["Roles", "items_from_table"]
+    Columns = Mapping[str, str]
+    Values = Mapping[str, NDArray[Any]]
 
-# The usual names of each role, most telling first; compared without regard to case.
-USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
-    "outcome": ("outcome",),
-    "truth": ("truth", "y_true", "label", "target", "ground_truth", "gold", "gt", "true_label"),
-    "prediction": ("prediction", "y_pred", "pred", "predicted", "predicted_label"),
-    "confidence": ("confidence", "prob", "probability", "conf"),
-    "abstained": ("abstained", "abstain", "declined", "deferred", "refused"),
-    "failed": ("failed",),
-    "cluster": (
-        *("cluster", "cluster_id", "patient_id", "participant_id", "subject_id", "document_id", "doc_id"),
-        *("patient", "participant", "subject", "document"),
-    ),
-    "item": ("item", "item_id", "id", "sample_id", "question_id"),
-}
-_NOUNS = ("patient", "participant", "subject", "document")
+__all__ = ["agree_on_labels", "check_label_kinds", "items_from_table"]
+
 _OUTCOMES = {name: Outcome(code) for code, name in enumerate(OUTCOMES)}
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """What the user says of a table; None leaves a role to its usual names."""
-
-    truth: str | None = None
-    prediction: str | None = None
-    confidence: str | None = None
-    abstained: str | None = None
-    failed: str | None = None
-    cluster: str | None = None
-    item: str | None = None
-    signals: Sequence[str] | None = None
-    metadata: Sequence[str] | None = None
-    null_prediction: str | None = None
-    rule: AbstentionRule | None = None
-    scale: Sequence[float] | None = None
-
-    def named(self) -> dict[str, str]:
-        """The roles whose column the user names."""
-        found = {role: getattr(self, role, None) for role in USUAL_NAMES}
-        return {role: name for role, name in found.items() if name is not None}
-
-    @property
-    def any_column(self) -> bool:
-        """True when anything was said that only a table can serve."""
-        return bool(self.named()) or self.signals is not None or self.metadata is not None
+_ANSWERS = ("prediction", "correct", "low", "high", "set")
 
 
 def items_from_table(table: Table, roles: Roles, problems: Problems | None = None) -> Items:
@@ -88,13 +52,11 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
     agree_on_labels(table, columns)
     role_columns = table.load(list(dict.fromkeys(columns.values())))
     values = {role: role_columns[name] for role, name in columns.items()}
-    length = len(values["truth"])
+    length = len(next(iter(values.values())))
     if not length:
         raise DataError(f"{table.label}: the table has no rows")
-    truth, prediction = (
-        _label_column(values[role], columns[role], table) for role in ("truth", "prediction")
-    )
-    _check_kinds(truth, prediction, columns, table)
+    truth, prediction = _truth_and_prediction(values, columns, table, problems)
+    check_label_kinds(truth, prediction, columns, table)
     outcome, said = _outcomes(values, truth, prediction, roles, columns, problems)
     further = table.load([name for name in (*signals, *metadata) if name not in role_columns])
     loaded = {**role_columns, **further}
@@ -107,6 +69,7 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
     if "confidence" in columns:
         found.setdefault("confidence", found[columns["confidence"]])
         _check_confidence(found["confidence"], outcome, columns["confidence"], problems)
+    sets, classes = _sets(values, columns, truth, outcome, table, problems)
     items = Items(
         truth=truth,
         prediction=prediction,
@@ -120,68 +83,21 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
         scale=table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale),
         cluster_noun=table.declared.get("cluster_noun") or cluster_noun(columns.get("cluster")),
         unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
+        weight=_weight(values, columns, problems),
+        intervals=_intervals(values, columns, outcome, problems),
+        sets=sets,
+        classes=classes,
     )
+    likely = possible_cluster(table, columns)
     return items.with_provenance(
         columns=columns,
         guessed=tuple(role for role in columns if role not in roles.named()),
         unread=tuple(
             name for name, kind in table.kinds.items() if name not in loaded and kind in ("text", "boolean")
         ),
-        defaults={
-            "loss": _usual_loss(items),
-            "confidence": "confidence" if "confidence" in found else next(iter(found), "constant"),
-        },
+        **({} if likely is None else {"possible_cluster": likely}),
         **said,
     )
-
-
-def assign_columns(table: Table, roles: Roles) -> dict[str, str]:
-    """Return the column of every role that has one."""
-    named = roles.named()
-    check_columns(table, named.values())
-    columns: dict[str, str] = {}
-    for role in USUAL_NAMES:
-        found = [named[role]] if role in named else _guesses(table, role, columns, named)
-        if role in ("truth", "prediction") and len(found) > 1:
-            raise ArgumentError(
-                f"{table.label}: {role} could be {' or '.join(found)}; name the column ({role}, --{role})"
-            )
-        if found:
-            columns[role] = found[0]
-    for role in ("truth", "prediction"):
-        if role not in columns:
-            listed = ", ".join(list(table.kinds)[:30])
-            raise ArgumentError(
-                f"{table.label}: which column is the {role}? Name it ({role}, --{role}); columns: {listed}"
-            )
-    # What the user names counts, not a column that happens to be called outcome.
-    settled = ("outcome",) if {"abstained", "failed"} & named.keys() else ("abstained", "failed")
-    if "outcome" in columns:
-        for role in settled:
-            columns.pop(role, None)
-    return columns
-
-
-def _guesses(table: Table, role: str, columns: Mapping[str, str], named: Mapping[str, str]) -> list[str]:
-    """Return the columns of a usual name and a fitting kind that play no other role."""
-    taken = {*columns.values(), *named.values()}
-    lowered = {name.casefold(): name for name in reversed(list(table.kinds))}
-    usual = [lowered[name] for name in USUAL_NAMES[role] if name in lowered]
-    found = [name for name in usual if name not in taken and _fits(role, table.kinds[name])]
-    exact = [name for name in found if name.casefold() == role]
-    # A column that has the very name of the role leaves no doubt; nor does a table that was written here.
-    return exact if exact or (role == "confidence" and "outcome" in columns) else found
-
-
-def _fits(role: str, kind: str) -> bool:
-    """A guess must at least be of the right kind; a column that the user names may not be, and then is an error."""
-    if kind == "other":
-        return False
-    if role == "confidence":
-        return kind in ("number", "whole")
-    if role in ("abstained", "failed"):
-        return kind in ("boolean", "whole")
-    return kind == "text" if role == "outcome" else True
 
 
 def _further(table: Table, roles: Roles, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -189,7 +105,9 @@ def _further(table: Table, roles: Roles, columns: Mapping[str, str]) -> tuple[li
     check_columns(table, [*(roles.signals or ()), *(roles.metadata or ())])
     taken = {name for role, name in columns.items() if role != "confidence"}
     kept = set(roles.metadata or ())
-    others = [name for name in table.kinds if name not in taken and table.kinds[name] != "other"]
+    others = [
+        name for name in table.kinds if name not in taken and table.kinds[name] not in ("list", "other")
+    ]
     kept.update(name for name in others if name.startswith(METADATA_PREFIX))
     if roles.signals is None:
         signals = [name for name in others if table.kinds[name] in ("number", "whole") and name not in kept]
@@ -228,11 +146,25 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def agree_on_labels(table: Table, columns: Mapping[str, str]) -> None:
+def agree_on_labels(table: Table, columns: Columns) -> None:
     """Where a file does not say what its columns are, truth and prediction must be taken alike."""
-    kinds = {table.kinds[columns[role]] for role in ("truth", "prediction")}
+    both = [columns[role] for role in ("truth", "prediction") if role in columns]
+    kinds = {table.kinds[name] for name in both}
     if len(kinds) > 1 and not kinds <= {"whole", "number"}:
-        table.as_text([columns[role] for role in ("truth", "prediction")])
+        table.as_text(both)
+
+
+def _truth_and_prediction(
+    values: Values, columns: Columns, table: Table, problems: Problems
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    if "correct" in values:
+        right = _values.as_verdicts(values["correct"], columns["correct"], problems)
+        return np.ones(len(right)), right
+    truth = _label_column(values["truth"], columns["truth"], table)
+    if "prediction" not in values:
+        # What is predicted is an interval or a set, and no single label.
+        return truth, np.full(len(truth), np.nan)
+    return truth, _label_column(values["prediction"], columns["prediction"], table)
 
 
 def _label_column(values: NDArray[Any], name: str, table: Table) -> NDArray[Any]:
@@ -245,9 +177,8 @@ def _label_column(values: NDArray[Any], name: str, table: Table) -> NDArray[Any]
     return values
 
 
-def _check_kinds(
-    truth: NDArray[Any], prediction: NDArray[Any], columns: Mapping[str, str], table: Table
-) -> None:
+def check_label_kinds(truth: NDArray[Any], prediction: NDArray[Any], columns: Columns, table: Table) -> None:
+    """Raise where truth and prediction can never be equal: numbers in one column and words in the other."""
     if (truth.dtype.kind == "f") == (prediction.dtype.kind == "f"):
         return
     numbers, texts = (truth, prediction) if truth.dtype.kind == "f" else (prediction, truth)
@@ -261,6 +192,56 @@ def _check_kinds(
         f"{table.label}: {columns['truth']!r} and {columns['prediction']!r} are numbers in one column and text in "
         "the other; they would never be equal"
     )
+
+
+def _weight(values: Values, columns: Columns, problems: Problems) -> NDArray[np.float64] | None:
+    if "weight" not in values:
+        return None
+    numbers = _values.as_numbers(values["weight"], columns["weight"], problems)
+    return _reported(lambda: checked_weight(numbers, len(numbers)), f"weight ({columns['weight']})", problems)
+
+
+def _intervals(
+    values: Values, columns: Columns, outcome: NDArray[np.uint8], problems: Problems
+) -> NDArray[np.float64] | None:
+    if "low" not in values:
+        return None
+    bounds = np.column_stack(
+        [_values.as_numbers(values[role], columns[role], problems, gaps=True) for role in ("low", "high")]
+    )
+    place = f"low ({columns['low']}) and high ({columns['high']})"
+    return _reported(lambda: checked_intervals(bounds, outcome), place, problems)
+
+
+def _reported(
+    check: Callable[[], NDArray[np.float64] | None], place: str, problems: Problems
+) -> NDArray[np.float64] | None:
+    try:
+        return check()
+    except DataError as problem:
+        problems.report(f"{place}: {problem}")
+        return None
+
+
+def _sets(
+    values: Values,
+    columns: Columns,
+    truth: NDArray[Any],
+    outcome: NDArray[np.uint8],
+    table: Table,
+    problems: Problems,
+) -> tuple[NDArray[np.bool_] | None, tuple[str, ...]]:
+    """Return who is in which set, and the classes: all labels that occur in sets and truths."""
+    if "set" not in values:
+        return None, ()
+    name = columns["set"]
+    # In a table of text, an empty field is an empty set.
+    needed = (outcome == Outcome.ANSWERED) & (table.kinds[name] == "list")
+    lists = _values.as_lists(values["set"], name, problems, needed=needed)
+    classes = table.declared.get("classes") or labels.class_names(
+        chain(truth[~missing(truth)].tolist(), chain.from_iterable(lists))
+    )
+    return labels.members(lists, classes, name=f"{table.label}: the column {name!r}"), classes
 
 
 def _outcomes(
@@ -278,29 +259,43 @@ def _outcomes(
         return _said_outcomes(values["outcome"], columns["outcome"], problems), {}
     length = len(truth)
     declined, broken = (
-        _mask(values[role], columns[role], problems) if role in values else np.zeros(length, np.bool_)
+        _values.as_flags(values[role], columns[role], problems)
+        if role in values
+        else np.zeros(length, np.bool_)
         for role in ("abstained", "failed")
     )
     both = declined & broken
     if both.any():
-        problems.report(f"row {_rows(both)} is both abstained and failed; an item has one outcome")
+        problems.report(f"row {listed_rows(both)} is both abstained and failed; an item has one outcome")
     said: dict[str, Any] = {}
     if roles.rule is not None:
         ruled, counts = _ruled(roles.rule, prediction, truth, declined | broken)
         declined = declined | ruled
         said = {"abstention_rule": {"rule": roles.rule.text, **counts}}
-    silent = _missing(prediction) & ~declined & ~broken
+    silent = _silent(values, prediction) & ~declined & ~broken
     if silent.any() and roles.null_prediction is None:
+        names = ", ".join(columns[role] for role in _ANSWERS if role in columns)
         problems.report(
-            f"the prediction ({columns['prediction']}) is missing at row {_rows(silent)} and nothing says why",
+            f"the prediction ({names}) is missing at row {listed_rows(silent)} and nothing says why",
             way_out="name a column of abstentions (abstained, --abstained), or say what it means "
             "(null_prediction, --null-prediction: abstained or failed)",
         )
     outcome = np.full(length, Outcome.ANSWERED, dtype=np.uint8)
     outcome[declined | (silent & (roles.null_prediction == "abstained"))] = Outcome.ABSTAINED
-    outcome[_missing(truth)] = Outcome.UNSCORED
+    outcome[missing(truth)] = Outcome.UNSCORED
     outcome[broken | (silent & (roles.null_prediction != "abstained"))] = Outcome.FAILED
     return outcome, said
+
+
+def _silent(values: Values, prediction: NDArray[Any]) -> NDArray[np.bool_]:
+    """True where no answer is given: no label, or where intervals or sets are the answer, none of those."""
+    if "prediction" in values or "correct" in values:
+        return missing(prediction)
+    silent = np.zeros(len(prediction), np.bool_)
+    for role in ("low", "high"):
+        if role in values:
+            silent |= _values.blank(values[role])
+    return silent
 
 
 def _ruled(
@@ -310,7 +305,7 @@ def _ruled(
     ruled = np.zeros(len(prediction), np.bool_)
     for row in np.flatnonzero(~settled):
         value = prediction[row]
-        text = None if _is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
+        text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
         found = rule.determine(text, right=bool(value == truth[row]))
         counts[found.value] += 1
         ruled[row] = found is Determination.ABSTAINED
@@ -322,23 +317,10 @@ def _said_outcomes(values: NDArray[Any], name: str, problems: Problems) -> NDArr
     unknown = np.array([outcome is None for outcome in found], dtype=np.bool_)
     if unknown.any():
         problems.report(
-            f"the column {name!r} must say {', '.join(OUTCOMES)}, and does not at row {_rows(unknown)}",
+            f"the column {name!r} must say {', '.join(OUTCOMES)}, and does not at row {listed_rows(unknown)}",
             way_out="rename the column if it means something else",
         )
     return np.array([Outcome.FAILED if outcome is None else outcome for outcome in found], dtype=np.uint8)
-
-
-def _mask(values: NDArray[Any], name: str, problems: Problems) -> NDArray[np.bool_]:
-    if values.dtype.kind == "b":
-        return values
-    if values.dtype.kind in "iuf" and np.isin(values, (0, 1)).all():
-        return values.astype(np.bool_)
-    wrong = np.array(
-        [not isinstance(value, (bool, np.bool_)) and value not in (0, 1) for value in values.tolist()]
-    )
-    if wrong.any():
-        problems.report(f"the column {name!r} must hold true or false, and does not at row {_rows(wrong)}")
-    return np.array([value is True or value == 1 for value in values.tolist()], dtype=np.bool_)
 
 
 def _identifiers(
@@ -348,10 +330,10 @@ def _identifiers(
         return np.arange(length)
     if values.dtype.kind in "iu":
         return values
-    missing = _missing(values)
+    missing = missing(values)
     if missing.any():
         problems.report(
-            f"the {role} ({columns[role]}) is missing at row {_rows(missing)}; every item needs one"
+            f"the {role} ({columns[role]}) is missing at row {listed_rows(missing)}; every item needs one"
         )
     if values.dtype.kind == "f":
         whole = np.where(missing, -1, values)
@@ -376,7 +358,7 @@ def _check_unique(
     if again.any():
         where = f" within one {columns['cluster']}" if cluster is not None else ""
         problems.report(
-            f"the item ids ({columns['item']}) must be unique{where}; one stands again at row {_rows(again)}",
+            f"the item ids ({columns['item']}) must be unique{where}; one stands again at row {listed_rows(again)}",
             way_out="name another item column, or a cluster column if an item is asked of several",
         )
 
@@ -386,7 +368,7 @@ def _check_confidence(signal: Signal, outcome: NDArray[np.uint8], name: str, pro
         wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
         if wrong.any():
             problems.report(
-                f"the confidence ({name}) is missing or not finite for an answered item at row {_rows(wrong)}"
+                f"the confidence ({name}) is missing or not finite for an answered item at row {listed_rows(wrong)}"
             )
 
 
@@ -410,35 +392,3 @@ def _metadata(
             values[:] = [None if text is None else json.loads(text) for text in column.tolist()]
         metadata[name] = values
     return metadata
-
-
-def _rows(wrong: NDArray[np.bool_]) -> str:
-    rows = np.flatnonzero(wrong)
-    listed = ", ".join(str(row) for row in rows[:5])
-    return listed if len(rows) <= 5 else f"{listed} ... ({len(rows):,} such rows)"
-
-
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), np.bool_)
-    return np.array([_is_missing(value) for value in values.tolist()], dtype=np.bool_)
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or value != value  # noqa: PLR0124  (NaN is the one value that is not itself)
-
-
-def _usual_loss(items: Items) -> str:
-    """Scores are as wrong as they are far off; labels, and the numbers 0 and 1, are right or wrong."""
-    if items.truth.dtype.kind != "f" or items.prediction.dtype.kind != "f":
-        return "zero_one"
-    answered = items.answered
-    binary = all(np.isin(column[answered], (0.0, 1.0)).all() for column in (items.truth, items.prediction))
-    return "zero_one" if binary and items.scale is None else "abs_norm"
-
-
-def cluster_noun(column: str | None) -> str:
-    lowered = (column or "").casefold()
-    return next((noun for noun in _NOUNS if lowered.startswith(noun)), "cluster")

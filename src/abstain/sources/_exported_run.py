@@ -66,6 +66,10 @@ def _items(rows: Sequence[tuple[Any, str, Any, Any, Any, Any]], said: Mapping[st
         scale=None if scale is None else (float(scale[0]), float(scale[1])),
         cluster_noun=str(said.get("cluster_noun") or "cluster"),
         provenance={"exported": True},
+        weight=_floats(said.get("weight")),
+        intervals=_floats(said.get("intervals")),
+        sets=None if said.get("sets") is None else np.array(said["sets"], dtype=np.bool_),
+        classes=tuple(said.get("classes") or ()),
     )
     order = said.get("rows")
     return items if order is None else items.take(decode_rows(order))
@@ -75,6 +79,10 @@ def _scores(values: Sequence[Any], labels: Sequence[str] | None) -> NDArray[Any]
     if labels is None:
         return np.array([math.nan if value is None else float(value) for value in values])
     return _column([None if value is None else labels[int(value)] for value in values])
+
+
+def _floats(values: Sequence[Any] | None) -> NDArray[np.float64] | None:
+    return None if values is None else np.array(values, dtype=np.float64)
 
 
 def _column(values: Sequence[Any]) -> NDArray[Any]:

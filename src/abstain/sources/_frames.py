@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain.errors import ArgumentError, DataError
-from abstain.sources._tables import DuckTable
+from abstain.sources._tables import DuckTable, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from abstain.sources._tables import Table
 
 __all__ = ["open_frame"]
 
@@ -38,7 +36,7 @@ def open_frame(source: object) -> Table:
         raise DataError("the frame has two columns of one name; rename one of them") from None
 
 
-class FrameTable:
+class FrameTable(Table):
     """A narwhals frame as a table."""
 
     def __init__(self, frame: Any) -> None:
@@ -66,9 +64,11 @@ class FrameTable:
         kinds = self.kinds
         return {name: _array(chosen.get_column(self._names[name]), kinds[name]) for name in names}
 
-    def as_text(self, names: Sequence[str]) -> bool:  # noqa: ARG002
-        """A frame says itself what its columns are."""
-        return False
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        name = next(iter(self._names), None)
+        return 0 if name is None else len(self.load([name])[name])
 
 
 def _kind(dtype: Any) -> str:
@@ -80,6 +80,8 @@ def _kind(dtype: Any) -> str:
         return "whole"
     if dtype.is_numeric():
         return "number"
+    if dtype == nw.List or dtype == nw.Array:
+        return "list"
     if dtype.is_nested() or dtype == nw.Binary:
         return "other"
     return "text"
@@ -99,7 +101,7 @@ def _array(series: Any, kind: str) -> NDArray[Any]:
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     if kind == "whole" or (kind == "boolean" and not nulls.any()):
         return np.asarray(series.to_numpy())
-    values = series.to_list() if series.dtype == nw.Object else _text(series).to_list()
+    values = series.to_list() if kind == "list" or series.dtype == nw.Object else _text(series).to_list()
     column = np.empty(len(values), dtype=object)
     # A float NaN in a column of objects is a pandas way to say null.
     column[:] = [None if missing else value for value, missing in zip(values, nulls, strict=True)]

@@ -4,7 +4,7 @@ Both logs carry a judge's verdict beside each answer, and the verdict rules: an 
 is worded differently, and wrong though it looks alike. Where every verdict is right or wrong, truth and
 prediction are labels: the target, and for a right answer the target again, else what the model said; so
 loss ``zero_one`` counts what the judge counted. Where verdicts are graded (0.5, 7 of 10), the truth is the
-highest grade and the prediction the grade given; so loss ``abs`` is what was missing. Answer, target and
+highest grade, the prediction the grade given, and the scale is declared; so loss ``abs`` is what was missing. Answer, target and
 grade stand in the metadata either way. Long texts are kept by their beginning: items hold labels, not
 transcripts.
 """
@@ -138,9 +138,10 @@ def items_from_log(
             row.outcome = Outcome.UNSCORED
     grades = {row.grade for row in rows if row.outcome == Outcome.ANSWERED}
     if scale is None and grades <= {0.0, 1.0}:
-        truth, prediction, bounds, loss = _label_columns(rows)
+        truth, prediction = _label_columns(rows)
+        bounds = None
     else:
-        truth, prediction, bounds, loss = _grades(rows, scale, grades, path)
+        truth, prediction, bounds = _grades(rows, scale, grades, path)
     keys = dict.fromkeys(key for row in rows for key in row.metadata)
     metadata: dict[str, NDArray[Any]] = {
         "answer": objects([shorten(row.answer) for row in rows]),
@@ -148,7 +149,7 @@ def items_from_log(
         "grade": np.array([row.grade for row in rows]),
     }
     metadata |= {key: objects([row.metadata.get(key) for row in rows]) for key in keys}
-    items = Items(
+    return Items(
         truth=truth,
         prediction=prediction,
         outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
@@ -158,20 +159,8 @@ def items_from_log(
         metadata=metadata,
         scale=bounds,
         cluster_noun=cluster_noun,
+        provenance={"path": str(path)},
     )
-    return items.with_provenance(path=str(path), defaults={"loss": loss, "confidence": ranking_signal(items)})
-
-
-def ranking_signal(items: Items) -> str:
-    """Return the confidence to use when none is asked for: the best one there is, else none at all."""
-    for signal, confidence in (
-        ("confidence", "confidence"),
-        ("token_msp", "token_msp"),
-        ("consistency_modal_confidence", "consistency"),
-    ):
-        if signal in items.signals:
-            return confidence
-    return next(iter(items.signals), "constant")
 
 
 def plain(text: str) -> str:
@@ -222,10 +211,10 @@ def named_cluster(record: object, key: str, place: str, what: str) -> int | str:
     return value
 
 
-def _label_columns(rows: Sequence[LogRow]) -> tuple[NDArray[Any], NDArray[Any], None, str]:
+def _label_columns(rows: Sequence[LogRow]) -> tuple[NDArray[Any], NDArray[Any]]:
     truth = objects([None if row.outcome == Outcome.UNSCORED else shorten(row.target) for row in rows])
     prediction = objects([_label(row) for row in rows])
-    return truth, prediction, None, "zero_one"
+    return truth, prediction
 
 
 def _label(row: LogRow) -> str | None:
@@ -241,7 +230,7 @@ def _label(row: LogRow) -> str | None:
 
 def _grades(
     rows: Sequence[LogRow], scale: Sequence[float] | None, grades: set[float], path: object
-) -> tuple[NDArray[Any], NDArray[Any], tuple[float, float], str]:
+) -> tuple[NDArray[Any], NDArray[Any], tuple[float, float]]:
     low, high = (0.0, 1.0) if scale is None else _validate.scale(scale)
     outside = [grade for grade in grades if not low <= grade <= high]
     if outside:
@@ -252,7 +241,7 @@ def _grades(
     judged = [row.outcome <= Outcome.ABSTAINED for row in rows]
     truth = np.where(judged, high, np.nan)
     prediction = np.array([row.grade if row.outcome == Outcome.ANSWERED else math.nan for row in rows])
-    return truth, prediction, (low, high), "abs_norm"
+    return truth, prediction, (low, high)
 
 
 def _check_unique(rows: Sequence[LogRow], path: object) -> None:

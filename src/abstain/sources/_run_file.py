@@ -1,4 +1,4 @@
-"""Run files: experiments with one record a participant and a map from item to score in each.
+"""Run files: experiments with one record per participant and a map from item to score in each.
 
 Both forms are read: the one with ``item_signals`` and the older one with ``evidence_counts`` alone, which are
 its ``llm_evidence_count``. A participant that did not succeed has no maps; its items are failed, counted, and
@@ -44,7 +44,7 @@ def read_run_file(
         exported = exported_items(participants, said, path)
         items = exported if scale is None else replace(exported, scale=bounds)
     else:
-        items = _items(_rows(participants, bounds, path), bounds)
+        items = _items(_rows(participants, bounds, path), bounds, path)
     metadata = _mapping(run.get("run_metadata"))
     return items.with_provenance(
         path=str(path),
@@ -230,9 +230,9 @@ def _score(value: object, what: str, scale: tuple[float, float], place: str) -> 
     return float(value)
 
 
-def _items(rows: list[_Row], scale: tuple[float, float]) -> Items:
+def _items(rows: list[_Row], scale: tuple[float, float], path: object) -> Items:
     keys = dict.fromkeys(key for row in rows for key in row.signals)
-    numeric = {key for key in keys if all(_is_number(row.signals.get(key)) for row in rows)}
+    numeric = {key for key in keys if _is_numeric([row.signals.get(key) for row in rows])}
     return Items(
         truth=np.array([row.truth for row in rows]),
         prediction=np.array([row.prediction for row in rows]),
@@ -240,7 +240,8 @@ def _items(rows: list[_Row], scale: tuple[float, float]) -> Items:
         cluster=np.array([row.participant for row in rows]),
         item=np.array([row.item for row in rows]),
         signals=signals_from_rows(
-            [{key: value for key, value in row.signals.items() if key in numeric} for row in rows]
+            [{key: value for key, value in row.signals.items() if key in numeric} for row in rows],
+            lambda row: f"participant {rows[row].participant}, item {rows[row].item} of {path}",
         ),
         metadata={
             key: _objects([row.signals.get(key) for row in rows]) for key in keys if key not in numeric
@@ -254,8 +255,15 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, (int, float))
+def _is_numeric(values: list[Any]) -> bool:
+    """True for a signal: numbers and nulls, and whatever true or false stands among them, which is refused later.
+
+    True and false alone, without any number beside them, are metadata; so are text and lists.
+    """
+    known = [value for value in values if value is not None]
+    if not all(isinstance(value, (int, float)) for value in known):
+        return False
+    return not known or not all(isinstance(value, bool) for value in known)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

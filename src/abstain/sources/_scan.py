@@ -1,6 +1,6 @@
 """Tables that are scanned and not loaded: rows that are alike become one row with a weight.
 
-Point estimates of the risk-coverage figures only need to know how often each truth, prediction and confidence
+Point estimates of the risk-coverage metrics only need to know how often each truth, prediction and confidence
 occur together, and how many items came to each outcome. DuckDB counts both, within a fixed memory and on disk
 beyond it; what comes back is as large as there are different kinds of rows, not as there are rows.
 """
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _sql, _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, OutcomeCounts, Signal
-from abstain.sources._columns import Roles, agree_on_labels, assign_columns, cluster_noun
-from abstain.sources._recognise import FORMATS, digest, expand, recognise
-from abstain.sources._tables import DuckTable, open_table, quote
+from abstain.sources._columns import agree_on_labels, check_label_kinds
+from abstain.sources._recognise import FORMATS, expand, recognise
+from abstain.sources._roles import Roles, assign_columns, cluster_noun, possible_cluster
+from abstain.sources._tables import TABLE_FORMATS, DuckTable, open_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ScannedTable", "scan_table"]
 
-_TABLES = ("csv", "parquet", "jsonl")
+# Under what name a loaded table of items would be asked for, in place of a scan.
+_LOADED_ONLY = ("low", "high", "set")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,15 +37,13 @@ class ScannedTable:
 
     Attributes:
         items: one answered item for each truth, prediction and confidence that occur together, and one
-            abstained item for all that are.
-        weight: how many rows each item stands for.
+            abstained item for all that are; its weight says how many rows each stands for.
         counts: how many rows came to each outcome.
         clusters: how many clusters there are.
         judged_clusters: how many of them have a judged row.
     """
 
     items: Items
-    weight: NDArray[np.float64]
     counts: OutcomeCounts
     clusters: int
     judged_clusters: int
@@ -53,21 +53,26 @@ def scan_table(source: Any, roles: Roles, kind: str | None = None) -> ScannedTab
     """Scan files of one format; see `abstain.scan`."""
     paths = expand(source)
     found = {kind or recognise(path) for path in paths}
-    if len(found) > 1 or not found <= set(_TABLES):
+    if len(found) > 1 or not found <= set(TABLE_FORMATS):
         listed = ", ".join(FORMATS[name] for name in sorted(found))
         raise ArgumentError(f"only tables of one format are scanned, not {listed}; read and evaluate others")
-    table = open_table(paths, name := found.pop())
+    table = open_files(paths, name := found.pop())
     columns = assign_columns(table, roles)
+    for role in _LOADED_ONLY:
+        if role in columns:
+            raise ArgumentError(f"{table.label}: {role} is not scanned; read the table and evaluate it")
     if "confidence" not in columns:
         raise ArgumentError(
             f"{table.label}: which column is the confidence? Name it (confidence, --confidence)"
         )
     agree_on_labels(table, columns)
     rows = _Rows(table, columns, roles)
-    counts, clusters = rows.population()
+    counts, clusters, declined_weight = rows.population()
     truth, prediction, confidence, weight = rows.kinds()
+    check_label_kinds(truth, prediction, columns, table)
     declined = int(counts.abstained > 0)
     answered = len(weight)
+    likely = possible_cluster(table, columns)
     items = Items(
         truth=_with_one_more(truth, declined),
         prediction=_with_one_more(prediction, declined),
@@ -83,14 +88,15 @@ def scan_table(source: Any, roles: Roles, kind: str | None = None) -> ScannedTab
         cluster_noun=table.declared.get("cluster_noun") or cluster_noun(columns.get("cluster")),
         provenance={
             "path": table.label,
-            "sha256": digest(paths),
+            "sha256": table.sha256(),
             "format": name,
             "columns": columns,
             "guessed": tuple(role for role in columns if role not in roles.named()),
+            **({} if likely is None else {"possible_cluster": likely}),
         },
+        weight=np.append(weight, declined_weight) if declined else weight,
     )
-    weights = np.append(weight, counts.abstained) if declined else weight
-    return ScannedTable(items, weights, counts, *clusters)
+    return ScannedTable(items, counts, *clusters)
 
 
 def _with_one_more(column: NDArray[Any], more: int) -> NDArray[Any]:
@@ -106,7 +112,11 @@ class _Rows:
         self.table = table
         self.columns = columns
         self.roles = roles
-        kinds = {role: table.kinds[columns[role]] for role in ("truth", "prediction", "confidence")}
+        kinds = {
+            role: table.kinds[columns[role]]
+            for role in ("truth", "prediction", "confidence")
+            if role in columns
+        }
         if kinds["confidence"] not in ("whole", "number"):
             raise DataError(
                 f"{table.label}: the column {columns['confidence']!r} holds {kinds['confidence']}, and a confidence "
@@ -114,50 +124,71 @@ class _Rows:
             )
         self.numeric = [role for role, kind in kinds.items() if kind in ("whole", "number", "boolean")]
 
-    def population(self) -> tuple[OutcomeCounts, tuple[int, int]]:
-        """Return how many rows came to each outcome, and how many clusters there are, in all and judged."""
+    def population(self) -> tuple[OutcomeCounts, tuple[int, int], float]:
+        """Return how many rows came to each outcome, how many clusters there are, and the weight of the abstained.
+
+        Clusters are counted in all, and those with a judged row.
+        """
         tests = [f"count(*) FILTER (WHERE outcome = {code})" for code in range(4)]
         clusters = ["count(DISTINCT cluster)", "count(DISTINCT cluster) FILTER (WHERE outcome <= 1)"]
         wrong = [
             "count(*) FILTER (WHERE silent)",
             "count(*) FILTER (WHERE unclear)",
             "count(*) FILTER (WHERE outcome = 0 AND NOT coalesce(isfinite(confidence), false))",
+            "count(*) FILTER (WHERE NOT coalesce(isfinite(weight) AND weight >= 0, false))",
         ]
-        row = self._prepared().aggregate(", ".join(tests + clusters + wrong)).fetchall()[0]
-        *outcomes, total, judged, silent, unclear, unranked = (int(value) for value in row)
+        declined = "coalesce(sum(weight) FILTER (WHERE outcome = 1), 0)"
+        row = self._prepared().aggregate(", ".join([*tests, *clusters, *wrong, declined])).fetchall()[0]
+        *outcomes, total, judged, silent, unclear, unranked, unweighed = (int(value) for value in row[:-1])
         if silent and self.roles.null_prediction is None:
             raise DataError(
-                f"{self.table.label}: the prediction ({self.columns['prediction']}) is missing in {silent} rows and "
+                f"{self.table.label}: the prediction ({self.columns[self.answer]}) is missing in {silent} rows and "
                 "nothing says why; name a column of abstentions (abstained, --abstained), or say what it means "
                 "(null_prediction, --null-prediction: abstained or failed)"
             )
         if unclear:
             raise DataError(
-                f"{self.table.label}: {unclear} rows do not say true or false whether they are answered"
+                f"{self.table.label}: {unclear} rows do not say true or false whether they are answered, or right"
+                if self.answer == "correct"
+                else f"{self.table.label}: {unclear} rows do not say true or false whether they are answered"
             )
         if unranked:
             raise DataError(
                 f"{self.table.label}: the confidence ({self.columns['confidence']}) is missing or not finite for "
                 f"{unranked} answered rows"
             )
+        if unweighed:
+            raise DataError(
+                f"{self.table.label}: the weight ({self.columns['weight']}) is missing, negative or not finite in "
+                f"{unweighed} rows"
+            )
         if "cluster" not in self.columns:
             total, judged = sum(outcomes), outcomes[0] + outcomes[1]
         if not sum(outcomes):
             raise DataError(f"{self.table.label}: the table has no rows")
-        return OutcomeCounts(*outcomes), (total, judged)
+        return OutcomeCounts(*outcomes), (total, judged), float(row[-1])
 
     def kinds(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
         """Return truth, prediction, confidence and count of every kind of answered row."""
         names = "truth, prediction, confidence"
         answered = self._prepared().filter("outcome = 0")
-        found = answered.aggregate(f"{names}, count(*) AS weight", names).fetchnumpy()
+        found = answered.aggregate(f"{names}, sum(weight) AS total", names).fetchnumpy()
         truth, prediction = (_column(found[role]) for role in ("truth", "prediction"))
-        return truth, prediction, _column(found["confidence"]), np.asarray(found["weight"], dtype=np.float64)
+        return truth, prediction, _column(found["confidence"]), np.asarray(found["total"], dtype=np.float64)
+
+    @property
+    def answer(self) -> str:
+        """The role that says what was predicted, or whether that was right."""
+        return "correct" if "correct" in self.columns else "prediction"
 
     def _prepared(self) -> Any:
-        """The rows with the columns truth, prediction, confidence, cluster, outcome, silent and unclear."""
+        """The rows with the columns truth, prediction, confidence, cluster, weight, outcome, silent and unclear."""
         roles = {role: self.table.expression(name) for role, name in self.columns.items() if role != "item"}
+        verdict = roles.pop("correct", None)
+        if verdict is not None:
+            roles |= {"truth": "CAST(1 AS DOUBLE)", "prediction": _verdict_number(verdict)}
         roles.setdefault("cluster", "NULL")
+        roles["weight"] = f"CAST({roles.get('weight', '1')} AS DOUBLE)"
         for role in ("abstained", "failed"):
             roles.setdefault(role, "false")
         for role in self.numeric:
@@ -167,8 +198,13 @@ class _Rows:
             roles[role] = f"TRY_CAST({roles[role]} AS BOOLEAN)"
         said = roles.pop("outcome", None)
         inner = self.table.relation.project(
-            ", ".join(f"{expression} AS {quote(role)}" for role, expression in roles.items())
+            ", ".join(f"{expression} AS {_sql.identifier(role)}" for role, expression in roles.items())
             + (f", {said} AS said" if said else ", NULL AS said")
+            + (
+                f", ({verdict} IS NOT NULL AND {_verdict_number(verdict)} IS NULL) AS odd"
+                if verdict
+                else ", false AS odd"
+            )
         )
         declined, broken = "coalesce(abstained, false)", "coalesce(failed, false)"
         silent = f"(prediction IS NULL AND NOT {declined} AND NOT {broken})"
@@ -177,7 +213,7 @@ class _Rows:
             f"CASE WHEN {broken} THEN 2 WHEN {silent} AND {meant} = 2 THEN 2 WHEN truth IS NULL THEN 3 "
             f"WHEN {declined} OR {silent} THEN 1 ELSE 0 END"
         )
-        unclear = f"(abstained IS NULL OR failed IS NULL OR ({declined} AND {broken}))"
+        unclear = f"(odd OR abstained IS NULL OR failed IS NULL OR ({declined} AND {broken}))"
         if said:
             outcome = (
                 "CASE said WHEN 'answered' THEN 0 WHEN 'abstained' THEN 1 WHEN 'failed' THEN 2 WHEN 'unscored' THEN 3 "
@@ -185,6 +221,14 @@ class _Rows:
             )
             silent, unclear = "false", f"({outcome} IS NULL)"
         return inner.project(f"*, {outcome} AS outcome, {silent} AS silent, {unclear} AS unclear")
+
+
+def _verdict_number(expression: str) -> str:
+    """Return SQL that gives 1 for right, 0 for wrong, and null for anything else."""
+    return (
+        f"CASE lower(trim(CAST({expression} AS VARCHAR))) WHEN 'true' THEN 1.0 WHEN '1' THEN 1.0 WHEN '1.0' THEN 1.0 "
+        "WHEN 'c' THEN 1.0 WHEN 'false' THEN 0.0 WHEN '0' THEN 0.0 WHEN '0.0' THEN 0.0 WHEN 'i' THEN 0.0 END::DOUBLE"
+    )
 
 
 def _column(found: Any) -> NDArray[Any]:

@@ -1,0 +1,175 @@
+"""Roles: which column of a table plays which part.
+
+A role is played by the column that the user names, or by one with a usual name; a guess is always announced,
+in ``provenance["columns"]`` and on the command line. Weights, bounds and sets are never guessed (under the names
+that our own exports give them they need no guess), a verdict only where nothing says what was predicted, a
+confidence only by its usual names: no column is taken because it happens to be numeric. What the values mean is
+known to `_columns`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from abstain._export import EXPORTED_NAMES
+from abstain.errors import ArgumentError
+from abstain.items import CONFIDENCE_NAMES
+from abstain.sources._tables import check_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from abstain.sources._rules import AbstentionRule
+    from abstain.sources._tables import Table
+
+__all__ = ["Roles", "assign_columns", "cluster_noun", "possible_cluster"]
+
+_UNITS = ("patient", "participant", "subject", "document")
+# The usual names of each role, most telling first; compared without regard to case.
+USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "outcome": ("outcome",),
+    "truth": ("truth", "y_true", "label", "target", "ground_truth", "gold", "gt", "true_label"),
+    "prediction": ("prediction", "y_pred", "pred", "predicted", "predicted_label"),
+    "correct": ("correct", "is_correct", "grade"),
+    "confidence": CONFIDENCE_NAMES,
+    "abstained": ("abstained", "abstain", "declined", "deferred", "refused"),
+    "failed": ("failed",),
+    "cluster": (
+        *("cluster", "cluster_id", "patient_id", "participant_id", "subject_id", "document_id", "doc_id"),
+        *_UNITS,
+    ),
+    "item": ("item", "item_id", "id", "sample_id", "question_id"),
+    **{role: (name,) for role, name in EXPORTED_NAMES.items()},
+}
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "outcome": ("text",),
+    "confidence": ("number", "whole"),
+    "correct": ("boolean", "whole", "number", "text"),
+    "abstained": ("boolean", "whole"),
+    "failed": ("boolean", "whole"),
+    "weight": ("number", "whole"),
+    "low": ("number", "whole"),
+    "high": ("number", "whole"),
+    "set": ("text", "list"),
+}
+_PLAIN = ("boolean", "whole", "number", "text")
+_UNIT_NAME = re.compile(
+    rf"({'|'.join(_UNITS)}|person|user|question|conversation|dialogue|session|case|visit|encounter|admission)"
+    r"(s|ids?)?([^a-z].*)?"
+)
+_ID_NAME = re.compile(r".*[_\-. ]id")
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What the user says of a table; None leaves a role to its usual names."""
+
+    truth: str | None = None
+    prediction: str | None = None
+    correct: str | None = None
+    confidence: str | None = None
+    abstained: str | None = None
+    failed: str | None = None
+    cluster: str | None = None
+    item: str | None = None
+    weight: str | None = None
+    low: str | None = None
+    high: str | None = None
+    set: str | None = None
+    signals: Sequence[str] | None = None
+    metadata: Sequence[str] | None = None
+    null_prediction: str | None = None
+    rule: AbstentionRule | None = None
+    scale: Sequence[float] | None = None
+
+    def named(self) -> dict[str, str]:
+        """The roles whose column the user names."""
+        found = {role: getattr(self, role, None) for role in USUAL_NAMES}
+        return {role: name for role, name in found.items() if name is not None}
+
+
+def assign_columns(table: Table, roles: Roles) -> dict[str, str]:
+    """Return the column of every role that has one."""
+    named = roles.named()
+    _check_named(table, named)
+    columns: dict[str, str] = {}
+    doubtful: dict[str, list[str]] = {}
+    for role in USUAL_NAMES:
+        found = [named[role]] if role in named else _guesses(table, role, columns, named)
+        if found:
+            columns[role] = found[0]
+        if len(found) > 1:
+            doubtful[role] = found
+    return _settled(table, columns, doubtful, named)
+
+
+def _check_named(table: Table, named: Mapping[str, str]) -> None:
+    check_columns(table, [name for role, name in named.items() if role != "set"])
+    check_columns(table, [named["set"]] if "set" in named else [], lists=True)
+    if "correct" in named and {"truth", "prediction"} & named.keys():
+        raise ArgumentError(
+            f"{table.label}: correct already says what is right; leave truth and prediction out, or correct"
+        )
+    if ("low" in named) != ("high" in named):
+        raise ArgumentError(f"{table.label}: an interval has two bounds; name both low and high")
+
+
+def _settled(
+    table: Table, columns: dict[str, str], doubtful: Mapping[str, list[str]], named: Mapping[str, str]
+) -> dict[str, str]:
+    """Settle which of two roles counts where they say the same; complain about what is missing or in doubt."""
+    answers = {"prediction", "low", "set"} & columns.keys()
+    if "correct" in named or ("correct" in columns and "truth" not in named and not answers):
+        # The verdict counts, and a truth or a prediction beside it is a column like any other.
+        columns.pop("truth", None)
+        columns.pop("prediction", None)
+    else:
+        columns.pop("correct", None)
+        for role in ("truth",) if answers else ("truth", "prediction"):
+            if role not in columns:
+                listed = ", ".join(list(table.kinds)[:30])
+                raise ArgumentError(
+                    f"{table.label}: which column is the {role}? Name it ({role}, --{role}); columns: {listed}"
+                )
+    for role in ("truth", "prediction"):
+        if role in columns and role in doubtful:
+            raise ArgumentError(
+                f"{table.label}: {role} could be {' or '.join(doubtful[role])}; name the column ({role}, --{role})"
+            )
+    # What the user names counts, not a column that happens to be called outcome.
+    settled = ("outcome",) if {"abstained", "failed"} & named.keys() else ("abstained", "failed")
+    if "outcome" in columns:
+        for role in settled:
+            columns.pop(role, None)
+    return columns
+
+
+def _guesses(table: Table, role: str, columns: Mapping[str, str], named: Mapping[str, str]) -> list[str]:
+    """Return the columns of a usual name and a fitting kind that play no other role."""
+    taken = {*columns.values(), *named.values()}
+    lowered = {name.casefold(): name for name in reversed(list(table.kinds))}
+    usual = [lowered[name] for name in USUAL_NAMES[role] if name in lowered]
+    # A guess must be of the right kind; a column that the user names may not be, and then is an error.
+    found = [name for name in usual if name not in taken and table.kinds[name] in _KINDS.get(role, _PLAIN)]
+    exact = [name for name in found if name.casefold() == role]
+    # A column that has the very name of the role leaves no doubt; nor does a table that was written here.
+    return exact if exact or (role == "confidence" and "outcome" in columns) else found
+
+
+def possible_cluster(table: Table, columns: Mapping[str, str]) -> str | None:
+    """Return the column that looks like the name of a unit and has repeating values, if no cluster is known."""
+    if "cluster" in columns:
+        return None
+    taken = set(columns.values())
+    plain = [name for name, kind in table.kinds.items() if kind in ("whole", "text") and name not in taken]
+    units = [name for name in plain if _UNIT_NAME.fullmatch(name.casefold())]
+    others = [name for name in plain if name not in units and _ID_NAME.fullmatch(name.casefold())]
+    return next((name for name in (*units, *others) if table.repeats(name)), None)
+
+
+def cluster_noun(column: str | None) -> str:
+    """Return what a cluster is called in messages, by the name of its column."""
+    lowered = (column or "").casefold()
+    return next((noun for noun in _UNITS if lowered.startswith(noun)), "cluster")
