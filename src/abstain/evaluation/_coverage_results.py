@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain.evaluation._shown import Shown
+from abstain._presenting import Shown
 from abstain.metrics.intervals import checked_eta
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
-from abstain.evaluation._cautions import FEW_CLUSTERS
+from abstain.evaluation._warnings import FEW_CLUSTERS
 from abstain.evaluation._coverage_results import (
     ClaimResult,
     CoverageResult,
