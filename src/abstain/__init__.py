@@ -32,7 +32,12 @@ if TYPE_CHECKING:
         gate,
         scan,
     )
-    from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
+    from abstain.evaluation.conformal import (
+        CoverageResult,
+        evaluate_intervals,
+        evaluate_quantiles,
+        evaluate_sets,
+    )
     from abstain.inference import Estimate, bootstrap, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import AbstentionRule, read
@@ -43,6 +48,7 @@ _HOME = {
     "AbstainError": "errors",
     "AbstentionRule": "sources",
     "ArgumentError": "errors",
+    "CoverageResult": "evaluation.conformal",
     "DataError": "errors",
     "Difference": "evaluation",
     "Estimate": "inference",
@@ -75,6 +81,7 @@ __all__ = [
     "AbstainError",
     "AbstentionRule",
     "ArgumentError",
+    "CoverageResult",
     "DataError",
     "Difference",
     "Estimate",
