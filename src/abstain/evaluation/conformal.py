@@ -17,7 +17,6 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
-from abstain.evaluation._warnings import FEW_CLUSTERS
 from abstain.evaluation._coverage_results import (
     ClaimResult,
     CoverageResult,
@@ -26,6 +25,7 @@ from abstain.evaluation._coverage_results import (
     QuantileResult,
     Stratum,
 )
+from abstain.evaluation._warnings import few_clusters
 from abstain.inference import Draws, Trials, coverage_verdict, estimates, replicates
 from abstain.metrics.coverage import (
     Search,
@@ -484,11 +484,7 @@ class _Judgement(Generic[AnyRows]):
         return coverage_verdict(trials, claim, margin=settings.margin, level=settings.level)
 
     def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
-        warnings = []
-        if self.clusters < FEW_CLUSTERS:
-            rest = f"intervals rest on {self.clusters} cluster{'s' * (self.clusters != 1)}"
-            message = f"{rest}; with fewer than {FEW_CLUSTERS} those of the bootstrap are too narrow"
-            warnings.append(ResultWarning("few_clusters", message))
+        warnings = few_clusters(self.clusters, "cluster")
         if "hsic" in claims[0] and self.settings.resamples and self.clusters > MOST_HSIC_CLUSTERS:
             message = f"hsic has no interval: it is not resampled beyond {MOST_HSIC_CLUSTERS:,} clusters"
             warnings.append(ResultWarning("hsic_without_interval", message))

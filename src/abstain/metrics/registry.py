@@ -28,7 +28,9 @@ from abstain.metrics.base import (
 )
 from abstain.metrics.calibration import METRICS as CALIBRATION
 from abstain.metrics.instruments import METRICS as INSTRUMENTS
+from abstain.metrics.intervals import METRICS as INTERVALS
 from abstain.metrics.selective import METRICS as SELECTIVE
+from abstain.metrics.sets import METRICS as SETS
 
 if TYPE_CHECKING:
     MetricLike = str | MetricSpecification | BaseMetric | type[BaseMetric]
@@ -58,7 +60,9 @@ def _section(metric: MetricSpecification) -> int:
 
 _OF_ANSWERS = sorted((*ANSWERS, *ABSTENTION, *INSTRUMENTS, *CALIBRATION, *SELECTIVE), key=_section)
 
-METRICS: dict[str, MetricSpecification] = {metric.name: metric for metric in _OF_ANSWERS}
+METRICS: dict[str, MetricSpecification] = {
+    metric.name: metric for metric in (*_OF_ANSWERS, *INTERVALS, *SETS)
+}
 
 BUNDLES: dict[str, tuple[str, ...]] = {
     "default_accuracy": ("accuracy", "balanced_accuracy"),
