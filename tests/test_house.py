@@ -81,7 +81,9 @@ def test_the_rule_sees_what_it_forbids() -> None:
     assert is_private_module("abstain.cli._options")
     assert not is_private_module("abstain.cli._options.Reading")
     assert not is_private_module("abstain._validate")
-    assert [room_of(name) for name in ("abstain.cli._options", "abstain.cli", "abstain._files", "abstain")] == [
+    assert [
+        room_of(name) for name in ("abstain.cli._options", "abstain.cli", "abstain._files", "abstain")
+    ] == [
         "cli",
         "cli",
         "",

@@ -34,7 +34,7 @@ def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, list[str]] = {}
     hints = get_type_hints(verb, include_extras=True)
     for option in _parameters(verb):
-        if dataclasses.is_dataclass(option.annotation):
+        if isinstance(option.annotation, type) and dataclasses.is_dataclass(option.annotation):
             own = _parameters(option.annotation)
             groups[option.name] = [part.name for part in own]
             options += own

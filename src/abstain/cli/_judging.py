@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -33,7 +34,9 @@ _METRIC = (
     "package.module:Class. Without --confidence, these alone are judged."
 )
 _BY = "Columns, separated by commas: every metric by group, too."
-_INSTRUMENT = "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
+_INSTRUMENT = (
+    "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
+)
 
 # Without intervals, a table of more bytes is scanned and not loaded.
 SCAN_BYTES = 1 << 28
@@ -49,9 +52,9 @@ class Question:
     metrics: Annotated[
         list[str] | None, typer.Option("--metric", metavar="NAMES", help=_METRIC, show_default=False)
     ] = None
-    by: Annotated[
-        list[str] | None, typer.Option("--by", metavar="COLUMNS", help=_BY, show_default=False)
-    ] = None
+    by: Annotated[list[str] | None, typer.Option("--by", metavar="COLUMNS", help=_BY, show_default=False)] = (
+        None
+    )
     instrument: Annotated[
         str | None, typer.Option("--instrument", metavar="NAME", help=_INSTRUMENT, show_default=False)
     ] = None
@@ -162,9 +165,7 @@ def read_systems(
     return systems
 
 
-def judge(
-    systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_progress: bool = True
-) -> Result:
+def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_progress: bool = True) -> Result:
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
@@ -214,18 +215,24 @@ def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
 
 def show(result: Result) -> None:
     """Print the summary."""
-    typer.echo(summary_text(result), nl=False)
-
-
-def summary_text(result: Result, *, styled: bool = True) -> str:
-    """Return the summary as the terminal shows it, or without its colours for a file."""
     from abstain.report.console import console_for  # noqa: PLC0415
     from abstain.report.views import summary  # noqa: PLC0415
 
     screen = console_for()
-    with screen.capture() as captured:
-        screen.print(summary(result, screen.width))
-    return captured.get() if styled else typer.unstyle(captured.get())
+    screen.print(summary(result, screen.width))
+
+
+def summary_text(result: Result) -> str:
+    """Return the summary for a file, which has no width and no colours."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from abstain.report.console import WIDTH  # noqa: PLC0415
+    from abstain.report.views import summary  # noqa: PLC0415
+
+    paper = Console(file=io.StringIO(), width=WIDTH, highlight=False, color_system=None)
+    with paper.capture() as printed:
+        paper.print(summary(result, WIDTH))
+    return printed.get()
 
 
 def _stem(systems: Any) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path  # noqa: TC003  (typer reads annotations)
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from abstain.cli._groups import spelled_out
-from abstain.cli._judging import read_systems, summary_text
+from abstain.cli._judging import read_systems, show, summary_text
 from abstain.cli._options import Inputs, Judging, Matching, Reading, one_each
 from abstain.cli._tables import TableFormat, hand_over
 from abstain.errors import ArgumentError
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 _METRIC = "Metrics, separated by commas; `abstain metrics` lists them."
 _CONFIDENCE = "What ranks the answers of each input, in order; given once it serves all."
 _REFERENCE = "Compare all others with this system, named as in the output, instead of every pair."
-_MARGIN = (
-    "The smallest difference that would matter: whether systems are within it, and how much more data would tell it."
-)
+_MARGIN = "The smallest difference that would matter: whether systems are within it, and how much more data would tell it."
 _SIMULTANEOUS = "Let the intervals hold for all pairs of systems together."
 _OUTPUT = "Where the table goes, or the report if it ends in .html; else the table to stdout."
 
@@ -85,8 +83,10 @@ def compare_command(
         )
     if as_report and output is not None:
         result.report(output, command=command_line(sys.argv[1:]))
+    elif form == "text" and output is None:
+        show(result)
     elif form == "text":
-        hand_over(summary_text(result, styled=output is None), output)
+        hand_over(summary_text(result), output)
     else:
         from abstain.report.views import tables  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import selective
+from abstain.metrics import curves, selective
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -210,7 +210,7 @@ class RiskCoverageDisplay:
 
     def __init__(
         self,
-        curve: selective.RiskCoverageCurve,
+        curve: curves.RiskCoverageCurve,
         *,
         aurc: float,
         augrc: float,
@@ -347,11 +347,13 @@ class _Rows:
 
     def metric(self, function: Callable[..., float], **settings: Any) -> float:
         return float(
-            function(self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight, **settings)
+            function(
+                self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight, **settings
+            )
         )
 
-    def curve(self) -> selective.RiskCoverageCurve:
-        return selective.risk_coverage_curve(
+    def curve(self) -> curves.RiskCoverageCurve:
+        return curves.risk_coverage_curve(
             self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight
         )
 
