@@ -279,7 +279,7 @@ def test_a_table_without_confidence_has_no_areas_at_any_door() -> None:
 
 
 def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
-    columns = {
+    columns: dict[str, Sequence[object]] = {
         "id": [1, 2, 3, 4],
         "label": [0.5, 1, 2, 3],
         "pred": [1, 1, 2, 2],

@@ -157,8 +157,8 @@ def evaluate(
 def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     """Judge two or more systems on the same items, and the differences between them, right - left.
 
-    Items are matched by their names; see `evaluate`, whose options these are. Where metrics are named, they are compared
-    by these alone.
+    Items are matched by their names; see `evaluate`, whose options these are. Where metrics are named, systems are
+    compared by these alone.
 
     >>> from abstain import Items
     >>> truth, item = [0, 1] * 20, list(range(40))
