@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from abstain.cli import app
-from abstain.cli.compare import system_names
+from abstain.cli._options import system_names
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_reference_margin_and_three_systems() -> None:
         (
             (*BOTH, "--mode", "few_shot"),
             2,
-            "--mode must be given once, or once for each of the 2 inputs, got 3",
+            "--mode was given 3 times for 2 inputs; give it once, or once per input",
         ),
         ((*BOTH, "--metric", "augcr"), 2, "did you mean 'augrc'?"),
         ((*BOTH, "--format", "markdow"), 2, "did you mean 'markdown'?"),
@@ -144,7 +144,7 @@ def test_evaluate_prints_tables_and_writes_no_artifact_unasked(form: str, tmp_pa
 def test_tables_of_evaluate_hold_what_the_artifact_holds(tmp_path: Path) -> None:
     options = ("--metric", "accuracy,mae", "--confidence", "llm", "--bootstrap-resamples", 20)
     done = call("evaluate", RUN, "--mode", "few_shot", *options, "--format", "csv", "-o", "m.json")
-    rows = {row["figure"]: row for row in rows_of(done.stdout)}
+    rows = {row["metric"]: row for row in rows_of(done.stdout)}
     variant = json.loads((tmp_path / "m.json").read_text())["confidence_variants"]["llm"]
     assert float(rows["aurc"]["value"]) == variant["aurc_full"]
     assert [float(rows["cmax"][f"value_{end}"]) for end in ("low", "high")] == variant["bootstrap"]["ci95"][
@@ -158,7 +158,7 @@ def test_tables_of_evaluate_hold_what_the_artifact_holds(tmp_path: Path) -> None
 
 def test_two_inputs_give_a_table_of_differences() -> None:
     done = call("evaluate", *BOTH, "--metric", "accuracy", "--confidence", "llm", "--format", "csv")
-    rows = {row["figure"]: row for row in rows_of(done.stdout)}
+    rows = {row["metric"]: row for row in rows_of(done.stdout)}
     for name in ("aurc", "accuracy"):
         row = rows[name]
         assert float(row["difference"]) == pytest.approx(float(row["right"]) - float(row["left"]))

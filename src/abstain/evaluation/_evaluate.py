@@ -34,7 +34,7 @@ from abstain.evaluation._system import SystemWork
 from abstain.evaluation._warnings import comparison_warnings, few_clusters, general_warnings
 from abstain.inference import Draws, replicates
 from abstain.items import Items
-from abstain.losses import common_loss, item_loss
+from abstain.losses import LOSS_NAMES, common_loss, item_loss
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, METRICS, select_metrics
@@ -70,6 +70,7 @@ def evaluate(
     confidence: Confidence = None,
     calibration: CalibrationLike = None,
     metrics: MetricLike | Iterable[MetricLike] | None = None,
+    selective: bool | None = None,
     by: str | Sequence[str] | None = None,
     loss: Loss | None = None,
     coverage_grid: Iterable[float] = DEFAULT_GRID,
@@ -95,6 +96,8 @@ def evaluate(
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
         metrics: metrics by name, as objects or as import paths; see `abstain.metrics.registry`. When left out, the
             selective metrics; when given without a confidence, these alone, by the first default confidence.
+        selective: whether the selective metrics are wanted beside those named; when left out, where none are named or
+            a confidence is.
         by: one or more metadata columns; every one of the metrics is also given by group.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
             When left out: what a declared scale or the kind of labels imply (see `abstain.losses`).
@@ -123,6 +126,8 @@ def evaluate(
     loss zero_one: whole-number labels, no scale declared
     """
     named = _named(systems)
+    if isinstance(loss, str):
+        _validate.choice(loss, "loss", LOSS_NAMES)
     settings = Settings.checked(
         coverage_grid=coverage_grid,
         area_coverage=area_coverage,
@@ -139,7 +144,7 @@ def evaluate(
     asked = () if metrics is None else select_metrics(metrics)
     request = _Request(
         asked=tuple(in_convention(metric, convention) for metric in asked),
-        selective=metrics is None or confidence is not None,
+        selective=(metrics is None or confidence is not None) if selective is None else bool(selective),
         confidence=confidence,
         calibrations=load_calibrations(calibration),
         by=() if by is None else (by,) if isinstance(by, str) else tuple(by),
@@ -158,7 +163,8 @@ def evaluate(
 def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     """Judge two or more systems on the same items, and the differences between them, right - left.
 
-    Items are matched by their names; see `evaluate`, whose options these are.
+    Items are matched by their names; see `evaluate`, whose options these are. Where metrics are named, systems are
+    compared by these alone.
 
     >>> from abstain import Items
     >>> truth, item = [0, 1] * 20, list(range(40))
@@ -173,7 +179,7 @@ def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     """
     if len(_named(systems)) < 2:
         raise ArgumentError(f"a comparison needs at least two systems, got {len(_named(systems))}")
-    return evaluate(*systems, **options)
+    return evaluate(*systems, **{"selective": options.get("metrics") is None, **options})
 
 
 def _named(systems: Sequence[Items | Mapping[str, Items]]) -> dict[str, Items]:

@@ -153,6 +153,7 @@ def gate(
     asked: dict[str, Any] = {
         "confidence": confidence,
         "calibration": calibration,
+        "selective": False,
         "loss": loss,
         "convention": convention,
         "resamples": resamples,
