@@ -286,3 +286,18 @@ def test_participants_that_are_left_out_are_counted_by_system() -> None:
     line = views.basis_line(result)
     assert ", matched by participant; participants left out: " in line
     assert line.endswith(", 1 only in zero")
+
+
+def test_a_table_of_two_says_which_is_left() -> None:
+    for form in ("markdown", "latex", "html", "text"):
+        assert "left = A: items" in render(views.tables(pair()), form)
+
+
+def test_where_nothing_can_be_judged_the_summary_says_so_once() -> None:
+    failed = Items.from_arrays([1, 0], [None, None], failed=[True, True], confidence=[0.5, 0.6])
+    text = printed(evaluate(failed, resamples=20))
+    assert "population: 0 of 2 clusters judged; 0 items: 0 answered, 0 abstained (and 2 failed" in text
+    assert "\nwarnings\n  ! there is no item to judge: of 2 items 2 failed and 0 have no truth\n" in text
+    assert "not reached" not in text
+    assert "0 resamples" not in text
+    assert "no intervals: 0 resamples" in printed(pair(resamples=0))

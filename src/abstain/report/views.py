@@ -117,7 +117,7 @@ def interval_lines(result: Result) -> list[str]:
         drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
         clusters = _many(result.population.included, result.cluster_noun)
         lines.append(f"{level}: {methods} over {clusters}{drawn}; convention {settings.convention}")
-    else:
+    elif result.population.items:
         lines.append("no intervals: 0 resamples")
     compared = [each for each in result.differences if each.compared]
     if not compared:
@@ -342,7 +342,8 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
     )
     told = result.differences if differences is None else differences
     rows = tuple(_difference_row(result, each) for each in told)
-    table = Table("Differences between systems", columns, rows, _notes(result))
+    sources = _named_sources(result) if two else []
+    table = Table("Differences between systems", columns, rows, (*sources, *_notes(result)))
     return table.without_empty(confidence="", group="all")
 
 
@@ -446,7 +447,7 @@ def _one(system: SystemResult, width: int) -> list[Text]:
     if areas.rows:
         parts.append(shown(areas, width))
     risks = risks_table(system)
-    if 0 < len(system) <= _SIDE_BY_SIDE and fits(risks, width):
+    if system.population.answered and 0 < len(system) <= _SIDE_BY_SIDE and fits(risks, width):
         parts.append(shown(risks, width))
     if system.metrics is not None:
         parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]
