@@ -8,6 +8,7 @@ as those of the metrics. Nothing here knows what a picture looks like.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -156,7 +157,10 @@ class Profile:
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:
     """Return the profile of a system, with at most about `most` working points per confidence."""
     judged, settings, columns = basis.judged, basis.settings, basis.work.columns
-    draws = Draws(columns.units, settings.resamples, settings.seed)
+    draws = Draws(len(judged.cluster_ids), settings.resamples, settings.seed)
+    if not len(judged):
+        nothing = Line(np.empty(0), np.empty(0), np.empty(0))
+        return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
     # Confidences that are the same numbers are weighed once.
     shared = {name: values.tobytes() for name, values in basis.confidences.items()}
     first = {key: name for name, key in reversed(shared.items())}
@@ -189,9 +193,10 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
 
 def _contrasts(basis: Basis, shared: Mapping[str, bytes], draws: Draws) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
-    judged, settings, columns = basis.judged, basis.settings, basis.work.columns
+    judged, settings = basis.judged, basis.settings
     if not basis.confidences or not judged.answered.any():
         return "", {}
+    columns = basis.work.columns.in_units(judged.cluster_index, len(judged.cluster_ids))
     metric = in_convention(METRICS["augrc"], settings.convention)
     measures = {
         name: measure_metrics(columns.with_confidence(values), [metric])

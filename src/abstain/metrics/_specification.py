@@ -197,7 +197,7 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
     """
     families: dict[Any, list[int]] = {}
     for place, metric in enumerate(metrics):
-        build = metric.measure if metric.problem(columns) is None else None
+        build = metric.measure if len(columns) and metric.problem(columns) is None else None
         families.setdefault(build, []).append(place)
     parts = []
     for build, places in families.items():

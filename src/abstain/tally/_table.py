@@ -64,6 +64,8 @@ class Tally:
         weight: Floats | None = None,
     ) -> Tally:
         """Sum rows by unit and key: how many there are, then each column; a weight of 2 is the row twice."""
+        if units == keys == 1:
+            return cls._of_one_cell(len(key), columns, weight)
         code = np.asarray(key, np.intp) * units + np.asarray(unit, np.intp) if units > 1 else np.asarray(key)
         if units * keys <= max(_DENSE_LIMIT, 4 * len(code)):
             occurs = np.bincount(code, minlength=units * keys)
@@ -79,6 +81,16 @@ class Tally:
         if units == 1:
             return cls(np.broadcast_to(np.intp(0), len(cells)), cells, summed, 1, keys)
         return cls(cells % units, cells // units, summed, units, keys)
+
+    @classmethod
+    def _of_one_cell(
+        cls, rows: int, columns: Sequence[Values], weight: Floats | None
+    ) -> Tally:
+        """Sum all rows into one cell, without places: many times as fast."""
+        with np.errstate(over="ignore"):
+            summed = [_sum_of(np.asarray(column), weight) for column in columns]
+        sums = np.array([float(rows) if weight is None else weight.sum(), *summed])[:, None]
+        return cls(np.zeros(1, np.intp), np.zeros(1, np.intp), sums, 1, 1)
 
     @property
     def width(self) -> int:
@@ -141,6 +153,12 @@ class Tally:
     def _ends(self) -> Indices:
         """How many cells come before each key, and how many there are."""
         return np.searchsorted(self.key, np.arange(self.keys + 1)).astype(np.intp)
+
+
+def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:
+    if weight is not None:
+        return float(column @ weight)
+    return float(np.count_nonzero(column) if column.dtype == np.bool_ else column.sum())
 
 
 def keys_ascending(values: Floats) -> tuple[Indices, Floats]:
