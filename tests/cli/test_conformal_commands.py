@@ -146,8 +146,8 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
     )
     assert by_member.code == 0, by_member.err
     members = np.stack([np.ones(60), np.arange(60) % 2, np.zeros(60)], axis=1)
-    figures = json.loads(by_member.out)["claims"][0]["metrics"]
-    assert figures["coverage"]["value"] == sets.set_coverage(truth, members)
+    metrics = json.loads(by_member.out)["claims"][0]["metrics"]
+    assert metrics["coverage"]["value"] == sets.set_coverage(truth, members)
     shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", *QUICK)
     assert "coverage by set size" in shown.out
     by_number = run(
