@@ -47,10 +47,10 @@ def bootstrap() -> None:
     rng = np.random.default_rng(1)
     confidence = rng.random(ROWS)
     outcome = (rng.random(ROWS) < confidence).astype(float)
-    clusters = np.repeat(np.arange(CLUSTERS), ROWS // CLUSTERS)
+    cluster = np.repeat(np.arange(CLUSTERS), ROWS // CLUSTERS)
     draw = np.random.default_rng(2)
     ours, single, theirs = best_times(
-        lambda: calibration_estimates(outcome, confidence, clusters=clusters, resamples=RESAMPLES),
+        lambda: calibration_estimates(outcome, confidence, cluster=cluster, resamples=RESAMPLES),
         lambda: calibration_estimates(outcome, confidence, resamples=RESAMPLES),
         lambda: stats.bootstrap(
             (outcome, confidence),

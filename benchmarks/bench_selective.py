@@ -1,4 +1,4 @@
-"""The cluster bootstrap of all risk-coverage figures against `scipy.stats.bootstrap` of the AURC alone.
+"""The cluster bootstrap of all risk-coverage metrics against `scipy.stats.bootstrap` of the AURC alone.
 
 Both draw from the same rows, one thread, percentile intervals, time per resample. The peer gets a numpy statistic that
 sorts, joins plateaus and integrates, which is what a user of scipy would write.
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from abstain.inference import Draws, estimates, points, replicates
-from abstain.metrics._ranks import FIGURES, RanksPlan
+from abstain.inference import Draws, estimates, replicates
+from abstain.metrics import Columns, measure_metrics
+from abstain.metrics.registry import BUNDLES, METRICS
 from benchmarks._measure import best_times, report
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 GRID = tuple(np.arange(1, 10) / 10)
+EVERYTHING = tuple(BUNDLES["selective"])
 ARTIFACT = ("cmax", "aurc", "augrc", "aurc_at_coverage", "augrc_at_coverage")
 
 
@@ -58,20 +60,17 @@ def peer(loss: Floats, confidence: Floats, resamples: int) -> Callable[[], objec
 
 
 def ours(
-    loss: Floats, confidence: Floats, cluster: NDArray[np.intp], figures: tuple[str, ...], resamples: int
+    loss: Floats, confidence: Floats, cluster: NDArray[np.intp], names: tuple[str, ...], resamples: int
 ) -> Callable[[], object]:
+    metrics = [METRICS[name] for name in names]
+    metrics += [METRICS["risk_at_coverage"].at(float(coverage)) for coverage in GRID]
+    units = int(cluster.max()) + 1
+
     def run() -> object:
-        plan = RanksPlan.build(
-            loss,
-            confidence,
-            np.ones(len(loss), bool),
-            cluster=cluster,
-            figures=figures,
-            area_coverage=0.5,
-            coverage_grid=GRID,
-        )
-        draws = Draws(plan.clusters, resamples, 42)
-        return estimates(points(plan), replicates([plan], draws)[0], draws, n=len(loss))
+        columns = Columns.of(len(loss), loss=loss, confidence=confidence, cluster=cluster, units=units)
+        measure = measure_metrics(columns, metrics)
+        draws = Draws(measure.units, resamples, 42)
+        return estimates(measure.points, replicates([measure], draws)[0], draws, n=len(loss))
 
     return run
 
@@ -85,7 +84,7 @@ def compare(
     cluster = np.repeat(np.arange(clusters), items // clusters)
     artifact, everything, other = best_times(
         ours(loss, confidence, cluster, ARTIFACT, resamples[0]),
-        ours(loss, confidence, cluster, FIGURES, resamples[0]),
+        ours(loss, confidence, cluster, EVERYTHING, resamples[0]),
         peer(loss, confidence, resamples[1]),
     )
     per_resample = other / resamples[1]
@@ -98,9 +97,9 @@ def million() -> None:
     rng = np.random.default_rng(2)
     items = 1_000_000
     loss = (rng.random(items) < 0.2).astype(float)
-    ours(loss, rng.random(items), np.arange(items), FIGURES, 1000)()
+    ours(loss, rng.random(items), np.arange(items), EVERYTHING, 1000)()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    print(f"  a million items, 1,000 resamples, all figures: {peak:.2f} GB at most (wanted: below 2)")
+    print(f"  a million items, 1,000 resamples, all metrics: {peak:.2f} GB at most (wanted: below 2)")
 
 
 def help_cost() -> None:

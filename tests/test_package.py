@@ -40,6 +40,42 @@ def test_help_needs_no_numpy() -> None:
     )
 
 
+def test_the_public_names() -> None:
+    assert abstain.__all__ == [
+        "AbstainError",
+        "AbstentionRule",
+        "ArgumentError",
+        "CoverageResult",
+        "DataError",
+        "Difference",
+        "Estimate",
+        "FormatError",
+        "Items",
+        "Outcome",
+        "OutcomeCounts",
+        "Result",
+        "ResultWarning",
+        "Signal",
+        "SignalError",
+        "SystemResult",
+        "__version__",
+        "bootstrap",
+        "calibrators",
+        "check",
+        "compare",
+        "evaluate",
+        "evaluate_intervals",
+        "evaluate_quantiles",
+        "evaluate_sets",
+        "gate",
+        "metrics",
+        "paired_delta",
+        "read",
+        "register_confidence",
+        "scan",
+    ]
+
+
 def test_every_public_name_is_there() -> None:
     for name in abstain.__all__:
         assert getattr(abstain, name) is not None

@@ -7,7 +7,7 @@
     print(result["llm"].aurc)
 
 The public names are below; each is loaded when it is first used, so that importing abstain costs next to
-nothing.
+nothing. This is the one place that may know every room, and so it says who shows results.
 """
 
 from __future__ import annotations
@@ -15,22 +15,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from abstain._presenting import present_with
+
 if TYPE_CHECKING:
     from abstain import calibrators, metrics
+    from abstain._presenting import Presenter
     from abstain.confidence import register_confidence
-    from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, SignalError
+    from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, ResultWarning, SignalError
     from abstain.evaluation import (
-        Comparison,
-        Evaluation,
-        VariantResult,
+        Difference,
+        Result,
+        SystemResult,
         check,
         compare,
-        compare_systems,
         evaluate,
         gate,
+        scan,
     )
-    from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
-    from abstain.evaluation.scan import scan
+    from abstain.evaluation.conformal import (
+        CoverageResult,
+        evaluate_intervals,
+        evaluate_quantiles,
+        evaluate_sets,
+    )
     from abstain.inference import Estimate, bootstrap, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import AbstentionRule, read
@@ -41,22 +48,23 @@ _HOME = {
     "AbstainError": "errors",
     "AbstentionRule": "sources",
     "ArgumentError": "errors",
-    "Comparison": "evaluation",
+    "CoverageResult": "evaluation.conformal",
     "DataError": "errors",
+    "Difference": "evaluation",
     "Estimate": "inference",
-    "Evaluation": "evaluation",
     "FormatError": "errors",
     "Items": "items",
     "Outcome": "items",
     "OutcomeCounts": "items",
+    "Result": "evaluation",
+    "ResultWarning": "errors",
     "Signal": "items",
     "SignalError": "errors",
-    "VariantResult": "evaluation",
+    "SystemResult": "evaluation",
     "bootstrap": "inference",
     "calibrators": "",
     "check": "evaluation",
     "compare": "evaluation",
-    "compare_systems": "evaluation",
     "evaluate": "evaluation",
     "evaluate_intervals": "evaluation.conformal",
     "evaluate_quantiles": "evaluation.conformal",
@@ -66,30 +74,31 @@ _HOME = {
     "paired_delta": "inference",
     "read": "sources",
     "register_confidence": "confidence",
-    "scan": "evaluation.scan",
+    "scan": "evaluation",
 }
 
 __all__ = [
     "AbstainError",
     "AbstentionRule",
     "ArgumentError",
-    "Comparison",
+    "CoverageResult",
     "DataError",
+    "Difference",
     "Estimate",
-    "Evaluation",
     "FormatError",
     "Items",
     "Outcome",
     "OutcomeCounts",
+    "Result",
+    "ResultWarning",
     "Signal",
     "SignalError",
-    "VariantResult",
+    "SystemResult",
     "__version__",
     "bootstrap",
     "calibrators",
     "check",
     "compare",
-    "compare_systems",
     "evaluate",
     "evaluate_intervals",
     "evaluate_quantiles",
@@ -115,3 +124,12 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _presenter() -> Presenter:
+    from abstain import report  # noqa: PLC0415
+
+    return report
+
+
+present_with(_presenter)

@@ -254,3 +254,37 @@ def test_compressed_tables_and_patterns_are_read(run: Callable[..., Outcome], tm
 def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
     outcome = run("schema", "conformal")
     assert json.loads(outcome.out)["title"] == "abstain conformal artifact"
+
+
+def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> list[object]:
+    """The levels of the artifact from each source, in the words of the verb; and that each is read at all."""
+    found = []
+    for source in sources:
+        outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
+        assert outcome.code == 0, outcome.err
+        found.append(json.loads(outcome.out)["levels"])
+    return found
+
+
+def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    text = (tmp_path / "preds.csv").read_text()
+    (tmp_path / "preds.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "preds.txt").write_text(text.replace(",", "\t"))
+    header, *rows = text.splitlines(keepends=True)
+    (tmp_path / "part_1.csv").write_text(header + "".join(rows[:40]))
+    (tmp_path / "part_2.csv").write_text(header + "".join(rows[40:]))
+    first, *others = _same(run, BASIC, "preds.csv", "preds.csv.gz", "preds.txt", "part_*.csv")
+    assert all(other == first for other in others)
+
+
+def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9")
+    text = (tmp_path / "sets.jsonl").read_text()
+    (tmp_path / "sets.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    records = [json.loads(line) for line in text.splitlines()]
+    lines = [f"{record['label']};{'|'.join(record['set'])}" for record in records]
+    (tmp_path / "sets.txt").write_text("\n".join(["label;set", *lines]) + "\n")
+    (tmp_path / "half_1.jsonl").write_text("".join(text.splitlines(keepends=True)[:30]))
+    (tmp_path / "half_2.jsonl").write_text("".join(text.splitlines(keepends=True)[30:]))
+    first, *others = _same(run, verb, "sets.jsonl", "sets.jsonl.gz", "sets.txt", "half_*.jsonl")
+    assert all(other == first for other in others)

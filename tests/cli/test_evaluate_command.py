@@ -59,7 +59,7 @@ def test_one_input(run: Callable[..., Outcome], tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert differences(load("expected_single_all.json"), json.loads((tmp_path / "m.json").read_text())) == []
     assert "hybrid_evidence_similarity" in done.out
-    assert "0.253 [0.150, 0.374]" in done.out
+    assert "0.256 [0.137, 0.374]" in done.out
     assert done.out.rstrip().endswith("artifact: m.json")
 
 
@@ -117,7 +117,12 @@ def test_settings_reach_the_artifact(run: Callable[..., Outcome]) -> None:
     assert variant["aurc_at_c"]["requested"] == 0.3
     assert variant["bootstrap"]["level"] == 0.9
     assert artifact["convention"] == "interpolated"
-    assert artifact["loss"] == {"name": "abs_norm", "definition": "abs(pred - gt) / 6", "raw_multiplier": 6}
+    assert artifact["loss"] == {
+        "name": "abs_norm",
+        "definition": "abs(pred - gt) / 6",
+        "raw_multiplier": 6,
+        "rule": "loss abs_norm: asked for",
+    }
 
 
 def test_schema(run: Callable[..., Outcome]) -> None:
@@ -132,7 +137,8 @@ def test_version_and_help(run: Callable[..., Outcome]) -> None:
     text = run("evaluate", "--help").out
     for flag in (
         "--input", "--mode", "--loss", "--confidence", "--coverage-grid", "--area-coverage", "--bootstrap-resamples",
-        "--seed", "--output", "--intersection-only", "--quiet", "--json", "Examples:",
+        "--seed", "--output", "--match", "--intersection-only", "--truth-may-differ", "--quiet", "--json", "--weight",
+        "--low", "--high", "--set", "--correct", "Examples:",
     ):  # fmt: skip
         assert flag in text
 
@@ -194,8 +200,18 @@ BAD: dict[str, tuple[str, list[object], int, str]] = {
     "scale": (_edited(len), ["--scale", "3"], 2, "scale must be two numbers"),
     "duplicate participant": (_edited(_duplicate), [], 3, "participant 300 stands twice"),
     "sets differ": (_edited(list.pop), [RUN, "--mode", "few_shot"], 3, "--intersection-only"),
-    "three inputs": (_edited(len), [RUN, RUN], 2, "one input to judge or two to compare, got 3"),
-    "too many modes": (_edited(len), ["--mode", "a", "--mode", "b"], 2, "2 modes were given for 1 input"),
+    "three inputs": (
+        _edited(len),
+        [RUN, RUN],
+        2,
+        "one input to judge or two to compare, got 3; abstain compare takes more",
+    ),
+    "too many modes": (
+        _edited(len),
+        ["--mode", "a", "--mode", "b"],
+        2,
+        "--mode was given 2 times for 1 input",
+    ),
     "output directory": (_edited(len), ["--output", "none/m.json"], 2, "the directory none does not exist"),
     "output is a directory": (_edited(len), ["--output", "."], 2, "is a directory"),
     "both outputs": (_edited(len), ["--json", "--quiet"], 2, "exclude each other"),

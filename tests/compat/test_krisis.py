@@ -147,7 +147,7 @@ class TestDocumentedDifferences:
         assert metrics.Accuracy()([EvaluationResult(**row)]).value == 0.0
 
 
-class Replay(BaseBackend):
+class Replay(BaseBackend):  # type: ignore[misc]
     """A model that answers as the record says it does."""
 
     @property
@@ -158,7 +158,7 @@ class Replay(BaseBackend):
         return BackendResponse(**record.features)
 
 
-class Rows(BaseDataSuite):
+class Rows(BaseDataSuite):  # type: ignore[misc]
     """Two patients, one of whom the model declines to judge."""
 
     def load(self) -> list[PatientRecord]:

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn import metrics as sklearn
 
 from abstain.errors import DataError
-from abstain.metrics import answers
+from abstain.metrics import answers, regression
 
 
 def test_an_abstention_is_wrong_even_where_a_stored_prediction_is_right() -> None:
@@ -71,13 +71,13 @@ def test_regression_agrees_with_scikit_learn_and_scipy(seed: int) -> None:
     abstained = rng.random(50) < 0.4
     kept, rows = ~abstained, {"abstained": abstained}
     pair = (truth[kept], prediction[kept])
-    assert answers.mean_absolute_error(truth, prediction, **rows) == pytest.approx(
+    assert regression.mean_absolute_error(truth, prediction, **rows) == pytest.approx(
         sklearn.mean_absolute_error(*pair)
     )
-    assert answers.root_mean_squared_error(truth, prediction, **rows) == pytest.approx(
+    assert regression.root_mean_squared_error(truth, prediction, **rows) == pytest.approx(
         sklearn.root_mean_squared_error(*pair)
     )
-    assert answers.pearson_r(truth, prediction, **rows) == pytest.approx(stats.pearsonr(*pair).statistic)
+    assert regression.pearson_r(truth, prediction, **rows) == pytest.approx(stats.pearsonr(*pair).statistic)
 
 
 def test_weighted_scores_agree_with_scikit_learn() -> None:
@@ -99,7 +99,7 @@ def test_scores_stand_beside_their_coverage() -> None:
     found = answers.classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
     assert (found.coverage, found.n, found.accuracy) == (0.75, 4.0, 0.5)
     assert found.precision == pytest.approx(2 / 3)
-    near = answers.regression_scores([3, 0, 2, 1], [1, 0, 2, None], abstained=[0, 0, 0, 1])
+    near = regression.regression_scores([3, 0, 2, 1], [1, 0, 2, None], abstained=[0, 0, 0, 1])
     assert near.coverage == 0.75
     assert near.mean_absolute_error == pytest.approx(2 / 3)
 
@@ -108,8 +108,8 @@ def test_undefined_is_nan() -> None:
     nothing: dict[str, Any] = {"abstained": [True, True]}
     for metric in (answers.precision, answers.recall, answers.f1, answers.macro_f1):
         assert math.isnan(metric([1, 0], [None, None], **nothing))
-    assert math.isnan(answers.mean_absolute_error([1, 0], [None, None], **nothing))
-    assert math.isnan(answers.pearson_r([1, 1], [0, 1]))
+    assert math.isnan(regression.mean_absolute_error([1, 0], [None, None], **nothing))
+    assert math.isnan(regression.pearson_r([1, 1], [0, 1]))
     assert math.isnan(answers.auroc([1, 1], [0.5, 0.6]))
 
 
@@ -132,14 +132,14 @@ class TestBadInput:
 
     def test_text_has_no_distance(self) -> None:
         with pytest.raises(DataError, match="y_pred must hold numbers, got text at row 1"):
-            answers.mean_absolute_error([1, 2], [1, "two"])
+            regression.mean_absolute_error([1, 2], [1, "two"])
 
     def test_text_where_nothing_was_answered_does_not_matter(self) -> None:
-        assert answers.mean_absolute_error([1, 2], [1, "no idea"], abstained=[False, True]) == 0.0
+        assert regression.mean_absolute_error([1, 2], [1, "no idea"], abstained=[False, True]) == 0.0
 
     def test_an_answered_none_has_no_distance(self) -> None:
         with pytest.raises(DataError, match="y_pred is nan at row 1"):
-            answers.mean_absolute_error([1, 2], [1, None])
+            regression.mean_absolute_error([1, 2], [1, None])
 
     def test_an_auroc_needs_zeros_and_ones(self) -> None:
         with pytest.raises(DataError, match="y_true must be 0 or 1, and is not at row 1"):

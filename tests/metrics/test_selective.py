@@ -231,46 +231,46 @@ class TestInvariants:
     loss = rng.integers(0, 4, 60).astype(float)
     confidence = rng.integers(0, 12, 60).astype(float)
     abstained = rng.random(60) < 0.3
-    figures: tuple[Callable[..., float], ...] = (*AREAS, selective.cmax)
+    functions: tuple[Callable[..., float], ...] = (*AREAS, selective.cmax)
 
     def test_row_order(self) -> None:
         order = self.rng.permutation(60)
-        for figure in self.figures:
-            before = figure(self.loss, self.confidence, abstained=self.abstained)
-            after = figure(self.loss[order], self.confidence[order], abstained=self.abstained[order])
+        for function in self.functions:
+            before = function(self.loss, self.confidence, abstained=self.abstained)
+            after = function(self.loss[order], self.confidence[order], abstained=self.abstained[order])
             assert after == pytest.approx(before, abs=1e-12)
 
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
     def test_weights_are_repetition(self, convention: str) -> None:
         weights = self.rng.integers(0, 4, 60)
         repeated = np.repeat(np.arange(60), weights)
-        for figure in AREAS:
-            weighted = figure(
+        for function in AREAS:
+            weighted = function(
                 self.loss,
                 self.confidence,
                 abstained=self.abstained,
                 sample_weight=weights,
                 convention=convention,
             )
-            copied = figure(
+            copied = function(
                 self.loss[repeated],
                 self.confidence[repeated],
                 abstained=self.abstained[repeated],
                 convention=convention,
             )
-            assert weighted == pytest.approx(copied, abs=1e-12), figure.__name__
+            assert weighted == pytest.approx(copied, abs=1e-12), function.__name__
 
     def test_only_the_order_of_confidences_matters(self) -> None:
-        for figure in self.figures:
-            before = figure(self.loss, self.confidence, abstained=self.abstained)
-            assert figure(self.loss, np.exp(self.confidence) - 50, abstained=self.abstained) == before
+        for function in self.functions:
+            before = function(self.loss, self.confidence, abstained=self.abstained)
+            assert function(self.loss, np.exp(self.confidence) - 50, abstained=self.abstained) == before
 
     def test_what_an_abstained_row_holds_does_not_matter(self) -> None:
         loss, confidence = self.loss.copy(), self.confidence.copy()
         loss[self.abstained] = confidence[self.abstained] = np.nan
-        for figure in self.figures:
-            before = figure(self.loss, self.confidence, abstained=self.abstained)
-            assert figure(loss, confidence, abstained=self.abstained) == before
+        for function in self.functions:
+            before = function(self.loss, self.confidence, abstained=self.abstained)
+            assert function(loss, confidence, abstained=self.abstained) == before
 
     def test_best_and_worst_tie_orders_enclose_every_order(self) -> None:
         loss, confidence = [0.0, 2.0, 1.0, 0.0, 3.0], [1.0, 1.0, 1.0, 0.0, 0.0]
@@ -289,9 +289,9 @@ class TestInvariants:
 
 
 class TestEdges:
-    @pytest.mark.parametrize("figure", AREAS)
-    def test_all_abstained_is_the_integral_over_nothing(self, figure: Callable[..., float]) -> None:
-        assert figure([0, 0], [1, 2], abstained=[True, True]) == 0.0
+    @pytest.mark.parametrize("function", AREAS)
+    def test_all_abstained_is_the_integral_over_nothing(self, function: Callable[..., float]) -> None:
+        assert function([0, 0], [1, 2], abstained=[True, True]) == 0.0
 
     def test_all_abstained_has_no_risk_anywhere(self) -> None:
         curve = curves.risk_coverage_curve([0, 0], [1, 2], abstained=[True, True])
@@ -308,8 +308,8 @@ class TestEdges:
         assert selective.aurc_achievable([2.0], [0.1]) == 2.0
 
     def test_perfect_answers(self) -> None:
-        for figure in AREAS:
-            assert figure([0, 0, 0], [3, 2, 1]) == 0.0
+        for function in AREAS:
+            assert function([0, 0, 0], [3, 2, 1]) == 0.0
 
     def test_curve_is_a_sequence(self) -> None:
         curve = curves.risk_coverage_curve([0, 1, 1], [3, 2, 1])

@@ -1,4 +1,4 @@
-"""How verbs hand over tables: the one `--format` flag, and stdout or a whole file."""
+"""How verbs hand over what they found: the flags `--format` and `--json`, and stdout or a whole file."""
 
 from __future__ import annotations
 
@@ -34,11 +34,17 @@ SummaryFormat = Annotated[
     ),
 ]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")]
 
-def summary_format(asked: str | None, *, as_json: bool, quiet: bool) -> str:
+
+def summary_format(asked: str | None, *, as_json: bool = False, quiet: bool = False) -> str:
     """Return the format of what a verb prints beside its artifact: text is its summary."""
     from abstain.report.tables import format_of  # noqa: PLC0415
 
+    if as_json and quiet:
+        raise ArgumentError(
+            "--json and --quiet exclude each other: one prints the artifact, the other its path"
+        )
     if asked is not None and (as_json or quiet):
         raise ArgumentError("--format says what to print, and so do --json and --quiet; give one of them")
     return format_of(asked, None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from abstain.calibrators import Calibration
     from abstain.items import Items
 
-_FOLDS = "Folds of whole participants for the held-out figures."
+_FOLDS = "Folds of whole participants for the held-out metrics."
 
 Input = Annotated[
     list[Path] | None, typer.Argument(metavar="INPUT", help="The run file to learn from.", show_default=False)
@@ -124,10 +124,6 @@ def _calibrate(
 ) -> None:
     if len(paths) != 1:
         raise ArgumentError(f"give one input to learn from, got {len(paths)}; see abstain calibrate --help")
-    if as_json and quiet:
-        raise ArgumentError(
-            "--json and --quiet exclude each other: one prints the artifact, the other its path"
-        )
     from abstain import _files, read  # noqa: PLC0415
 
     _files.check_output(output)
@@ -139,12 +135,12 @@ def _calibrate(
     elif quiet:
         typer.echo(str(output))
     elif form != "text":
-        from abstain.report.listings import calibration_table  # noqa: PLC0415
+        from abstain.report.calibration import calibration_table  # noqa: PLC0415
 
         print_tables([calibration_table(calibration)], form)
     else:
-        from abstain.report import calibration as report  # noqa: PLC0415
+        from abstain.report.calibration import calibration_summary  # noqa: PLC0415
         from abstain.report.console import console_for  # noqa: PLC0415
 
-        console_for().print(report.calibration_summary(calibration))
+        console_for().print(calibration_summary(calibration))
         typer.echo(f"\nartifact: {output}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli import _source_options as options
+from abstain.cli._groups import spelled_out
+from abstain.cli._options import Reading, announcements
 from abstain.cli._tables import SummaryFormat, print_tables, summary_format
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ Examples:
 """
 
 
+@spelled_out
 def check_command(
+    *,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],
     mode: Annotated[
         str | None, typer.Option(metavar="MODE", help="Which experiment of a run file.", show_default=False)
@@ -36,49 +39,24 @@ def check_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     table_format: SummaryFormat = None,
-    source_format: options.Format = None,
-    truth: options.Truth = None,
-    prediction: options.Prediction = None,
-    abstained: options.Abstained = None,
-    failed: options.Failed = None,
-    item: options.Item = None,
-    cluster: options.Cluster = None,
-    null_prediction: options.NullPrediction = None,
-    abstain_rule: options.AbstainRule = None,
-    scorer: options.Scorer = None,
-    filter: options.Filter = None,  # noqa: A002
+    reading: Reading,
 ) -> None:
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
 
-    form = summary_format(table_format, as_json=as_json, quiet=False)
-    found = check(
-        inputs,
-        mode=mode,
-        confidence=confidence,
-        format=source_format,
-        truth=truth,
-        prediction=prediction,
-        abstained=abstained,
-        failed=failed,
-        item=item,
-        cluster=cluster,
-        null_prediction=null_prediction,
-        abstain_rule=abstain_rule,
-        scorer=scorer,
-        filter=filter,
-    )
+    form = summary_format(table_format, as_json=as_json)
+    found = check(inputs, mode=mode, confidence=confidence, **reading.options)
     if as_json:
         typer.echo(json.dumps(_document(found), indent=2))
     elif form != "text":
-        from abstain.report.listings import check_table  # noqa: PLC0415
+        from abstain.report.check import check_table  # noqa: PLC0415
 
         print_tables([check_table(found)], form)
     else:
         from abstain.report.check import check_summary  # noqa: PLC0415
         from abstain.report.console import console_for  # noqa: PLC0415
 
-        notes = [line for line in options.announcements(found.items) if "guessed" not in line]
+        notes = [line for line in announcements(found.items) if "guessed" not in line]
         console_for().print(check_summary(found, notes))
     if found.problems:
         raise typer.Exit(PROBLEMS)

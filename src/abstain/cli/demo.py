@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from abstain.evaluation import Comparison, Evaluation
+    from abstain.evaluation import Result
 
 RUN_NAME = "abstain-demo-run.json"
 REPORT_NAME = "abstain-demo-report.html"
@@ -26,7 +26,7 @@ def demo_command(
 ) -> None:
     """Train a careful and an over-confident classifier, let both abstain, and judge them."""
     from abstain import _files, _validate, read  # noqa: PLC0415
-    from abstain.cli.evaluate import judge, show  # noqa: PLC0415
+    from abstain.cli._judging import judge, show  # noqa: PLC0415
     from abstain.sources.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT, demo_run  # noqa: PLC0415
 
     _validate.whole(resamples, "resamples")
@@ -39,11 +39,11 @@ def demo_command(
     import msgspec  # noqa: PLC0415
 
     _files.write_whole(place, msgspec.json.format(msgspec.json.encode(demo_run()), indent=1) + b"\n")
-    items = [read(place, mode=mode) for mode in (CAREFUL, OVERCONFIDENT)]
+    systems = {mode: read(place, mode=mode) for mode in (CAREFUL, OVERCONFIDENT)}
     settings = {"confidence": "probability", "loss": "zero_one", "resamples": resamples}
-    show(judge(items[:1], settings))
+    show(judge({CAREFUL: systems[CAREFUL]}, settings))
     typer.echo("\n" + "-" * 80 + "\n")
-    compared = judge(items, settings)
+    compared = judge(systems, settings)
     show(compared)
     report = _write_report(compared, directory / REPORT_NAME, place)
     run = str(place)
@@ -68,16 +68,14 @@ def _where_abstain_is() -> str:
     return f"\n(Your shell does not know `abstain` yet: write {near} for it.)\n"
 
 
-def _write_report(compared: Evaluation | Comparison, place: Path, run: Path) -> Path:
+def _write_report(compared: Result, place: Path, run: Path) -> Path:
     from abstain.cli.report import command_line  # noqa: PLC0415
-    from abstain.report.html import write_report  # noqa: PLC0415
     from abstain.sources.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
 
     inputs = [part for mode in (CAREFUL, OVERCONFIDENT) for part in ("--input", str(run), "--mode", mode)]
     again = ["report", *inputs, "--confidence", "probability", "--loss", "zero_one", "-o", str(place)]
-    return write_report(
+    return compared.report(
         place,
-        compared,
         title="Two classifiers that may decline to answer: careful against over-confident",
         command=command_line(again),
     )

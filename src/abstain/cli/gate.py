@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003  (typer reads annotations)
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from abstain.cli import _source_options as options  # noqa: TC001  (typer reads annotations)
+from abstain.cli._groups import spelled_out
+from abstain.cli._judging import read_systems
+from abstain.cli._options import Judging, Matching, Reading, Source
 from abstain.cli._tables import TableFormat, hand_over
 
 _FAIL_IF = (
@@ -16,8 +18,6 @@ _FAIL_IF = (
 )
 _BASELINE = "The run that changes are measured from, on the same items."
 _UNDECIDED = "What a condition counts as whose interval spans its bound: pass or fail; else exit code 4."
-_LOSS = "abs, abs_norm or zero_one; else abs_norm over a declared scale, or zero_one for labels."
-_INTERSECTION = "Measure changes on the items that both runs have when some lack some."
 
 EXAMPLES = """\b
 Exit codes: 0 pass, 1 fail, 4 undecided (2 and 3: the call or the data are wrong).
@@ -31,7 +31,9 @@ Examples:
 """
 
 
+@spelled_out
 def gate_command(
+    *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
     fail_if: Annotated[
         list[str], typer.Option("--fail-if", metavar="CONDITION", help=_FAIL_IF, show_default=False)
@@ -58,17 +60,6 @@ def gate_command(
     confidence: Annotated[
         str | None, typer.Option(metavar="NAME", help="What ranks the answers.", show_default=False)
     ] = None,
-    loss: Annotated[str | None, typer.Option(metavar="NAME", help=_LOSS, show_default=False)] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(metavar="LOW,HIGH", help="Lowest and highest score there can be.", show_default=False),
-    ] = None,
-    resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples.")
-    ] = 10_000,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same verdict.")] = 42,
-    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
-    intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -79,22 +70,13 @@ def gate_command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
     ] = False,
-    source_format: options.Format = None,
-    truth: options.Truth = None,
-    prediction: options.Prediction = None,
-    abstained: options.Abstained = None,
-    failed: options.Failed = None,
-    item: options.Item = None,
-    cluster: options.Cluster = None,
-    null_prediction: options.NullPrediction = None,
-    abstain_rule: options.AbstainRule = None,
-    scorer: options.Scorer = None,
-    filter: options.Filter = None,  # noqa: A002
+    judging: Judging,
+    matching: Matching,
+    reading: Reading,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
     from abstain import _files, _validate, gate  # noqa: PLC0415
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
-    from abstain.cli._systems import read_systems  # noqa: PLC0415
     from abstain.evaluation import parse_condition  # noqa: PLC0415
     from abstain.report.gate import gate_junit, gate_markdown, gate_table, gate_text  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
@@ -106,39 +88,25 @@ def gate_command(
     for place in (output, junit, markdown):
         if place is not None:
             _files.check_output(place)
-    paths = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
+    sources = {"run": Source(run, mode)}
+    if baseline is not None:
+        sources["baseline"] = Source(baseline, baseline_mode or mode)
     runs = read_systems(
-        paths,
-        modes={"run": mode, "baseline": baseline_mode or mode},
-        confidences={"run": confidence, "baseline": confidence},
+        sources,
+        reading,
+        confidences=dict.fromkeys(sources, confidence),
         metrics=[condition.metric for condition in conditions],
-        loss=loss,
-        scale=scale,
         quiet=quiet,
-        format=source_format,
-        truth=truth,
-        prediction=prediction,
-        abstained=abstained,
-        failed=failed,
-        item=item,
-        cluster=cluster,
-        null_prediction=null_prediction,
-        abstain_rule=abstain_rule,
-        scorer=scorer,
-        filter=filter,
     )
-    with progress_bar("resampling", resamples, wanted=not quiet) as progress:
+    with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = gate(
             runs["run"],
             conditions,
             baseline=runs.get("baseline"),
             confidence=confidence,
-            loss=loss,
             undecided=undecided or "undecided",
-            resamples=resamples,
-            seed=seed,
-            level=level,
-            intersection_only=intersection_only,
+            **judging.options,
+            **matching.options,
             progress=progress,
         )
     if junit is not None:

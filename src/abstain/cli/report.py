@@ -1,21 +1,22 @@
-"""`abstain report`: from one or two inputs to one HTML page for whoever decides and whoever checks."""
+"""`abstain report`: from one or more inputs to one HTML page for whoever decides and whoever checks."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._compose import Later, with_options_of
-from abstain.cli.evaluate import judged_inputs, new_name
+from abstain.cli._groups import spelled_out
+from abstain.cli._judging import Question, evaluated, new_name
+from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading
+from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from abstain.cli.evaluate import Judged
 
 _OUTPUT = "Where the report goes; else into a new file here, whose name is printed."
 _MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
@@ -44,8 +45,11 @@ Examples:
 """
 
 
-def _report(
-    judged: Later,
+@spelled_out
+def report_command(
+    *,
+    inputs: Inputs,
+    question: Question,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
     ] = None,
@@ -53,30 +57,36 @@ def _report(
     mistakes: Annotated[int, typer.Option(metavar="N", help=_MISTAKES)] = 0,
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    quiet: Quiet = False,
+    judging: Judging,
+    matching: Matching,
+    reading: Reading,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _files, _validate  # noqa: PLC0415
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
-    from abstain.errors import ArgumentError  # noqa: PLC0415
-    from abstain.evaluation import Evaluation  # noqa: PLC0415
 
     _validate.whole(mistakes, "mistakes")
     if responses and not mistakes:
         raise ArgumentError("--responses goes with --mistakes: say how many to show")
     if output is not None:
         _files.check_output(output)
-    done: Judged = judged.but(confidence=["default"], metrics=list(METRICS))()
-    place = output or new_name(done.stem, "-report.html")
-    from abstain.report.html import write_report  # noqa: PLC0415
-
-    quiet = judged.options["quiet"]
-    result = done.result
-    confidences = len(result) if isinstance(result, Evaluation) else len(result.left) + len(result.right)
-    steps = judged.options["resamples"] * confidences
+    stem, result = evaluated(
+        inputs,
+        replace(question, metrics=question.metrics or list(METRICS)),
+        reading,
+        matching,
+        judging,
+        quiet=quiet,
+        most=None,
+        selective=True,
+        everything=True,
+    )
+    place = output or new_name(stem, "-report.html")
+    steps = judging.resamples * sum(len(system) for system in result.systems.values())
     with progress_bar("drawing", steps, wanted=not quiet) as progress:
-        write_report(
+        result.report(
             place,
-            result,
             title=title,
             command=command_line(sys.argv[1:]),
             mistakes=mistakes,
@@ -91,6 +101,3 @@ def _report(
 def command_line(arguments: Sequence[str]) -> str:
     """Return a command as one would type it."""
     return shlex.join(["abstain", *arguments])
-
-
-report_command = with_options_of(judged_inputs, _report)

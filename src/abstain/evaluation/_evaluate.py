@@ -1,16 +1,16 @@
 """Evaluate one system or many: what was asked, and the one `Result` that answers it.
 
-Systems that are compared are matched first (see `abstain.matching`). Clusters are drawn once for all systems, and every
-difference is paired: right - left with the same weights. A difference gets its interval and p-value from the jackknife
-over clusters, Holm's correction within its family (all pairs of systems by one metric, confidence and group), and its
-verdict from `abstain.inference.decide`. Where two systems answer different shares of the items, they are compared at the
-coverage that both reach, too, because the one that answers less else looks better. A system that answered nothing is not
-compared and not ranked: the area over an empty range is 0, and 0 must not win.
+Systems that are compared are matched first (see `abstain.matching`). Clusters are drawn once for all systems,
+and every difference is paired: right - left with the same weights. A difference gets its interval and p-value
+from the jackknife over clusters, Holm's correction within its family (all pairs of systems by one metric,
+confidence and group), and its verdict from `abstain.inference.decide`. Where two systems answer different
+shares of the items, they are compared at the coverage that both reach, too, because the one that answers less
+else looks better. A system that answered nothing is not compared and not ranked: the area over an empty range
+is 0, and 0 must not win.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import ArgumentError, DataError
 from abstain.confidence import select
+from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._confidences import (
     VariantConfidence,
     load_calibrations,
@@ -34,7 +34,7 @@ from abstain.evaluation._system import SystemWork
 from abstain.evaluation._warnings import comparison_warnings, few_clusters, general_warnings
 from abstain.inference import Draws, replicates
 from abstain.items import Items
-from abstain.losses import common_loss, item_loss
+from abstain.losses import LOSS_NAMES, common_loss, item_loss
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, METRICS, select_metrics
@@ -70,6 +70,7 @@ def evaluate(
     confidence: Confidence = None,
     calibration: CalibrationLike = None,
     metrics: MetricLike | Iterable[MetricLike] | None = None,
+    selective: bool | None = None,
     by: str | Sequence[str] | None = None,
     loss: Loss | None = None,
     coverage_grid: Iterable[float] = DEFAULT_GRID,
@@ -95,6 +96,8 @@ def evaluate(
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
         metrics: metrics by name, as objects or as import paths; see `abstain.metrics.registry`. When left out, the
             selective metrics; when given without a confidence, these alone, by the first default confidence.
+        selective: whether the selective metrics are wanted beside those named; when left out, where none are named or
+            a confidence is.
         by: one or more metadata columns; every one of the metrics is also given by group.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
             When left out: what a declared scale or the kind of labels imply (see `abstain.losses`).
@@ -123,6 +126,8 @@ def evaluate(
     loss zero_one: whole-number labels, no scale declared
     """
     named = _named(systems)
+    if isinstance(loss, str):
+        _validate.choice(loss, "loss", LOSS_NAMES)
     settings = Settings.checked(
         coverage_grid=coverage_grid,
         area_coverage=area_coverage,
@@ -139,7 +144,7 @@ def evaluate(
     asked = () if metrics is None else select_metrics(metrics)
     request = _Request(
         asked=tuple(in_convention(metric, convention) for metric in asked),
-        selective=metrics is None or confidence is not None,
+        selective=(metrics is None or confidence is not None) if selective is None else bool(selective),
         confidence=confidence,
         calibrations=load_calibrations(calibration),
         by=() if by is None else (by,) if isinstance(by, str) else tuple(by),
@@ -158,7 +163,8 @@ def evaluate(
 def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     """Judge two or more systems on the same items, and the differences between them, right - left.
 
-    Items are matched by their names; see `evaluate`, whose options these are.
+    Items are matched by their names; see `evaluate`, whose options these are. Where metrics are named, systems are
+    compared by these alone.
 
     >>> from abstain import Items
     >>> truth, item = [0, 1] * 20, list(range(40))
@@ -173,7 +179,7 @@ def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     """
     if len(_named(systems)) < 2:
         raise ArgumentError(f"a comparison needs at least two systems, got {len(_named(systems))}")
-    return evaluate(*systems, **options)
+    return evaluate(*systems, **{"selective": options.get("metrics") is None, **options})
 
 
 def _named(systems: Sequence[Items | Mapping[str, Items]]) -> dict[str, Items]:
@@ -269,8 +275,10 @@ class _Job:
     def alone(cls, request: _Request, name: str, items: Items) -> _Job:
         """Prepare one system over all of its judged items."""
         judged = items.judged
-        if not len(judged):
-            raise DataError(_nothing_to_judge(items))
+        if not len(items):
+            raise DataError("there is no item to judge: the source is empty")
+        if not len(judged):  # everything is undefined, and says so
+            request = replace(request, settings=replace(request.settings, resamples=0))
         loss = request.loss
         if loss is not None and not isinstance(loss, str) and not callable(loss):
             # One number per item of the source: those of the judged ones are kept.
@@ -311,6 +319,7 @@ class _Job:
         works = {
             name: SystemWork.prepare(
                 name,
+                sources[name],
                 items,
                 metrics,
                 confidences={slot: confidences[name][slot] for slot in common},
@@ -429,13 +438,6 @@ class _Job:
 
 def _unstated(slot: str, items: Items) -> VariantConfidence:
     return VariantConfidence(slot, np.full(len(items), np.nan), ())
-
-
-def _nothing_to_judge(items: Items) -> str:
-    counts = items.counts
-    if not counts.total:
-        return "there is no item to judge: the source is empty"
-    return f"there is no item to judge: of {counts.total} items {counts.failed} failed and {counts.unscored} have no truth"
 
 
 def _losses(

@@ -37,8 +37,9 @@ class Group:
 
 
 def columns_for_groups(items: Items) -> tuple[str, ...]:
-    """Return the columns that items can be grouped by: their metadata, and their item names."""
-    return (*(name for name in items.metadata if not name.startswith(PREFIX)), "item")
+    """Return the columns that items can be grouped by: their metadata, their signals, and their item names."""
+    plain = (name for name in items.metadata if not name.startswith(PREFIX))
+    return tuple(dict.fromkeys((*plain, *items.signals, "item")))
 
 
 def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
@@ -72,7 +73,12 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
 
 
 def _values(items: Items, name: str) -> list[Any]:
-    values = (items.item if name == "item" else items.metadata[name]).tolist()
+    if name in items.metadata:
+        column = items.metadata[name]
+    else:
+        # A table's reader takes every column of numbers for a signal; a stage or an age group may be one.
+        column = items.signals[name].values if name in items.signals else items.item
+    values = column.tolist()
     for row, value in enumerate(values):
         if not (value is None or isinstance(value, (str, bool, int, float))):
             raise DataError(

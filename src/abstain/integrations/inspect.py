@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspect_ai.scorer import NOANSWER, Metric, SampleScore, Score, metric, value_to_float
 
-from abstain._signals import token_signals
+from abstain.confidence import token_signals
 from abstain.errors import ArgumentError
 from abstain.metrics import selective
 

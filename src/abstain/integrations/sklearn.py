@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import selective
+from abstain.metrics import curves, selective
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ def aurc_loss(
 
     Args:
         y_true: the true classes.
-        y_proba: probabilities, one column a class, or those of the second class alone.
+        y_proba: probabilities, one column per class, or those of the second class alone.
         labels: the class of each column; the sorted classes of `y_true` when left out.
         sample_weight: multiplicities.
         threshold: the least probability that is answered.
@@ -64,7 +64,7 @@ def aurc_loss(
     0.05555555555555555
     """
     rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
-    return rows.figure(selective.aurc, convention=convention)
+    return rows.metric(selective.aurc, convention=convention)
 
 
 def augrc_loss(
@@ -84,7 +84,7 @@ def augrc_loss(
     0.05555555555555555
     """
     rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
-    return rows.figure(selective.augrc, convention=convention)
+    return rows.metric(selective.augrc, convention=convention)
 
 
 def selective_accuracy_score(
@@ -106,7 +106,7 @@ def selective_accuracy_score(
     """
     rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
     if coverage is not None:
-        return 1.0 - rows.figure(selective.risk_at_coverage, coverage=coverage)
+        return 1.0 - rows.metric(selective.risk_at_coverage, coverage=coverage)
     weight = rows.weight[~rows.abstained]
     if not weight.sum():
         return float("nan")
@@ -126,7 +126,7 @@ def coverage_score(
     >>> coverage_score([0, 1, 1], [0.1, 0.8, 0.4], threshold=0.7)
     0.6666666666666666
     """
-    return _Rows.checked(y_true, y_proba, labels, sample_weight, threshold).figure(selective.cmax)
+    return _Rows.checked(y_true, y_proba, labels, sample_weight, threshold).metric(selective.cmax)
 
 
 def coverage_at_risk_score(
@@ -144,7 +144,7 @@ def coverage_at_risk_score(
     0.6666666666666666
     """
     rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
-    return rows.figure(selective.coverage_at_risk, risk=risk)
+    return rows.metric(selective.coverage_at_risk, risk=risk)
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class RiskCoverageDisplay:
 
     def __init__(
         self,
-        curve: selective.RiskCoverageCurve,
+        curve: curves.RiskCoverageCurve,
         *,
         aurc: float,
         augrc: float,
@@ -282,8 +282,8 @@ class RiskCoverageDisplay:
         rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
         display = cls(
             rows.curve(),
-            aurc=rows.figure(selective.aurc),
-            augrc=rows.figure(selective.augrc),
+            aurc=rows.metric(selective.aurc),
+            augrc=rows.metric(selective.augrc),
             estimator_name=name if name is not None else "Classifier",
         )
         return display.plot(ax=ax, risk=risk, **kwargs)
@@ -345,14 +345,16 @@ class _Rows:
             _validate.weights(sample_weight, len(truth)),
         )
 
-    def figure(self, function: Callable[..., float], **settings: Any) -> float:
+    def metric(self, function: Callable[..., float], **settings: Any) -> float:
         return float(
-            function(self.loss, self.confidence, abstained=self.abstained, weights=self.weight, **settings)
+            function(
+                self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight, **settings
+            )
         )
 
-    def curve(self) -> selective.RiskCoverageCurve:
-        return selective.risk_coverage_curve(
-            self.loss, self.confidence, abstained=self.abstained, weights=self.weight
+    def curve(self) -> curves.RiskCoverageCurve:
+        return curves.risk_coverage_curve(
+            self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight
         )
 
 
@@ -362,7 +364,7 @@ def _table(y_proba: ArrayLike) -> Floats:
         table = np.stack([1.0 - table, table], axis=1)
     if table.ndim != 2 or table.shape[1] < 2:
         raise DataError(
-            f"y_proba must have one column a class, or one dimension for two, got shape {table.shape}"
+            f"y_proba must have one column per class, or one dimension for two, got shape {table.shape}"
         )
     wrong = ~((table >= 0.0) & (table <= 1.0)).all(axis=1)
     if wrong.any():

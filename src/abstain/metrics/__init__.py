@@ -34,7 +34,6 @@ from abstain.metrics.abstention import (
 )
 from abstain.metrics.answers import (
     ClassificationScores,
-    RegressionScores,
     accuracy,
     auroc,
     balanced_accuracy,
@@ -42,12 +41,8 @@ from abstain.metrics.answers import (
     correctness_auroc,
     f1,
     macro_f1,
-    mean_absolute_error,
-    pearson_r,
     precision,
     recall,
-    regression_scores,
-    root_mean_squared_error,
 )
 from abstain.metrics.base import BaseMetric
 from abstain.metrics.calibration import (
@@ -104,6 +99,13 @@ from abstain.metrics.registry import (
     register_metric,
     select_metrics,
     unregister_metric,
+)
+from abstain.metrics.regression import (
+    RegressionScores,
+    mean_absolute_error,
+    pearson_r,
+    regression_scores,
+    root_mean_squared_error,
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
 from abstain.metrics.selective import (

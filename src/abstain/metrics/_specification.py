@@ -36,6 +36,7 @@ _DEFINED_IN = {
     "instruments": "docs/definitions/accuracy.md#{name}",
     "intervals": "docs/definitions/intervals-and-sets.md#intervals",
     "objects": "docs/definitions/metric-objects.md#the-objects",
+    "regression": "docs/definitions/accuracy.md#{name}",
     "selective": "docs/definitions.md#risk-coverage-curve",
     "sets": "docs/definitions/intervals-and-sets.md#sets",
 }
@@ -196,7 +197,7 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
     """
     families: dict[Any, list[int]] = {}
     for place, metric in enumerate(metrics):
-        build = metric.measure if metric.problem(columns) is None else None
+        build = metric.measure if len(columns) and metric.problem(columns) is None else None
         families.setdefault(build, []).append(place)
     parts = []
     for build, places in families.items():

@@ -29,7 +29,7 @@ def display_width(text: str) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return a text as lines within a width, broken at spaces; a word that fits on no line after ``_ / - @ ,`` or anywhere.
+    """Return a text as lines within a width, broken at spaces; a word that fits on no line, after ``_ / - @ ,``.
 
     >>> wrapped("retrieval_similarity_mean is tied", 14)
     ['retrieval_', 'similarity_', 'mean is tied']
@@ -59,7 +59,7 @@ def text_lines(
     shrink: Collection[int] = (),
     least: int = _LEAST,
 ) -> tuple[list[str], bool]:
-    """Return rows, the heading first, as lines in columns with a rule below the heading, and whether they fit.
+    r"""Return rows, the heading first, as lines in columns with a rule below the heading, and whether they fit.
 
     Args:
         rows: the cells, plain text.
@@ -68,7 +68,7 @@ def text_lines(
         shrink: the columns that may be wrapped, the widest first.
         least: the letters that a wrapped column keeps; no word of a heading is broken.
 
-    >>> print("\\n".join(text_lines([["x", "n"], ["abc", "1"]], [False, True])[0]))
+    >>> print("\n".join(text_lines([["x", "n"], ["abc", "1"]], [False, True])[0]))
     x    n
     ---  -
     abc  1

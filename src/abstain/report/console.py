@@ -1,4 +1,4 @@
-"""The terminal: how wide it is, and lines that are bold, dim or coloured. Columns line up in `tables`, words are in `views`.
+"""The terminal: its width, and lines that are bold, dim or coloured. Columns line up in `tables`; words are in `views`.
 
 Everything that came from a file (labels, paths, modes) is printed as plain text, never as markup.
 """
@@ -61,5 +61,5 @@ def warnings_list(messages: Iterable[str], width: int) -> list[Text]:
 def word_list(title: str, meanings: Mapping[str, str], width: int) -> list[Text]:
     """Return words and what they mean, below a heading."""
     longest = max(len(name) for name in meanings)
-    lines = [listed(f"{name:<{longest}}", text, width) for name, text in meanings.items()]
+    lines = [listed(f"{name:<{longest + 1}}", text, width) for name, text in meanings.items()]
     return [Text(), heading(title), *lines]

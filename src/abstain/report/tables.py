@@ -58,6 +58,7 @@ class Column:
         detail: True where only programs read the column: CSV and JSON alone have it.
         spare: True where a text that is too wide may do without the column.
         once: True where a text shows a value that rows in a run share in the first of them only.
+        whole: True where a text never breaks the cells: a name that is wrapped cannot be copied.
     """
 
     key: str
@@ -67,6 +68,7 @@ class Column:
     detail: bool = False
     spare: bool = False
     once: bool = False
+    whole: bool = False
 
     @property
     def title(self) -> str:
@@ -156,13 +158,16 @@ def format_of(asked: str | None, output: Path | None) -> str:
 def table_text(table: Table, width: int | None = None) -> str:
     """Return a table as text that lines up, within a width where one is named, ending in a newline.
 
-    A table that is too wide wraps its last column of text, does without its spare columns, then without the intervals of
-    all estimates but the last one, then wraps names, and says what it did without.
+    A table that is too wide wraps its last column of text, does without its spare columns, then without the
+    intervals of all estimates but the last one, then wraps names, and says what it did without.
     """
     shown = table.readable
     lines, lost = _fitted(shown, width)
     head = [*_wrapped_note(shown.title, width), ""] if shown.title else []
-    notes = [*shown.notes, *([f"Left out, as the text would be too wide: {', '.join(lost)}."] if lost else [])]
+    notes = [
+        *shown.notes,
+        *([f"Left out, as the text would be too wide: {', '.join(lost)}."] if lost else []),
+    ]
     noted = [line for note in notes for line in _wrapped_note(note, width)]
     return "\n".join([*head, *lines, *(["", *noted] if noted else [])]) + "\n"
 
@@ -191,7 +196,9 @@ def _fitted(table: Table, width: int | None) -> tuple[list[str], list[str]]:
             return lines, lost
         spare = [place for place, column in enumerate(table.columns) if column.spare]
         dressed = [
-            column for column in table.columns if column.estimate and column.key not in bare and _has_interval(table, column)
+            column
+            for column in table.columns
+            if column.estimate and column.key not in bare and _has_interval(table, column)
         ]
         if spare:
             lost.append(table.columns[spare[-1]].title)
@@ -200,7 +207,9 @@ def _fitted(table: Table, width: int | None) -> tuple[list[str], list[str]]:
             bare.update(column.key for column in dressed[:-1])
             lost.append(f"the intervals of {' and '.join(column.title for column in dressed[:-1])}")
         else:
-            names = [place for place, side in enumerate(right) if not side]
+            names = [
+                place for place, column in enumerate(table.columns) if not column.numeric and not column.whole
+            ]
             return text_lines(_cells(table, bare), right, width, shrink=names, least=_NARROWEST)[0], lost
 
 
@@ -237,7 +246,7 @@ def _markdown(tables: Sequence[Table]) -> str:
     parts = []
     for table in (table.readable for table in tables):
         heads = [_markdown_text(column.title) for column in table.columns]
-        rows = [_displayed(row, table.columns, _markdown_text) for row in table.rows]
+        rows = [_displayed(row, table.columns, _markdown_text, escape) for row in table.rows]
         rule = "|".join("---:" if column.numeric else ":---" for column in table.columns)
         lines = [f"**{_markdown_text(table.title)}**", "", f"| {' | '.join(heads)} |", f"|{rule}|"]
         lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -297,8 +306,8 @@ def _json(tables: Sequence[Table]) -> str:
 def table_html(table: Table) -> str:
     """Return a table as plain HTML: escaped, without script or style; numbers are in cells of the class "number".
 
-    >>> table_html(Table("", (Column("x"), Column("n", digits=0)), (("<b>", 2),), ("So few.",)))
-    '<table><thead><tr><th>x</th><th class="number">n</th></tr></thead><tbody><tr><td>&lt;b&gt;</td><td class="number">2</td></tr></tbody></table><ul><li>So few.</li></ul>'
+    >>> table_html(Table("", (Column("x"),), (("<b>",),), ("Few.",)))
+    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table><ul><li>Few.</li></ul>'
     """
     shown = table.readable
     sides = [' class="number"' if column.numeric else "" for column in shown.columns]
@@ -309,7 +318,7 @@ def table_html(table: Table) -> str:
 
     caption = f"<caption>{_html_text(shown.title)}</caption>" if shown.title else ""
     head = line("th", [_html_text(column.title) for column in shown.columns])
-    body = "".join(line("td", _displayed(row, shown.columns, _html_text)) for row in shown.rows)
+    body = "".join(line("td", _displayed(row, shown.columns, _html_text, escape)) for row in shown.rows)
     notes = "".join(f"<li>{_html_text(note)}</li>" for note in shown.notes)
     listed = f"<ul>{notes}</ul>" if notes else ""
     return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{listed}"
@@ -355,7 +364,10 @@ def _display(cell: Estimate | int | float | bool | None, digits: int | None) -> 
         return ""
     if isinstance(cell, int):
         return f"{cell:,}"
-    return f"{cell:g}" if digits is None else f"{cell:.{digits}f}"
+    if digits is None:
+        return f"{cell:g}"
+    # A small p-value is not 0.
+    return f"<{0.1**digits:.{digits}f}" if 0.0 < cell < 0.5 * 0.1**digits else f"{cell:.{digits}f}"
 
 
 def _keys(table: Table) -> list[str]:
@@ -418,8 +430,8 @@ def _latex_text(text: str) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A minus before a number is no hyphen.
-    return text.replace("-", "$-$")
+    # A minus before a number is no hyphen, and "<" outside of mathematics may print as another letter.
+    return text.replace("-", "$-$").replace("<", "$<$")
 
 
 def _spreadsheet_cell(value: Any) -> str:

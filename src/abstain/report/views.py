@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from abstain.evaluation import Key
+from abstain.inference import Estimate
 from abstain.report.console import WIDTH, heading, line, listed, shown, warnings_list, word_list
 from abstain.report.tables import Column, Table, fits
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from abstain.evaluation import Difference, MetricTable, Result, SystemResult
-    from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.report.tables import Cell
 
@@ -80,7 +80,9 @@ def population_line(system: SystemResult) -> str:
         f"{population.answered:,} answered, {population.abstained:,} abstained"
     )
     if population.items_failed or population.items_unscored:
-        text += f" (and {population.items_failed:,} failed, {population.items_unscored:,} unscored, not counted)"
+        text += (
+            f" (and {population.items_failed:,} failed, {population.items_unscored:,} unscored, not counted)"
+        )
     return text
 
 
@@ -97,11 +99,11 @@ def basis_line(result: Result) -> str:
     matching, noun = result.matching, result.cluster_noun
     if matching is None:
         return population_line(result.only)
-    text = (
-        f"{matching.judged:,} items of {_many(matching.clusters, noun)}, matched by {' and '.join(matching.by)}"
-    )
+    text = f"{matching.judged:,} items of {_many(matching.clusters, noun)}, matched by {' and '.join(matching.by)}"
     left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
-    left_out += [f"{count:,} not in all but in {name}" for name, count in matching.clusters_alone.items() if count]
+    left_out += [
+        f"{count:,} not in all but in {name}" for name, count in matching.clusters_alone.items() if count
+    ]
     return text + (f"; {noun}s left out: {', '.join(left_out)}" if left_out else "")
 
 
@@ -130,7 +132,10 @@ def interval_lines(result: Result) -> list[str]:
         )
         text += "; p-values are corrected by Holm's method for all pairs of systems"
     size = "the difference as observed" if settings.margin is None else f"a difference of {settings.margin:g}"
-    return [*lines, f"{text}; how many more {result.cluster_noun}s would tell is for {size} and a power of 80%"]
+    return [
+        *lines,
+        f"{text}; how many more {result.cluster_noun}s would tell is for {size} and a power of 80%",
+    ]
 
 
 def _methods(estimates: Iterable[Estimate]) -> list[str]:
@@ -140,9 +145,7 @@ def _methods(estimates: Iterable[Estimate]) -> list[str]:
 def outcomes_line(table: MetricTable) -> str:
     """Return what became of the items."""
     counts = table.outcomes
-    return (
-        f"{counts.right:,} right, {counts.wrong:,} wrong, {counts.abstained:,} abstained, {counts.failed:,} failed"
-    )
+    return f"{counts.right:,} right, {counts.wrong:,} wrong, {counts.abstained:,} abstained, {counts.failed:,} failed"
 
 
 def warning_lines(result: Result) -> list[str]:
@@ -161,14 +164,17 @@ def sentences(result: Result) -> list[str]:
     words = dict(zip(map(id, result.differences), result.words, strict=True))
     told = [words[id(each)] for each in chosen(result)]
     more = len(told) - _MOST_SENTENCES
-    return [*told[:_MOST_SENTENCES], *([f"... and {more:,} more, in the table of differences"] if more > 0 else [])]
+    return [
+        *told[:_MOST_SENTENCES],
+        *([f"... and {more:,} more, in the table of differences"] if more > 0 else []),
+    ]
 
 
 def chosen(result: Result) -> list[Difference]:
     """Return the differences that a summary shows, by confidence, those at matched coverage after those over all items.
 
-    Those of the metrics that were asked for by name; where none was, Cmax, both areas, and the risk at the largest coverage
-    of the grid that both reach. Those at matched coverage belong to either.
+    Those of the metrics that were asked for by name; where none was, Cmax, both areas, and the risk at the largest
+    coverage of the grid that both reach. Those at matched coverage belong to either.
     """
     asked = _asked(result)
     found = [each for each in result.differences if each.matched or each.metric in asked]
@@ -196,29 +202,32 @@ def _asked(result: Result) -> list[str]:
 def areas_table(system: SystemResult) -> Table:
     """Return the areas of every confidence of one system; what needs no confidence where it has none."""
     if not system.variants:
-        told = {"answer_rate", "cmax"} | {key.metric for key in (system.metrics.keys_of.values() if system.metrics else ())}
-        rows = tuple(
-            (key.metric, estimate, estimate.reason)
-            for key, estimate in system.estimates.items()
-            if not key.confidence and not key.group and key.metric not in told and estimate.defined
-        )
-        columns = (Column("metric"), Column("value", estimate=True), Column("remark"))
-        return Table("", columns, rows).without_empty(remark="")
-    headings = {
-        "AURC": "aurc",
-        "AUGRC": "augrc",
-        "e-AURC": "eaurc",
-        f"AURC@{system.settings.area_coverage:g}": "aurc_at_coverage",
-    }
-    spare = ("eaurc", "aurc_at_coverage")
+        return _free_table(system)
+    end = f"{system.settings.area_coverage:g}"
+    headings = {"AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc", f"AURC@{end}": f"aurc_at_coverage@{end}"}
+    spare = (headings["e-AURC"], headings[f"AURC@{end}"])
     columns = (
         Column("confidence"),
         *(Column(key, title, estimate=True, spare=key in spare) for title, key in headings.items()),
     )
-    rows = tuple(
-        (name, *(getattr(variant, key) for key in headings.values())) for name, variant in system.items()
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *(variant.estimates[key] for key in headings.values())) for name, variant in system.items()
     )
     return Table("", columns, rows, _reasons(rows, columns))
+
+
+def _free_table(system: SystemResult) -> Table:
+    """What can be measured without a confidence, beside what was asked for by name."""
+    told = {"answer_rate", "cmax"} | {
+        key.metric for key in (system.metrics.keys_of.values() if system.metrics else ())
+    }
+    rows = tuple(
+        (key.metric, estimate, estimate.reason)
+        for key, estimate in system.estimates.items()
+        if not key.confidence and not key.group and key.metric not in told and estimate.defined
+    )
+    columns = (Column("metric"), Column("value", estimate=True), Column("remark"))
+    return Table("", columns, rows).without_empty(remark="")
 
 
 def _reasons(rows: Sequence[tuple[Cell, ...]], columns: Sequence[Column]) -> tuple[str, ...]:
@@ -226,17 +235,20 @@ def _reasons(rows: Sequence[tuple[Cell, ...]], columns: Sequence[Column]) -> tup
     found: dict[str, list[str]] = {}
     for row in rows:
         for cell, column in zip(row, columns, strict=True):
-            if column.estimate and not isinstance(cell, (str, int, float)) and cell is not None and cell.reason:
+            if isinstance(cell, Estimate) and cell.reason:
                 found.setdefault(cell.reason, []).append(column.title)
     return tuple(f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in found.items())
 
 
 def risks_table(system: SystemResult) -> Table:
     """Return the selective risk at every coverage of the grid, one column per confidence."""
-    columns = (Column("coverage", "risk at coverage"), *(Column(name, name, estimate=True) for name in system))
+    columns = (
+        Column("coverage", "risk at coverage"),
+        *(Column(name, name, estimate=True) for name in system),
+    )
     rows = []
     for coverage in system.settings.coverage_grid:
-        risks = [variant.risk_at_coverage[coverage] for variant in system.values()]
+        risks = [variant.estimates[f"risk_at_coverage@{coverage:g}"] for variant in system.values()]
         rows.append((f"{coverage:.2f}", *(risk if risk.defined else "not reached" for risk in risks)))
     return Table("", columns, tuple(rows))
 
@@ -294,7 +306,9 @@ def estimates_table(result: Result) -> Table:
     )
     title = "; ".join(_named_sources(result))
     one = {"system": result.first.name} if len(result.systems) == 1 else {}
-    return Table(title, columns, rows, _notes(result)).without_empty(confidence="", group="all", remark="", **one)
+    return Table(title, columns, rows, _notes(result)).without_empty(
+        confidence="", group="all", remark="", **one
+    )
 
 
 def differences_table(result: Result, differences: Sequence[Difference] | None = None) -> Table:
@@ -335,7 +349,7 @@ def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
     more = each.more_clusters
     return (
         *(each.confidence, each.metric),
-        f"{each.metric} at {each.coverage:.2f}, which both reach" if each.matched else each.metric,
+        f"{each.metric} at {each.coverage:.2f}" if each.matched else each.metric,
         *(each.group or "all", each.left, each.right, each.coverage),
         *(_side(result, each, name) for name in (each.left, each.right)),
         *(_place(result, each, name) for name in (each.left, each.right)),
@@ -400,7 +414,7 @@ def _notes(result: Result) -> tuple[str, ...]:
 
 
 def summary(result: Result, width: int = WIDTH) -> Group:
-    """Return the summary for the terminal: of one system its numbers, of several first what can be said, then from what."""
+    """Return the summary for the terminal; of several systems it says the verdicts first."""
     if len(result.systems) == 1:
         parts = _one(result.only, width)
         meanings = MEANINGS if result.only.variants else {}

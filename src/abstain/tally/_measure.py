@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
+    Values = Sequence[float] | Floats | NDArray[np.bool_]
 
 __all__ = ["Batch", "Measure"]
 
@@ -66,7 +66,7 @@ class Measure:
     def of_sums(
         cls,
         names: tuple[str, ...],
-        columns: Sequence[Sequence[float] | Floats | Mask],
+        columns: Sequence[Values],
         *,
         unit: Sequence[int] | Indices,
         units: int,

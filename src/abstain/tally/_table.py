@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
+    Values = Sequence[float] | Floats | NDArray[np.bool_]
 
 __all__ = ["Tally", "keys_ascending", "keys_descending", "total_by"]
 
@@ -58,7 +58,7 @@ class Tally:
         *,
         unit: Sequence[int] | Indices,
         key: Sequence[int] | Indices,
-        columns: Sequence[Sequence[float] | Floats | Mask],
+        columns: Sequence[Values],
         units: int,
         keys: int,
         weight: Floats | None = None,
@@ -84,7 +84,7 @@ class Tally:
 
     @classmethod
     def _of_one_cell(
-        cls, rows: int, columns: Sequence[Sequence[float] | Floats | Mask], weight: Floats | None
+        cls, rows: int, columns: Sequence[Values], weight: Floats | None
     ) -> Tally:
         """Sum all rows into one cell, without places: many times as fast."""
         with np.errstate(over="ignore"):
@@ -181,7 +181,7 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
     return len(distinct) - 1 - place, distinct[::-1]
 
 
-def total_by(place: Indices, values: Sequence[float] | Floats | Mask | None = None, size: int = 0) -> Floats:
+def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:
     """Add `values` up by their place, counted from 0; count the places where there are no values.
 
     >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)

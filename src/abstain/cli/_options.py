@@ -1,0 +1,248 @@
+"""The options that verbs share, in groups: which inputs, how they are read, how they are matched, how they are judged.
+
+What an option means is decided behind the verbs; here stand its flag, its help and its type alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from abstain.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from abstain.items import Items
+
+__all__ = [
+    "Inputs",
+    "Judging",
+    "Matching",
+    "Quiet",
+    "Reading",
+    "Source",
+    "announce",
+    "announcements",
+    "numbers",
+    "one_each",
+    "system_names",
+]
+
+_INPUT = "Run or evaluation files, tables or logs: one per system; a pattern in quotes is one input."
+_MODE = "Which experiment of each input, in order; given once it serves all."
+_FORMAT = (
+    "What the input is: run, evaluation, inspect, lm-eval, csv, parquet or jsonl; else told from the content."
+)
+_SCALE = "Lowest and highest score there can be; else what the file declares."
+_CLUSTER = "What belongs together: a column, or in a log a key of the sample's metadata or document."
+_RULE = "Who declined where the source does not say: choice:E, regex:PATTERN, phrases:A|B or phrases:@FILE."
+_MATCH = "How items of several inputs are matched: names, or rows where the order of rows is the match."
+_INTERSECTION = "Compare what all inputs have when some lack some."
+_TRUTH_DIFFERS = "Compare although the inputs disagree about the truth of items."
+_LOSS = "abs, abs_norm or zero_one; else what a declared scale or the kind of labels imply, which is said."
+_CALIBRATION = (
+    "Artifact of `abstain calibrate`, for the confidences `calibrated`, `verbalized_calibrated` and "
+    "`calibrated:<name>`."
+)
+
+
+def _named(flag: str, metavar: str, what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(flag, metavar=metavar, help=what, show_default=False)
+    return option
+
+
+def _column(flag: str, what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        flag, metavar="COLUMN", help=what, show_default=False, rich_help_panel="Tables"
+    )
+    return option
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")]
+
+
+class Source(NamedTuple):
+    """Where a system's items are: a file, and which experiment of it."""
+
+    path: Path
+    mode: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs, one per system."""
+
+    inputs: Annotated[list[Path] | None, typer.Argument(metavar="INPUT", help=_INPUT, show_default=False)] = (
+        None
+    )
+    further_inputs: Annotated[list[Path] | None, _named("--input", "FILE", "The same, as an option.")] = None
+    modes: Annotated[list[str] | None, _named("--mode", "MODE", _MODE)] = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """The inputs as given, as arguments or as options."""
+        return [*(self.inputs or []), *(self.further_inputs or [])]
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The inputs by the names of their systems, which are the same in every verb."""
+        paths = self.paths
+        modes = one_each(self.modes or [], len(paths), "--mode")
+        names = system_names([str(path) for path in paths], modes)
+        return {name: Source(path, mode) for name, path, mode in zip(names, paths, modes, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a source is to be read: the arguments of `abstain.read`."""
+
+    format: Annotated[str | None, _named("--input-format", "NAME", _FORMAT)] = None
+    scale: Annotated[str | None, _named("--scale", "LOW,HIGH", _SCALE)] = None
+    truth: Annotated[str | None, _column("--truth", "What is right.")] = None
+    prediction: Annotated[str | None, _column("--prediction", "What the model said.")] = None
+    correct: Annotated[
+        str | None, _column("--correct", "Whether it was right, in place of truth and prediction.")
+    ] = None
+    abstained: Annotated[str | None, _column("--abstained", "True where the model declined.")] = None
+    failed: Annotated[str | None, _column("--failed", "True where the run produced nothing.")] = None
+    low: Annotated[str | None, _column("--low", "Lower bound of a prediction interval.")] = None
+    high: Annotated[str | None, _column("--high", "Upper bound of a prediction interval.")] = None
+    set: Annotated[str | None, _column("--set", "Labels of a prediction set.")] = None
+    weight: Annotated[str | None, _column("--weight", "How many rows each row counts for.")] = None
+    item: Annotated[str | None, _column("--item", "Names of the items.")] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", "--cluster-by", metavar="NAME", show_default=False, help=_CLUSTER),
+    ] = None
+    null_prediction: Annotated[
+        str | None,
+        _named("--null-prediction", "MEANING", "What a missing prediction means: abstained or failed."),
+    ] = None
+    abstain_rule: Annotated[str | None, _named("--abstain-rule", "RULE", _RULE)] = None
+    scorer: Annotated[
+        str | None, _named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
+    ] = None
+    filter: Annotated[str | None, _named("--filter", "NAME", "lm-eval: which filter.")] = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What was given, by the names that `abstain.read` knows."""
+        given = {name: getattr(self, name) for name in self.__slots__}
+        if self.scale is not None:
+            given["scale"] = numbers(self.scale, "--scale")
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
+
+    match: Annotated[str, typer.Option(metavar="HOW", help=_MATCH)] = "names"
+    intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False
+    truth_may_differ: Annotated[bool, typer.Option("--truth-may-differ", help=_TRUTH_DIFFERS)] = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How items are judged: the arguments of that name of `abstain.evaluate`, `compare` and `gate`."""
+
+    loss: Annotated[str | None, _named("--loss", "NAME", _LOSS)] = None
+    calibration: Annotated[list[Path] | None, _named("--calibration", "FILE", _CALIBRATION)] = None
+    convention: Annotated[
+        str, typer.Option(metavar="NAME", help="trapezoid, interpolated, mean or torch-uncertainty.")
+    ] = "trapezoid"
+    resamples: Annotated[
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for none.")
+    ] = 10_000
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 42
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def one_each(given: Sequence[str], count: int, flag: str) -> list[str | None]:
+    """Return what was given for each of the inputs: one for all of them, or one per input."""
+    if len(given) <= 1:
+        return [given[0] if given else None] * count
+    if len(given) != count:
+        inputs = f"{count} input{'' if count == 1 else 's'}"
+        raise ArgumentError(
+            f"{flag} was given {len(given)} times for {inputs}; give it once, or once per input"
+        )
+    return list(given)
+
+
+def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]:
+    """Return short names that tell inputs apart: stems, else modes, else both, else whole paths, else numbers.
+
+    >>> system_names(["runs/a.json", "runs/b.json"], ["few_shot", "few_shot"])
+    ['a', 'b']
+    >>> system_names(["run.json", "run.json"], ["zero_shot", "few_shot"])
+    ['zero_shot', 'few_shot']
+    """
+    stems = [Path(path).stem or path for path in paths]
+    pairs = list(zip(stems, modes, strict=True))
+    choices = [
+        stems,
+        [mode or stem for stem, mode in pairs],
+        [f"{stem} {mode}" if mode else stem for stem, mode in pairs],
+        [f"{path} {mode}" if mode else path for path, mode in zip(paths, modes, strict=True)],
+    ]
+    for names in choices:
+        if len(names) == len(Counter(names)):
+            return names
+    return [f"{name} ({number})" for number, name in enumerate(stems, start=1)]
+
+
+def numbers(text: str, name: str) -> tuple[float, ...]:
+    """Return numbers separated by commas."""
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise ArgumentError(f"{name} must be numbers separated by commas, got {text!r}") from None
+
+
+def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
+    """Return what was found or guessed about a source and must be said aloud, but for roles that are `settled`."""
+    from abstain.sources import FORMATS  # noqa: PLC0415
+
+    provenance = items.provenance
+    path, lines = provenance.get("path", "items"), []
+    guessed = [role for role in provenance.get("guessed", ()) if role not in settled]
+    if guessed:
+        columns = provenance["columns"]
+        listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
+        lines.append(f"{path}: a {FORMATS[provenance['format']]}; guessed {listed}")
+    rule = provenance.get("abstention_rule")
+    if rule:
+        counts = ", ".join(
+            f"{rule.get(state, 0)} {state}" for state in ("abstained", "answered", "undetermined")
+        )
+        lines.append(f"{path}: the abstention rule found {counts}")
+    if provenance.get("format") == "inspect" and provenance.get("status") != "success":
+        lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
+    filters = provenance.get("filters", ())
+    if len(filters) > 1 and "filter" in items.metadata:
+        lines.append(
+            f"{path}: {len(filters)} filters read together ({', '.join(filters)}); --filter chooses one"
+        )
+    return lines
+
+
+def announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
+    """Say it, once, on stderr."""
+    for line in dict.fromkeys(line for items in sources for line in announcements(items, settled)):
+        typer.echo(line, err=True)

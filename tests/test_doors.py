@@ -1,0 +1,524 @@
+"""One question, one answer, whichever door it is asked through: Python, every verb, and scan.
+
+Each question is some data, a loss, a confidence and a metric. The answer in Python is the yardstick; every other door
+must give the same numbers, the same verdict and the same words.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import abstain
+from abstain.cli import app
+from examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+RESAMPLES = 40
+COUNTED = ("--bootstrap-resamples", RESAMPLES)
+
+
+def call(*arguments: object, code: int = 0) -> Any:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def as_json(*arguments: object, code: int = 0) -> Any:
+    return json.loads(call(*arguments, code=code).stdout)
+
+
+def write(path: Path, columns: Mapping[str, Sequence[object]], order: Sequence[int] | None = None) -> Path:
+    rows = list(zip(*columns.values(), strict=True))
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(rows if order is None else [rows[place] for place in order])
+    return path
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------- one system
+
+
+@dataclass(frozen=True)
+class Question:
+    """One source, what is said about it, and what the rules must make of it."""
+
+    truth: Sequence[object]
+    prediction: Sequence[object]
+    confidence: str | None
+    loss: str
+    rule: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    # Worked out by hand from the definition where the data are small enough; None where they are not.
+    aurc: float | None = None
+
+    @property
+    def flags(self) -> list[str]:
+        return [part for name, value in self.options.items() for part in (f"--{name}", value)]
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        known = {"scale": lambda text: tuple(float(part) for part in text.split(","))}
+        return {name: known.get(name, str)(value) for name, value in self.options.items()}
+
+
+def digits(count: int = 40) -> tuple[list[int], list[int]]:
+    truth = [(7 * place) % 10 for place in range(count)]
+    return truth, [value if place % 4 else (value + 1) % 10 for place, value in enumerate(truth)]
+
+
+def ratings(count: int = 40) -> tuple[list[int], list[int]]:
+    truth = [1 + (3 * place) % 10 for place in range(count)]
+    return truth, [min(10, value + 2 * (place % 3 == 0)) for place, value in enumerate(truth)]
+
+
+QUESTIONS = {
+    # Sure to unsure: right, wrong, right, right. Selective risks 0, 1/2, 1/3, 1/4 at coverages 1/4 ... 1: the first
+    # quarter is 0, and then (0 + 1/2)/2/4 + (1/2 + 1/3)/2/4 + (1/3 + 1/4)/2/4.
+    "0/1 labels": Question(
+        [1, 0, 1, 0],
+        [1, 1, 1, 0],
+        "confidence",
+        "zero_one",
+        "loss zero_one: whole-number labels, no scale declared",
+        aurc=(1 / 4 + 5 / 12 + 7 / 24) / 4,
+    ),
+    "class numbers": Question(
+        *digits(), "confidence", "zero_one", "loss zero_one: whole-number labels, no scale declared"
+    ),
+    "ratings": Question(
+        *ratings(), "confidence", "zero_one", "loss zero_one: whole-number labels, no scale declared"
+    ),
+    "ratings on a scale": Question(
+        *ratings(),
+        "confidence",
+        "abs_norm",
+        "loss abs_norm: the source declares a scale of 1 to 10",
+        {"scale": "1,10"},
+    ),
+    "a loss by name": Question(*ratings(), "confidence", "abs", "loss abs: asked for", {"loss": "abs"}),
+    "text labels": Question(
+        ["a", "b", "c", "a"] * 8,
+        ["a", "b", "a", "a"] * 8,
+        "confidence",
+        "zero_one",
+        "loss zero_one: text labels, no scale declared",
+    ),
+}
+
+
+def source_of(question: Question, name: str = "preds.csv", column: str | None = "prob") -> Path:
+    count = len(question.truth)
+    columns: dict[str, Sequence[object]] = {
+        "id": [f"q{place}" for place in range(count)],
+        "label": question.truth,
+        "pred": question.prediction,
+        # A number that ranks nothing: no door may take it for a confidence.
+        "index": list(range(count)),
+    }
+    if column is not None:
+        columns[column] = [round(0.99 - 0.9 * place / count, 6) for place in range(count)]
+    return write(Path(name), columns)
+
+
+def in_python(source: Path, question: Question, **options: Any) -> abstain.Result:
+    keywords = question.keywords
+    loss = keywords.pop("loss", None)
+    return abstain.evaluate(abstain.read(source, **keywords), loss=loss, resamples=RESAMPLES, **options)
+
+
+@pytest.fixture(params=QUESTIONS)
+def question(request: pytest.FixtureRequest) -> Question:
+    return QUESTIONS[request.param]
+
+
+def test_python_follows_the_rules(question: Question) -> None:
+    result = in_python(source_of(question), question)
+    assert result.loss is not None
+    assert (result.loss.name, result.loss.rule) == (question.loss, question.rule)
+    assert list(result) == [question.confidence]
+    if question.aurc is not None:
+        assert result["confidence"].aurc.value == pytest.approx(question.aurc, abs=1e-15)
+
+
+def test_evaluate_says_what_python_says(question: Question) -> None:
+    source = source_of(question)
+    expected = in_python(source, question)["confidence"]
+    artifact = as_json("evaluate", source, *question.flags, *COUNTED, "--json")
+    assert (artifact["loss"]["name"], artifact["loss"]["rule"]) == (question.loss, question.rule)
+    (found,) = artifact["confidence_variants"].values()
+    for key, name in (("aurc_full", "aurc"), ("augrc_full", "augrc"), ("cmax", "cmax")):
+        assert found[key] == expected.estimates[name].value
+        assert tuple(found["bootstrap"]["ci95"][key]) == expected.estimates[name].percentile
+    text = call("evaluate", source, *question.flags, *COUNTED, "-o", "m.json").stdout
+    assert str(expected.aurc) in text
+    assert question.rule.partition(": ")[2] in text
+
+
+def test_compare_says_what_python_says(question: Question) -> None:
+    source, same = source_of(question), source_of(question, "same.csv")
+    expected = in_python(source, question)["confidence"]
+    for metric in ("augrc", "aurc"):
+        tables = as_json(
+            "compare", source, same, *question.flags, *COUNTED, "--metric", metric, "--format", "json"
+        )["tables"]
+        (row,) = tables[0]["rows"]
+        assert row["left_value"] == row["right_value"]
+        # Matched items are sorted by name, and sums in another order differ in their last digit.
+        assert row["left_value"] == pytest.approx(expected.estimates[metric].value, abs=1e-12)
+        assert (row["difference"], row["verdict"]) == (0.0, "cannot tell")
+        assert (row["left"], row["right"]) == ("preds", "same")
+    text = call("compare", source, same, *question.flags, *COUNTED).stdout
+    assert question.rule.partition(": ")[2] in text
+
+
+def test_a_gate_judges_what_python_says(question: Question) -> None:
+    source = source_of(question)
+    expected = in_python(source, question)["confidence"].aurc
+    flags = ("gate", source, *question.flags, *COUNTED, "--format", "json", "--fail-if")
+    (row,) = as_json(*flags, "aurc above 99")["tables"][0]["rows"]
+    assert (row["measured"], row["measured_low"], row["measured_high"]) == (
+        expected.value,
+        expected.low,
+        expected.high,
+    )
+    assert row["verdict"] == "pass"
+    call(*flags, f"aurc above {expected.low / 2}", code=1 if expected.low else 4)
+    keywords = question.keywords
+    loss = keywords.pop("loss", None)
+    own = abstain.gate(
+        abstain.read(source, **keywords), "aurc above 99", loss=loss, resamples=RESAMPLES
+    ).checks[0]
+    assert own.words == row["in_words"]
+
+
+def test_a_report_shows_what_python_says(question: Question) -> None:
+    source = source_of(question)
+    expected = in_python(source, question)["confidence"]
+    call("report", source, *question.flags, *COUNTED, "-o", "page.html")
+    page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", Path("page.html").read_text())).split())
+    assert str(expected.aurc) in page
+    assert str(expected.augrc) in page
+    assert question.rule.partition(": ")[2] in page
+
+
+def test_check_states_the_defaults_that_are_taken(question: Question) -> None:
+    if "loss" in question.options:
+        return  # what is named is no default; the other questions cover check
+    defaults = as_json("check", source_of(question), *question.flags, "--json")["defaults"]
+    assert (defaults["loss"], defaults["loss_rule"]) == (question.loss, question.rule)
+    assert defaults["confidence"] == question.confidence
+
+
+def test_scan_says_what_python_says(question: Question) -> None:
+    source = source_of(question)
+    expected = in_python(source, question)["confidence"]
+    result = abstain.scan(source, **question.keywords)
+    assert result.loss is not None
+    assert (result.loss.name, result.loss.rule) == (question.loss, question.rule)
+    (found,) = result.values()
+    for name in ("aurc", "augrc", "cmax", "eaurc"):
+        assert found.estimates[name].value == pytest.approx(expected.estimates[name].value, abs=1e-12)
+
+
+def test_a_run_file_is_judged_alike_everywhere() -> None:
+    run, mode = EXAMPLES / "run_a.json", ("--mode", "few_shot")
+    expected = abstain.evaluate(abstain.read(run, mode="few_shot"), resamples=RESAMPLES)
+    assert expected.loss is not None
+    assert expected.loss.rule == "loss abs_norm: the source declares a scale of 0 to 3"
+    assert list(expected) == ["llm", "total_evidence"]
+    artifact = as_json("evaluate", run, *mode, *COUNTED, "--json")
+    for name, variant in artifact["confidence_variants"].items():
+        assert variant["augrc_full"] == expected[name].augrc.value
+    defaults = as_json("check", run, *mode, "--json")["defaults"]
+    assert (defaults["confidence"], defaults["loss_rule"]) == ("llm, total_evidence", expected.loss.rule)
+    flags = ("gate", run, *mode, *COUNTED, "--format", "json", "--fail-if", "augrc above 1")
+    assert as_json(*flags)["tables"][0]["rows"][0]["measured"] == expected["llm"].augrc.value
+    (row, *_) = as_json("compare", run, run, *mode, *COUNTED, "--format", "json")["tables"][0]["rows"]
+    assert row["left_value"] == row["right_value"] == pytest.approx(expected["llm"].augrc.value, abs=1e-12)
+    call("report", run, *mode, *COUNTED, "-o", "page.html")
+    assert str(expected["llm"].augrc) in Path("page.html").read_text()
+
+
+def test_a_table_without_confidence_has_no_areas_at_any_door() -> None:
+    source = source_of(QUESTIONS["class numbers"], column=None)
+    result = abstain.evaluate(abstain.read(source), resamples=RESAMPLES)
+    assert list(result) == []
+    assert [warning.code for warning in result.warnings if warning.code == "no_confidence"] == [
+        "no_confidence"
+    ]
+    done = call("evaluate", source, *COUNTED, "-o", "m.json")
+    assert "no confidence in this source" in done.stdout
+    assert "AURC" not in done.stdout.replace("(AURC", "")
+    assert "index" not in done.stderr
+    assert json.loads(Path("m.json").read_text())["confidence_variants"] == {}
+    assert as_json("check", source, "--json")["defaults"]["confidence"] == "none"
+    call("report", source, *COUNTED, "-o", "page.html")
+    assert "no confidence in this source" in Path("page.html").read_text()
+    # What needs no confidence is judged as ever.
+    expected = abstain.evaluate(abstain.read(source), metrics="accuracy", resamples=RESAMPLES).metrics
+    assert expected is not None
+    flags = ("gate", source, *COUNTED, "--format", "json", "--fail-if", "accuracy below 0.1")
+    (row,) = as_json(*flags)["tables"][0]["rows"]
+    assert row["measured"] == expected["accuracy"].value == 0.75
+
+
+def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
+    columns: dict[str, Sequence[object]] = {
+        "id": [1, 2, 3, 4],
+        "label": [0.5, 1, 2, 3],
+        "pred": [1, 1, 2, 2],
+        "prob": [0.9, 0.8, 0.7, 0.6],
+    }
+    source = write(Path("real.csv"), columns)
+    with pytest.raises(abstain.ArgumentError, match="not a whole number in every answered row"):
+        abstain.evaluate(abstain.read(source))
+    with pytest.raises(abstain.ArgumentError, match="not a whole number in every answered row"):
+        abstain.scan(source)
+    for verb in (
+        ("evaluate", source),
+        ("compare", source, source),
+        ("gate", source, "--fail-if", "aurc above 1"),
+        ("report", source),
+    ):
+        assert "not a whole number in every answered row" in call(*verb, code=2).stderr
+
+
+# --------------------------------------------------------------------------------------------- two systems
+
+BETTER, WORSE, EVEN = "better", "worse", "even"
+SIDES = {
+    # (wrong answers of a.csv, wrong answers of b.csv), among 40 items of 20 patients
+    BETTER: (range(0, 40, 2), range(2)),
+    WORSE: (range(2), range(0, 40, 2)),
+    EVEN: ((3, 12, 25), (7, 18, 30)),
+}
+VERDICTS = {BETTER: "right", WORSE: "left", EVEN: "cannot tell"}
+NAMES = ("a.csv", "b.csv")
+
+
+def columns_of(wrong: Sequence[int], count: int = 40) -> dict[str, list[object]]:
+    truth = [place % 2 for place in range(count)]
+    return {
+        "patient_id": [f"p{place // 2}" for place in range(count)],
+        "id": [f"q{place}" for place in range(count)],
+        "label": list(truth),
+        "pred": [1 - value if place in wrong else value for place, value in enumerate(truth)],
+        "prob": [round(0.5 + ((37 * place) % 40) / 100, 3) for place in range(count)],
+    }
+
+
+def two(case: str) -> tuple[Path, Path]:
+    left, right = (
+        write(Path(name), columns_of(list(side))) for name, side in zip(NAMES, SIDES[case], strict=True)
+    )
+    return left, right
+
+
+@pytest.fixture(params=SIDES)
+def case(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def compared(paths: Sequence[Path], **options: Any) -> abstain.Result:
+    systems = {path.stem: abstain.read(path) for path in paths}
+    return abstain.compare(systems, resamples=RESAMPLES, **options)
+
+
+def test_every_door_gives_one_verdict(case: str) -> None:
+    left, right = two(case)
+    expected = compared((left, right)).difference("a", "b", "augrc")
+    assert expected.verdict == VERDICTS[case]
+    assert expected.words.startswith(
+        {
+            BETTER: "b is better than a by 0.",
+            WORSE: "a is better than b by 0.",
+            EVEN: "cannot tell a and b apart",
+        }[case]
+    )
+
+    artifact = as_json("evaluate", left, right, *COUNTED, "--json")
+    (deltas,) = artifact["comparison"]["deltas"].values()
+    found = deltas["augrc_full"]
+    assert (found["verdict"], found["left"], found["right"]) == (VERDICTS[case], "a", "b")
+    assert found["delta"] == expected.estimate.value
+    assert found["p"] == expected.p
+
+    (row, *_) = as_json("compare", left, right, *COUNTED, "--format", "json")["tables"][0]["rows"]
+    assert (row["verdict"], row["left"], row["right"]) == (VERDICTS[case], "a", "b")
+    assert (row["difference"], row["difference_low"], row["difference_high"]) == (
+        expected.estimate.value,
+        expected.estimate.low,
+        expected.estimate.high,
+    )
+    assert (row["in_words"], row["sentence"]) == (expected.in_words, expected.words)
+
+    # Worse than the baseline: fails; better: passes; cannot tell: undecided.
+    code = {BETTER: 0, WORSE: 1, EVEN: 4}[case]
+    call("gate", right, "--baseline", left, "--fail-if", "augrc worse by 0", *COUNTED, code=code)
+    gated = abstain.gate(
+        abstain.read(right), "augrc worse by 0", baseline=abstain.read(left), resamples=RESAMPLES
+    )
+    assert gated.exit_code == code
+
+
+def test_every_door_says_it_in_the_same_words(case: str) -> None:
+    left, right = two(case)
+    difference = compared((left, right)).difference("a", "b", "augrc")
+    evaluated = call("evaluate", left, right, *COUNTED).stdout
+    asked = call("compare", left, right, *COUNTED).stdout
+    call("report", left, right, *COUNTED, "-o", "page.html")
+    call("compare", left, right, *COUNTED, "-o", "systems.html")
+    pages = [
+        " ".join(html.unescape(re.sub(r"<[^>]+>", " ", Path(name).read_text())).split())
+        for name in ("page.html", "systems.html")
+    ]
+    in_words = {BETTER: "right is better", WORSE: "left is better", EVEN: "cannot tell"}
+    assert difference.in_words == in_words[case]
+    for said in (evaluated, asked, *pages):
+        text = " ".join(said.split())
+        assert difference.words in text
+        for other in {BETTER: (WORSE,), WORSE: (BETTER,), EVEN: (BETTER, WORSE)}[case]:
+            assert in_words[other] not in text
+    assert in_words[case] in " ".join(evaluated.split())
+
+
+def test_the_order_of_rows_changes_nothing(case: str) -> None:
+    left, right = two(case)
+    before = compared((left, right)).difference("a", "b", "augrc")
+    verbs = (
+        ("evaluate", left, right, *COUNTED, "--format", "csv"),
+        ("compare", left, right, *COUNTED, "--format", "csv"),
+        ("gate", right, "--baseline", left, "--fail-if", "augrc worse by 0", "--undecided", "pass", *COUNTED),
+    )
+    code = {BETTER: 0, WORSE: 1, EVEN: 0}[case]
+    said = [call(*verb, code=code if verb[0] == "gate" else 0).stdout for verb in verbs]
+    order = np.random.default_rng(5).permutation(40).tolist()
+    write(right, columns_of(list(SIDES[case][1])), order)
+    after = compared((left, right)).difference("a", "b", "augrc")
+    assert (after.estimate.low, after.estimate.high, after.p) == pytest.approx(
+        (before.estimate.low, before.estimate.high, before.p), abs=1e-12
+    )
+    for verb, text in zip(verbs, said, strict=True):
+        again = call(*verb, code=code if verb[0] == "gate" else 0).stdout
+        assert numbers_of(again) == pytest.approx(numbers_of(text), abs=1e-9), verb
+
+
+def numbers_of(text: str) -> list[float]:
+    return [float(found) for found in re.findall(r"-?\d+\.\d+", text)]
+
+
+def doors_of_two(left: Path, right: Path, *flags: object) -> list[tuple[object, ...]]:
+    return [
+        ("evaluate", left, right, *flags, *COUNTED, "--json"),
+        ("compare", left, right, *flags, *COUNTED),
+        ("gate", right, "--baseline", left, "--fail-if", "augrc worse by 0.9", *flags, *COUNTED),
+        ("report", left, right, *flags, *COUNTED, "-o", "page.html"),
+        ("plot", left, right, *flags, *COUNTED, "-o", "chart.json"),
+    ]
+
+
+def test_items_that_one_side_lacks_are_refused_unless_allowed() -> None:
+    left = write(Path("a.csv"), columns_of([1, 2], 320))
+    right = write(Path("b.csv"), columns_of([3, 4], 160))
+    for door in doors_of_two(left, right):
+        said = call(*door, code=3).stderr
+        assert "of 320 items b lacks 160" in said or "of 320 items new lacks 160" in said, door[0]
+    with pytest.raises(abstain.DataError, match="of 320 items b lacks 160"):
+        compared((left, right))
+    for door in doors_of_two(left, right, "--intersection-only"):
+        call(*door)
+    found = compared((left, right), intersection_only=True)
+    assert found.matching is not None
+    assert (found.matching.total, found.matching.shared) == (320, 160)
+
+
+def test_truths_that_differ_are_refused_and_counted_unless_allowed() -> None:
+    left = write(Path("a.csv"), columns_of([1, 2]))
+    other = columns_of([3, 4])
+    other["label"][:7] = [1 - value for value in other["label"][:7]]  # type: ignore[operator]
+    right = write(Path("b.csv"), other)
+    for door in doors_of_two(left, right):
+        assert "the truth of 7 of 40 shared items" in call(*door, code=3).stderr, door[0]
+    with pytest.raises(abstain.DataError, match="the truth of 7 of 40 shared items"):
+        compared((left, right))
+    for door in doors_of_two(left, right, "--truth-may-differ"):
+        call(*door)
+    warned = compared((left, right), truth_may_differ=True).warnings
+    assert "truths_differ" in [warning.code for warning in warned]
+    assert (
+        "7 of 40 items have not the same truth"
+        in call(*doors_of_two(left, right, "--truth-may-differ")[1]).stdout
+    )
+
+
+def test_rows_without_names_are_matched_only_where_their_order_is_said_to_be_the_match() -> None:
+    left, right = (
+        write(
+            Path(name),
+            {key: column for key, column in columns_of(wrong).items() if key not in ("patient_id", "id")},
+        )
+        for name, wrong in zip(NAMES, ([1, 2], list(range(0, 40, 2))), strict=True)
+    )
+    for door in doors_of_two(left, right):
+        assert "--match rows" in call(*door, code=3).stderr, door[0]
+    for door in doors_of_two(left, right, "--match", "rows"):
+        call(*door)
+    (row, *_) = as_json("compare", left, right, "--match", "rows", *COUNTED, "--format", "json")["tables"][0][
+        "rows"
+    ]
+    assert (
+        row["verdict"]
+        == compared((left, right), match="rows").difference("a", "b", "augrc").verdict
+        == "left"
+    )
+
+
+def test_a_margin_is_a_verdict_of_its_own() -> None:
+    left, right = two(EVEN)
+    expected = compared((left, right), margin=0.2, metrics="augrc").difference("a", "b")
+    assert "they are within 0.2 of each other" in expected.words
+    said = call("compare", left, right, "--margin", 0.2, *COUNTED).stdout
+    assert "they are within 0.2 of each other" in " ".join(said.split())
+
+
+def test_three_systems_are_one_family_whichever_door() -> None:
+    third = write(Path("c.csv"), columns_of(list(range(0, 40, 4))))
+    left, right = two(BETTER)
+    result = compared((left, right, third), metrics="augrc")
+    rows = as_json("compare", left, right, third, *COUNTED, "--format", "json")["tables"][0]["rows"]
+    assert len(rows) == 3
+    for row, difference in zip(rows, result.differences, strict=True):
+        assert (row["left"], row["right"], row["verdict"]) == (
+            difference.left,
+            difference.right,
+            difference.verdict,
+        )
+        assert (row["p"], row["p_holm"]) == (difference.p, difference.p_adjusted)
+    assert "abstain compare" in call("evaluate", left, right, third, code=2).stderr
+    call("report", left, right, third, *COUNTED, "-o", "page.html")
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", Path("page.html").read_text())).split())
+    assert "b is better than a by" in text
+    wider = compared((left, right, third), metrics="augrc", simultaneous=True).differences[0].estimate
+    row = as_json("compare", left, right, third, "--simultaneous", *COUNTED, "--format", "json")["tables"][0][
+        "rows"
+    ][0]
+    assert (row["difference_low"], row["difference_high"]) == (wider.low, wider.high)
+    assert wider.low < result.differences[0].estimate.low
