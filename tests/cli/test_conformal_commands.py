@@ -238,19 +238,6 @@ def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> N
     ]
 
 
-def test_compressed_tables_and_patterns_are_read(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    content = (tmp_path / "preds.csv").read_bytes()
-    (tmp_path / "preds.csv.gz").write_bytes(gzip.compress(content))
-    head, *lines = content.decode().splitlines()
-    for place, part in enumerate((lines[:50], lines[50:])):
-        (tmp_path / f"part-{place}.csv").write_text("\n".join([head, *part]) + "\n")
-    whole = json.loads(run(*BASIC, *QUICK, "--json").out)["claims"]
-    for table in ("preds.csv.gz", "part-*.csv"):
-        found = run(BASIC[0], table, *BASIC[2:], *QUICK, "--json")
-        assert found.code == 0, found.err
-        assert json.loads(found.out)["claims"] == whole
-
-
 def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
     outcome = run("schema", "conformal")
     assert json.loads(outcome.out)["title"] == "abstain conformal artifact"
@@ -262,7 +249,7 @@ def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> 
     for source in sources:
         outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
         assert outcome.code == 0, outcome.err
-        found.append(json.loads(outcome.out)["levels"])
+        found.append(json.loads(outcome.out)["claims"])
     return found
 
 
@@ -278,7 +265,7 @@ def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_pat
 
 
 def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9")
+    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9")
     text = (tmp_path / "sets.jsonl").read_text()
     (tmp_path / "sets.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     records = [json.loads(line) for line in text.splitlines()]
