@@ -244,7 +244,7 @@ def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
 
 
 def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> list[object]:
-    """The levels of the artifact from each source, in the words of the verb; and that each is read at all."""
+    """The claims of the artifact from each source, in the words of the verb; and that each is read at all."""
     found = []
     for source in sources:
         outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
