@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abstain.evaluation import Key
-from abstain.report.charts import differences_chart, metric_name
+from abstain.report.charts import differences_chart, interval_words, metric_name
 from abstain.report.html import _words
-from abstain.report.html._parts import Figure, Panel, TableView, figure
+from abstain.report.html._parts import Figure, Panel, TableView, figure, sentence
 from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def _basis(result: Result) -> str:
     matching, noun = result.matching, result.cluster_noun
     if matching is None:
         return ""
-    which = "both sides" if len(result.systems) == 2 else "all systems"
+    which = "on both sides" if len(result.systems) == 2 else "in all systems"
     return (
-        f"Paired over the {matching.clusters:,} of {matching.clusters_shared:,} shared {noun}s that are judged on "
+        f"Paired over the {matching.clusters:,} of {matching.clusters_shared:,} shared {noun}s that are judged "
         f"{which}, matched by {' and '.join(matching.by)}. Every difference is right less left, with the same weights "
         "on both."
     )
@@ -111,7 +111,8 @@ def _pair_table(result: Result) -> Table:
             "in_words": each.in_words,
         }
         rows.append(tuple(cells[column.key] for column in columns))
-    return Table("", columns, tuple(rows))
+    title = f"Left and right: {_single_intervals(result)}. Right - left: {_difference_intervals(shown)}."
+    return Table(title, columns, tuple(rows))
 
 
 def _differences_table(result: Result) -> Table:
@@ -141,7 +142,7 @@ def _differences_table(result: Result) -> Table:
             "in_words": each.words,
         }
         rows.append(tuple(cells[column.key] for column in columns))
-    return Table("Differences", columns, tuple(rows))
+    return Table(f"Differences: {_difference_intervals(shown)}", columns, tuple(rows))
 
 
 def _systems_table(result: Result) -> Table:
@@ -169,7 +170,18 @@ def _systems_table(result: Result) -> Table:
             cells += [system.estimates[key], "none" if rank is None else str(rank)]
         rows.append(tuple(cells))
     title = "Systems over the compared items; a rank stands with the ranks that cannot be ruled out"
-    return Table(title, tuple(columns), tuple(rows))
+    return Table(f"{title}. {sentence(_single_intervals(result))}", tuple(columns), tuple(rows))
+
+
+def _single_intervals(result: Result) -> str:
+    """What the intervals of the systems' own numbers are."""
+    return interval_words(result.first.coverage, result.cluster_noun)
+
+
+def _difference_intervals(shown: Sequence[Difference]) -> str:
+    """What the intervals of differences are: those of the first that has one."""
+    told = next((each for each in shown if each.compared), shown[0])
+    return interval_words(told.estimate, told.cluster_noun)
 
 
 def _charts(result: Result) -> list[Figure]:

@@ -26,6 +26,7 @@ from abstain.report.html._parts import (
     StripPart,
     TableView,
     figure,
+    sentence,
 )
 from abstain.report.tables import Column, Table
 
@@ -143,7 +144,7 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
     keys = [key for key in keys if key in first.estimates]
     several = len(system) > 1
     areas = Table(
-        f"Areas; lower is better. {_sentence(interval_words(first.augrc, system.cluster_noun))}",
+        f"Areas; lower is better. {sentence(interval_words(first.augrc, system.cluster_noun))}",
         (Column("confidence"), *(Column(key, metric_name(key), digits=3, estimate=True) for key in keys)),
         tuple((name, *(variant.estimates[key] for key in keys)) for name, variant in system.items()),
     )
@@ -182,7 +183,7 @@ def _unranked(system: SystemResult) -> list[Part]:
         return []
     first = next(iter(known.values()))
     table = Table(
-        f"Metrics that need no confidence. {_sentence(interval_words(first, system.cluster_noun))}",
+        f"Metrics that need no confidence. {sentence(interval_words(first, system.cluster_noun))}",
         (Column("metric"), Column("value", digits=3, estimate=True)),
         tuple((metric_name(key), estimate) for key, estimate in known.items()),
     )
@@ -241,7 +242,3 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
             Note(f"Not drawn, because they order answers and are no probabilities: {', '.join(left_out)}.")
         )
     return Panel("reliability", "Reliability: can the stated confidence be believed?", "Reliability", parts)
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."

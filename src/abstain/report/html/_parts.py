@@ -30,6 +30,7 @@ __all__ = [
     "TableView",
     "figure",
     "figure_markup",
+    "sentence",
 ]
 
 
@@ -157,3 +158,12 @@ def figure_markup(shown: Figure) -> Markup:
     # The renderer escapes the texts of a chart; the words are escaped here.
     frame = Markup('<figure class="chart{}" role="group" aria-label="{}">{}</figure>')
     return frame.format(" wide" if shown.wide else "", shown.words, Markup(shown.svg))
+
+
+def sentence(words: str) -> str:
+    """Return words as a sentence.
+
+    >>> sentence("no intervals")
+    'No intervals.'
+    """
+    return f"{words[:1].upper()}{words[1:]}."

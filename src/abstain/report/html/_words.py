@@ -152,7 +152,7 @@ def band_words(system: SystemResult) -> str:
         return "There is no band, because no resamples were drawn."
     return (
         f"The band holds the {100 * system.settings.level:g}% percentile interval of the risk at each threshold by "
-        f"itself, from the same resamples of {system.cluster_noun}s as all other intervals."
+        f"itself, from the same resamples of {system.cluster_noun}s as the intervals of single numbers."
     )
 
 
