@@ -9,7 +9,8 @@ own: ``abstain.weight``, ``abstain.low``, ``abstain.high`` and ``abstain.set`` (
 
 A run file has one record per cluster and a map from item to score in each. What that form has no place for
 stands under ``abstain`` in the experiment's provenance, where other readers pass over it: labels (scores are
-their numbers), items that not every cluster has, outcomes of single items, the order of rows, weights, intervals and sets.
+their numbers), items that not every cluster has, outcomes of single items, the order of rows,
+weights, intervals and sets.
 """
 
 from __future__ import annotations

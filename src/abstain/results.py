@@ -1,4 +1,4 @@
-"""Evaluation results: one object a row, as evaluation harnesses hand them over, and the scores of metrics on them.
+"""Evaluation results: one object per row, as evaluation harnesses hand them over, and the scores of metrics on them.
 
 `EvaluationResult` and `Items` hold the same facts, one by row and one by column, and convert into each other
 without loss: the raw response, the redacted prompt, the prompt mode, the metadata and the token counts travel
@@ -20,7 +20,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, signals_from_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -83,8 +83,8 @@ class EvaluationResult:
 
 
 @dataclass(frozen=True)
-class MetricScore:
-    """What a metric says of a list of results.
+class MetricScore(Mapping[str, Any]):
+    """What a metric says of a list of results; also the mapping of its fields, which harnesses that check records take.
 
     Attributes:
         name: the metric.
@@ -94,8 +94,11 @@ class MetricScore:
         n_abstained: how many rows were abstained from, whatever the metric makes of them.
         details: counts and tables of the metric.
 
-    >>> MetricScore("accuracy", 0.75, n_evaluated=4)
+    >>> score = MetricScore("accuracy", 0.75, n_evaluated=4)
+    >>> score
     MetricScore(name='accuracy', value=0.7500, n_evaluated=4, n_abstained=0)
+    >>> score["value"], list(score)
+    (0.75, ['name', 'value', 'breakdown', 'n_evaluated', 'n_abstained', 'details'])
     """
 
     name: str
@@ -109,6 +112,17 @@ class MetricScore:
     def reason(self) -> str:
         """Why the value is undefined; empty when it is not."""
         return str(self.details.get("reason", ""))
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.__dataclass_fields__:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__dataclass_fields__)
+
+    def __len__(self) -> int:
+        return len(self.__dataclass_fields__)
 
     def __repr__(self) -> str:
         return (
@@ -176,7 +190,7 @@ def results_to_items(
 
 
 def items_to_results(items: Items) -> list[EvaluationResult]:
-    """Return items as one object a row; what results carry beside their decision comes back as it went.
+    """Return items as one object per row; what results carry beside their decision comes back as it went.
 
     >>> results = [EvaluationResult(1, 1, confidence=0.8, metadata={"sex": "F"}, raw_response="...")]
     >>> items_to_results(results_to_items(results)) == results

@@ -69,17 +69,17 @@ def test_fitting_the_same_run_gives_the_same_artifact(run: Items, name: str, rel
 def test_artifacts_of_another_writer_give_its_confidences() -> None:
     logistic = read_calibration(EXAMPLES / "expected_calibration_logistic.json")
     standard = [
-        (4 - 3.2848484848484847) / 0.9426337095481416,
-        (0.7 - 0.5263363636363635) / 0.22574558114159987,
+        (4 - 3.2628205128205128) / 1.0102816279554678,
+        (0.7 - 0.529914423076923) / 0.22434804166380656,
     ]
-    combined = 0.8271594591328714 + 0.5323017525103112 * standard[0] + 0.3060762891621226 * standard[1]
+    combined = 0.6415831721024852 + 0.5119885334851864 * standard[0] + 0.6690998743088974 * standard[1]
     assert logistic.calibrator.predict([[4, 0.7]]) == pytest.approx([1 / (1 + np.exp(-combined))])
     assert logistic.feature_names == FEATURES
     verbalized = read_calibration(EXAMPLES / "expected_calibration_verbalized.json")
     assert isinstance(verbalized, VerbalizedCalibration)
-    assert verbalized.calibrator.predict([0.75]) == pytest.approx([1 / (1 + 3 ** (-1 / 6.544514644616969))])
+    assert verbalized.calibrator.predict([0.75]) == pytest.approx([1 / (1 + 3 ** (-1 / 10.000000000000002))])
     isotonic = read_calibration(EXAMPLES / "expected_calibration_isotonic.json")
-    assert isotonic.calibrator.predict([0.0, 0.45, 1.0]) == pytest.approx([0.0, 0.4, 1.0])
+    assert isotonic.calibrator.predict([0.0, 0.45, 1.0]) == pytest.approx([0.0, 1 / 3, 29 / 33])
     assert isotonic.source.run_id == "seeded-102"
 
 
@@ -129,6 +129,8 @@ def test_the_target_loss(run: Items, method: str) -> None:
     trained = train(run, method=method, features="token_msp", target="loss")
     assert set(trained.validation_metrics) == {"mae", "mse"}
     assert trained.method == method
+    # A loss is no event: there is nothing that comes true at a rate.
+    assert json.loads(trained.to_json())["training_metadata"]["positive_rate"] is None
     if method in ("linear", "logistic", "platt"):
         assert trained.model.link == "identity"  # type: ignore[attr-defined]
 
@@ -192,9 +194,9 @@ def test_a_fold_that_leaves_one_class_is_said() -> None:
 
 def test_nulls_are_filled_and_counted(run: Items) -> None:
     trained = train(run, method="logistic", features=FEATURES)
-    assert trained.filled == {"verbalized_confidence": 58, "retrieval_similarity_mean": 31}
+    assert trained.filled == {"verbalized_confidence": 49, "retrieval_similarity_mean": 29}
     [warning] = [notice for notice in trained.warnings if notice.code == "features_filled"]
-    assert "verbalized_confidence for 58 of 330 items" in warning.message
+    assert "verbalized_confidence for 49 of 312 items" in warning.message
 
 
 def test_defaults_by_name() -> None:
@@ -204,16 +206,24 @@ def test_defaults_by_name() -> None:
 
 
 def test_targets_by_hand() -> None:
-    items = Items.from_arrays([3, 0, 2, 1], [1, 0, 1, None], abstained=[0, 0, 0, 1])
+    items = Items.from_arrays([3, 0, 2, 1], [1, 0, 1, None], abstained=[0, 0, 0, 1], scale=(0, 3))
     assert target_values(items, "correctness")[:3].tolist() == [0, 1, 0]
     assert target_values(items, "near_correct")[:3].tolist() == [0, 1, 1]
     assert target_values(items, "loss")[:3] == pytest.approx([1 / 3, 1, 2 / 3])
     assert np.isnan(target_values(items, "loss")[3])
+    with pytest.raises(ArgumentError, match="loss abs_norm divides by the width of the scale, and none is declared"):
+        target_values(Items.from_arrays([3], [1]), "loss")
+
+
+def test_temperature_is_another_word(run: Items) -> None:
+    short, long = (train(run, method=word, features="token_msp") for word in ("temperature", "temperature_scaling"))
+    assert short.method == long.method == "temperature_scaling"
+    assert short.model == long.model
 
 
 def test_only_answered_items_teach(run: Items) -> None:
     assert train(run, method="platt", features="token_msp").training_metadata.n_samples == run.counts.answered
-    assert fit_verbalized(run).fitted_on.n_samples == 272
+    assert fit_verbalized(run).fitted_on.n_samples == 263
 
 
 # What is refused
@@ -252,8 +262,8 @@ def changed(record: Any, *path: str, value: Any = None) -> Any:
         ("logistic", ("target",), "truth", "target"),
         ("isotonic", ("features",), ["a", "b"], "isotonic takes one feature, got 2"),
         ("isotonic", ("model", "x_thresholds"), [1.0], "they go in pairs"),
-        ("isotonic", ("model", "y_thresholds"), [0.5] * 19 + [0.1], "must be in ascending order"),
-        ("isotonic", ("model", "y_thresholds"), [0.5] * 19 + [1.5], r"must lie in \[0, 1\]"),
+        ("isotonic", ("model", "y_thresholds"), [0.5] * 17 + [0.1], "must be in ascending order"),
+        ("isotonic", ("model", "y_thresholds"), [0.5] * 17 + [1.5], r"must lie in \[0, 1\]"),
         ("verbalized", ("temperature",), None, "missing required field"),
         ("verbalized", ("temperature",), -1.0, "> 0.0"),
         ("verbalized", ("fitted_on",), None, "missing required field `fitted_on`"),
@@ -269,7 +279,7 @@ def test_broken_artifacts_are_refused(name: str, path: Any, value: Any, message:
 def test_numbers_that_are_not_finite_are_refused(text: str, tmp_path: Path) -> None:
     place = tmp_path / "calibration.json"
     place.write_text(
-        (EXAMPLES / "expected_calibration_verbalized.json").read_text().replace("6.544514644616969", text)
+        (EXAMPLES / "expected_calibration_verbalized.json").read_text().replace("10.000000000000002", text)
     )
     with pytest.raises(FormatError, match=r"is not JSON|too large"):
         read_calibration(place)

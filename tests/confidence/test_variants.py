@@ -72,9 +72,21 @@ def test_the_whole_list_is_covered() -> None:
 
 def test_values_outside_their_range_are_clipped_where_defined() -> None:
     items = items_with(FULL | {"retrieval_similarity_mean": -0.2, "llm_evidence_count": 9})
-    assert confidence_values(items, "retrieval_similarity_mean")[0] == 0.0
+    # Raw similarities and combinations are what they are; within a hybrid every part is a share.
+    assert confidence_values(items, "retrieval_similarity_mean")[0] == -0.2
     assert confidence_values(items, "hybrid_evidence_similarity")[0] == 0.5
-    assert confidence_values(items, "secondary:llm+token_msp:average")[0] == 1.0
+    assert confidence_values(items, "secondary:llm+token_msp:average")[0] == pytest.approx(4.9)
+    assert confidence_values(items, "secondary:llm+token_msp:product")[0] == pytest.approx(7.2)
+    outside = items_with(
+        FULL | {"token_msp": 1.2, "token_energy": 0.3, "consistency_modal_confidence": 1.5},
+        FULL | {"token_msp": -0.1, "token_energy": -800.0, "consistency_modal_confidence": -0.5},
+    )
+    for name in ("token_msp", "token_energy", "consistency"):
+        assert confidence_values(outside, name).tolist() == [1.0, 0.0], name
+    shares = 0.3 * 2 / 3 + 0.3 * 0.5
+    assert confidence_values(outside, "hybrid_consistency") == pytest.approx([0.4 + shares, shares])
+    # A combination takes its parts as the variants give them.
+    assert confidence_values(outside, "secondary:token_msp+llm:average").tolist() == [1.5, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Calibrated variants in an evaluation: values, cautions, and which artifact serves which variant."""
+"""Calibrated variants in an evaluation: values, warnings, and which artifact serves which variant."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def training_run() -> Items:
 
 
 def codes(result: Any) -> list[str]:
-    return [caution.code for caution in result.cautions]
+    return [warning.code for warning in result.warnings]
 
 
 def test_the_published_artifact_of_a_calibrated_evaluation(test_run: Items) -> None:
@@ -51,7 +51,7 @@ def test_verbalized_calibrated_ranks_as_verbalized_does(test_run: Items) -> None
         test_run, confidence="verbalized,verbalized_calibrated", calibration=VERBALIZED, resamples=0
     )
     assert result["verbalized_calibrated"].aurc.value == pytest.approx(result["verbalized"].aurc.value)
-    scaled = 1 / (1 + 3.0 ** (-1 / 6.544514644616969))
+    scaled = 1 / (1 + 3.0 ** (-1 / load("expected_calibration_verbalized.json")["temperature"]))
     thresholds = result["verbalized_calibrated"].curve.threshold
     assert np.isclose(thresholds, scaled).any()
 
@@ -80,7 +80,7 @@ def test_several_artifacts_each_serve_their_variant(test_run: Items) -> None:
 
 def test_filled_features_are_counted(test_run: Items) -> None:
     result = evaluate(test_run, confidence="calibrated", calibration=LOGISTIC, resamples=0)
-    [message] = [c.message for c in result["calibrated"].cautions if c.code == "features_filled"]
+    [message] = [c.message for c in result["calibrated"].warnings if c.code == "features_filled"]
     assert "verbalized_confidence for 26 of 155 items" in message
 
 
@@ -96,7 +96,7 @@ def test_judging_the_training_run_is_warned_about(test_run: Items, training_run:
     other_mode = read(EXAMPLES / "run_b.json", mode="zero_shot")
     result = evaluate(other_mode, confidence="verbalized_calibrated", calibration=own, resamples=0)
     [message] = [
-        c.message for c in result["verbalized_calibrated"].cautions if c.code == "calibrated_in_sample"
+        c.message for c in result["verbalized_calibrated"].warnings if c.code == "calibrated_in_sample"
     ]
     assert "in mode few_shot: it has seen these participants" in message
 

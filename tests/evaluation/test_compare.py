@@ -79,7 +79,7 @@ def test_two_sides_and_named_systems_are_one_comparison() -> None:
     options: dict[str, Any] = {"resamples": 300, "seed": 3, "intersection_only": True}
     two = compare(left, right, confidence="llm", **options)
     many = compare({"l": left, "r": right}, metrics=["aurc", "augrc"], confidence="llm", **options)
-    assert many.matching.judged == 8 * many.matching.clusters == 440
+    assert many.matching.judged == 8 * many.matching.clusters == 424
     for metric in ("aurc", "augrc"):
         found, expected = many.difference("l", "r", metric), two.difference("left", "right", metric)
         assert found.estimate == expected.estimate == getattr(two.deltas["llm"], metric)
@@ -459,13 +459,14 @@ def test_same_seed_same_numbers() -> None:
 @pytest.mark.parametrize("metric", ["augrc", "aurc"])
 def test_false_alarms_with_forty_clusters_are_at_most_nominal(metric: str) -> None:
     """Two systems that are equally good, 40 clusters: how often is one called better, at 5%?"""
-    runs = 300
+    runs = 600
     alarms = 0
     for run in range(runs):
         pair = {"a": system(2 * run, clusters=40, size=3), "b": system(2 * run + 1, clusters=40, size=3)}
         found = judged(pair, metrics=metric, seed=run)
         alarms += found.differences[0].winner is not None
-    assert alarms / runs <= 0.05
+    # The rate itself, and twice the error that so many runs leave.
+    assert alarms / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
 
 
 @pytest.mark.slow
@@ -477,7 +478,7 @@ def test_false_alarms_of_a_whole_table_are_at_most_nominal() -> None:
         systems = {name: system(4 * run + place, clusters=40, size=3) for place, name in enumerate("abcd")}
         found = judged(systems, seed=run)
         alarms += any(each.winner is not None for each in found.differences)
-    assert alarms / runs <= 0.05
+    assert alarms / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
 
 
 def test_every_pair_is_there_once() -> None:

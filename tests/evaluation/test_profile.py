@@ -85,7 +85,7 @@ def test_contrasts_are_paired_differences_from_the_best() -> None:
 def test_reliability_is_for_what_may_be_read_as_a_probability() -> None:
     found = run(confidence=["llm", "token_msp", "token_pe", "verbalized"]).profile().reliability
     assert set(found) == {"token_msp", "verbalized"}
-    assert found["token_msp"].count.sum() == 155
+    assert found["token_msp"].count.sum() == 150
 
 
 def test_nothing_answered_has_no_curve_and_no_leader() -> None:

@@ -1,4 +1,4 @@
-"""Calibration figures with intervals: the same as resampling rows by hand, and what is refused."""
+"""Calibration metrics with intervals: the same as resampling rows by hand, and what is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_intervals_are_those_of_copied_rows(strategy: str) -> None:
         "negative_log_likelihood",
     )
     found = calibration_estimates(
-        y, s, clusters=clusters, figures=names, strategy=strategy, bins=6, resamples=40, seed=7
+        y, s, cluster=clusters, metrics=names, strategy=strategy, bins=6, resamples=40, seed=7
     )
     draws = np.concatenate(list(Draws(15, 40, 7).batches(1)))
     for name in names:
@@ -63,11 +63,11 @@ def test_without_resamples_there_is_no_interval() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="unknown figure 'brier'.*did you mean 'brier_score'"):
-        calibration_estimates([1, 0], [0.5, 0.6], figures=["brier"])
-    with pytest.raises(ArgumentError, match="figures is empty"):
-        calibration_estimates([1, 0], [0.5, 0.6], figures=[])
+    with pytest.raises(ArgumentError, match="unknown metric 'brier'.*did you mean 'brier_score'"):
+        calibration_estimates([1, 0], [0.5, 0.6], metrics=["brier"])
+    with pytest.raises(ArgumentError, match="metrics is empty"):
+        calibration_estimates([1, 0], [0.5, 0.6], metrics=[])
     with pytest.raises(DataError, match="clusters has 1 rows where 2 were expected"):
-        calibration_estimates([1, 0], [0.5, 0.6], clusters=[1])
+        calibration_estimates([1, 0], [0.5, 0.6], cluster=[1])
     with pytest.raises(DataError, match="y_true is empty"):
         calibration_estimates([], [])

@@ -83,9 +83,9 @@ def estimate(value: float, se: float, clusters: int = 10) -> Estimate:
 
 
 def test_p_value_by_hand() -> None:
-    # t = 2.5 on 9 degrees of freedom: two tails of 0.016962 each.
+    # t = 2.5 on 9 degrees of freedom: two tails of 0.016931 each.
     assert p_value(estimate(5.0, 2.0)) == pytest.approx(2 * student.sf(2.5, 9))
-    assert p_value(estimate(5.0, 2.0)) == pytest.approx(0.033926, abs=1e-5)
+    assert p_value(estimate(5.0, 2.0)) == pytest.approx(0.0338618, abs=1e-6)
     assert p_value(estimate(-5.0, 2.0)) == p_value(estimate(5.0, 2.0))
     assert p_value(estimate(0.0, 2.0)) == 1.0
     # Against a bound the distance counts: 3 is one and a half standard errors.
@@ -219,6 +219,6 @@ def test_margins_are_read_off_the_same_interval() -> None:
     turned = within_margin([found], "higher", 0.015)[0]
     assert (turned.left_not_worse, turned.right_not_worse) == (False, True)
     # One of many is held to more.
-    many = within_margin([found] + [estimate(0.2, 0.005, clusters=41)] * 30, "lower", 0.0225)
+    many = within_margin([found] * 30, "lower", 0.0225)
     assert within_margin([found], "lower", 0.0225)[0].right_not_worse
     assert not many[0].right_not_worse

@@ -12,7 +12,9 @@ import zstandard
 from inspect_ai.scorer import SampleScore, Score
 
 from abstain import ArgumentError, DataError, FormatError, evaluate, read
+from abstain.confidence import select
 from abstain.integrations import inspect as integration
+from abstain.losses import item_loss
 from abstain.sources._archive import Archive
 from memory import run_measured
 
@@ -308,7 +310,10 @@ def test_partial_verdicts_are_grades(tmp_path: Path) -> None:
     assert items.prediction[:3].tolist() == [1.0, 0.5, 0.0]
     assert items.counts.abstained == 1
     assert items.metadata["target"][0] == "a | b"
-    assert evaluate(items, resamples=0)["constant"].curve.selective_risk[-1] == pytest.approx(0.5)
+    assert items.scale == (0.0, 1.0)
+    assert item_loss(items).values.tolist() == pytest.approx([0.0, 0.5, 1.0, math.nan], nan_ok=True)
+    assert item_loss(items).rule == "loss abs_norm: the source declares a scale of 0 to 1"
+    assert select("default", items) == ()
 
 
 def measured(metric: Any, scores: list[SampleScore]) -> float:

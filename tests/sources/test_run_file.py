@@ -237,5 +237,5 @@ def test_no_such_file_and_a_directory(tmp_path: Path) -> None:
 
 def test_the_shipped_example() -> None:
     items = read(Path(__file__).parent.parent / "data" / "examples" / "run_a.json", mode="zero_shot")
-    assert items.counts.n == 29 * 8
+    assert items.counts.n == 28 * 8
     assert np.isin(items.truth[items.answered], (0, 1, 2, 3)).all()

@@ -46,8 +46,9 @@ def frame(count: int = 500, *, labels: bool = False) -> pl.DataFrame:
 def test_scanning_gives_what_reading_gives(tmp_path: Path, loss: str, form: str) -> None:
     path = tmp_path / f"t.{form}"
     getattr(frame(), f"write_{'ndjson' if form == 'jsonl' else form}")(path)
-    scanned = abstain.scan(path, **ROLES, loss=loss, coverage_grid=(0.1, 0.5, 1.0))
-    items = abstain.read(path, **ROLES)
+    roles = {**ROLES, "scale": (0, 3)} if loss == "abs_norm" else ROLES
+    scanned = abstain.scan(path, **roles, loss=loss, coverage_grid=(0.1, 0.5, 1.0))
+    items = abstain.read(path, **roles)
     whole = abstain.evaluate(items, confidence="c", loss=loss, resamples=0, coverage_grid=(0.1, 0.5, 1.0))
     assert scanned.population == whole.population
     for figure in ("cmax", "aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable", "aurc_at_coverage"):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from abstain import ArgumentError, DataError, FormatError, Items, evaluate, read
+from abstain.losses import item_loss
 from memory import run_measured
 
 LABELS = ("ill", "well")
@@ -245,7 +246,7 @@ def test_numbers_never_equal_text() -> None:
 
 def test_numbers_written_as_text_are_numbers() -> None:
     items = read(pl.DataFrame({"truth": [1, 0], "prediction": ["1", "unsure"]}))
-    assert evaluate(items, loss="zero_one", resamples=0)["constant"].curve.selective_risk[-1] == 0.5
+    assert item_loss(items).values.tolist() == [0.0, 1.0]
 
 
 HOSTILE = '"; DROP TABLE x; --'
@@ -286,7 +287,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "broken line": (
         "t.jsonl",
         b'{"truth": 1, "prediction": 1}\n{"truth": secret}\n',
-        "not JSON with one object a line",
+        "not JSON with one object per line",
     ),
     "not a table": ("t.json", b'{"a": 1}', "not a run file"),
     "compressed and cut off": (

@@ -30,7 +30,7 @@ from abstain.calibrators._models import (
     TemperatureModel,
     VennAbersModel,
 )
-from abstain.errors import DataError, FormatError
+from abstain.errors import DataError, FormatError, ResultWarning
 
 if TYPE_CHECKING:
     import os
@@ -76,20 +76,13 @@ class Validation(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Notice(Struct, frozen=True, kw_only=True):
-    """What the user of a calibrator must know."""
-
-    code: str
-    message: str
-
-
 class Calibration(Struct, frozen=True, kw_only=True):
     """What both forms of artifact share."""
 
     schema_version: Literal["1"] = "1"
     abstain_version: str | None = None
     validation: Validation | None = None
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
 
     @property
     def calibrator(self) -> Calibrator:

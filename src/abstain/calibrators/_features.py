@@ -97,10 +97,10 @@ def target_values(items: Items, target: str) -> Floats:
     """Return the target of every answered item; NaN elsewhere.
 
     ``correctness`` is 1 where the answer is right, ``near_correct`` where it is off by at most 1, and
-    ``loss`` is ``1 - |prediction - truth| / width`` of the declared scale (0 to 3 unless declared).
+    ``loss`` is ``1 - |prediction - truth| / width`` of the declared scale.
 
     >>> from abstain import Items
-    >>> target_values(Items.from_arrays([3, 0, 2], [1, 0, 1]), "loss").round(4)
+    >>> target_values(Items.from_arrays([3, 0, 2], [1, 0, 1], scale=(0, 3)), "loss").round(4)
     array([0.3333, 1.    , 0.6667])
     """
     _validate.choice(target, "target", TARGETS)

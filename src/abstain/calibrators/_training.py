@@ -16,7 +16,6 @@ import numpy as np
 from abstain import _validate
 from abstain.calibrators._artifact import (
     TRAINED,
-    Notice,
     Source,
     TrainedCalibration,
     TrainingSource,
@@ -33,7 +32,7 @@ from abstain.calibrators._estimators import (
 )
 from abstain.calibrators._features import BINARY_TARGETS, TARGETS, extract_features, target_values
 from abstain.calibrators._models import CLIP, TemperatureModel
-from abstain.errors import ArgumentError, DataError, SignalError
+from abstain.errors import ArgumentError, DataError, ResultWarning, SignalError
 from abstain.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ __all__ = ["fit_verbalized", "train"]
 # The bins of an artifact's ECE are part of the format: ten of equal width.
 ARTIFACT_BINS = 10
 FEW_CLUSTERS = 20
+# What the artifact calls temperature_scaling is asked for as temperature elsewhere.
+OTHER_WORDS = {"temperature": "temperature_scaling"}
 _VERBALIZED = "verbalized_confidence"
 
 
@@ -129,14 +130,15 @@ def train(
 
     Args:
         items: the items to learn from.
-        method: one of `CALIBRATORS`; "logistic" and "platt" become linear for the target "loss".
+        method: one of `CALIBRATORS`, or "temperature" for temperature_scaling; "logistic" and "platt" become
+            linear for the target "loss".
         features: names of signals, as a sequence or separated by commas.
         target: "correctness", "near_correct" or "loss".
         folds: how many folds the clusters are dealt into for the held-out figures.
         seed: how they are dealt.
         trained_at: the time that the artifact bears; now when left out.
     """
-    _validate.choice(method, "method", CALIBRATORS)
+    method = _validate.choice(OTHER_WORDS.get(method, method), "method", CALIBRATORS)
     _validate.choice(target, "target", TARGETS)
     names = [part.strip() for part in features.split(",")] if isinstance(features, str) else list(features)
     estimator = _estimator(method, target, len(names))
@@ -156,7 +158,10 @@ def train(
     in_sample = figures(wanted, fitted.predict(extracted.matrix))
     filled = extracted.filled_counts()
     source = TrainingSource(
-        **_source(rows), positive_rate=float(wanted.mean()), trained_at=_timestamp(trained_at)
+        **_source(rows),
+        # A loss is no event, and so has no rate at which it comes true.
+        positive_rate=float(wanted.mean()) if target in BINARY_TARGETS else None,
+        trained_at=_timestamp(trained_at),
     )
     form: Any = TRAINED[method]
     calibration: TrainedCalibration = form(
@@ -272,26 +277,26 @@ def _source(rows: Items) -> dict[str, Any]:
     return {**known, "n_samples": len(rows), "n_clusters": len(rows.cluster_ids)}
 
 
-def _filled_warnings(filled: dict[str, int], rows: int) -> tuple[Notice, ...]:
-    return (Notice(code="features_filled", message=filled_message(filled, rows)),) if filled else ()
+def _filled_warnings(filled: dict[str, int], rows: int) -> tuple[ResultWarning, ...]:
+    return (ResultWarning(code="features_filled", message=filled_message(filled, rows)),) if filled else ()
 
 
-def _temperature_warnings(model: TemperatureModel) -> tuple[Notice, ...]:
+def _temperature_warnings(model: TemperatureModel) -> tuple[ResultWarning, ...]:
     if model.temperature not in TEMPERATURES:
         return ()
     ends = f"{TEMPERATURES[0]:g} to {TEMPERATURES[1]:g}"
     message = f"the temperature is at the end of its range of {ends}: the data would have it go on"
-    return (Notice(code="temperature_at_bound", message=message),)
+    return (ResultWarning(code="temperature_at_bound", message=message),)
 
 
-def _cluster_warnings(rows: Items) -> tuple[Notice, ...]:
+def _cluster_warnings(rows: Items) -> tuple[ResultWarning, ...]:
     clusters = len(rows.cluster_ids)
     if clusters >= FEW_CLUSTERS:
         return ()
     message = (
         f"the calibrator rests on {clusters} {rows.cluster_noun}s; held-out figures of so few vary widely"
     )
-    return (Notice(code="few_clusters", message=message),)
+    return (ResultWarning(code="few_clusters", message=message),)
 
 
 def _timestamp(moment: datetime | None) -> str:

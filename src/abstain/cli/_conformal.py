@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import ConformalEvaluation
     from abstain.sources._tables import Table
 
+_TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
 _OUTPUT = (
     "Where the artifact goes, or the report if it ends in .html; else the artifact into a new file here."
 )
@@ -27,7 +28,7 @@ Source = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table.",
+        help=_TABLE,
         show_default=False,
     ),
 ]

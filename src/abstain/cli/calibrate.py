@@ -79,7 +79,8 @@ def train_command(
         str,
         typer.Option(
             metavar="NAME",
-            help="temperature_scaling, logistic, platt, linear, isotonic, beta, histogram_binning or venn_abers.",
+            help="temperature (temperature_scaling), logistic, platt, linear, isotonic, beta, histogram_binning or "
+            "venn_abers.",
             show_default=False,
         ),
     ],

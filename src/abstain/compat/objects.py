@@ -1,42 +1,40 @@
 """Metric objects: the metrics as things that are called with a list of evaluation results.
 
-``metric(results)`` checks the rows and returns a `MetricScore` with the value, its counts, its breakdown and
-its details. Adding a metric means subclassing `BaseMetric` and writing ``compute()``; by its name it can then
-be registered, asked for on the command line, bootstrapped and compared like any other. The built-in ones here
-compute nothing themselves: they are the plans that the array functions are.
+``metric(results)`` checks the rows and returns a `MetricScore` with the value, its counts, its breakdown and its
+details. The objects compute nothing themselves: each is an entry of the registry, so that its value is the one of
+every other door. A metric of the user's subclasses `abstain.metrics.BaseMetric`, as these do.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate, labels
-from abstain.errors import ArgumentError, DataError
-from abstain.metrics import _plans
-from abstain.metrics import _reasons as reasons
-from abstain.metrics._columns import Columns, guidance, point
+from abstain.errors import ArgumentError
+from abstain.metrics._columns import Columns, guidance
 from abstain.metrics.abstention import deferral_confusion
+from abstain.metrics.base import BaseMetric
+from abstain.metrics.calibration import binned_error_metric
+from abstain.metrics.registry import METRICS
 from abstain.metrics.reliability import reliability_curve
-from abstain.results import EvaluationResult, MetricScore, check_results
+from abstain.results import EvaluationResult, MetricScore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from abstain.metrics._plan import Plan
+    from abstain.metrics._specification import MetricSpecification
 
 __all__ = [
     "AbstentionRate",
     "Accuracy",
     "AnswerRate",
     "BalancedAccuracy",
-    "BaseMetric",
     "BrierScore",
     "DeferralAlignment",
     "ExpectedCalibrationError",
@@ -50,53 +48,24 @@ __all__ = [
 STAGE = "ckd_stage"
 # Groups are called by their metadata key and value; this key has a shorter name in the files that use it.
 _SHORT_NAMES = {STAGE: "stage"}
+_DEFAULT_BINS = 15
 
 
-class BaseMetric(ABC):
-    """A metric over evaluation results; subclass it, set `name`, and write `compute`.
+class BuiltInMetric(BaseMetric):
+    """A metric of the registry as an object, broken down by a metadata key; subclasses name theirs.
 
     Attributes:
-        name: the metric's key on the command line and in files.
-        direction: "higher" or "lower" where that is better, "neither" where it depends.
-        unit: what one unit of the value is, such as "share"; for tables.
-
-    >>> class Verbosity(BaseMetric):
-    ...     name = "mean_output_tokens"
-    ...     direction = "lower"
-    ...     def compute(self, results):
-    ...         tokens = [result.output_tokens for result in results if result.output_tokens is not None]
-    ...         return MetricScore(self.name, sum(tokens) / len(tokens), n_evaluated=len(tokens))
-    >>> Verbosity()([EvaluationResult(1, 1, output_tokens=40), EvaluationResult(0, 1, output_tokens=20)])
-    MetricScore(name='mean_output_tokens', value=30.0000, n_evaluated=2, n_abstained=0)
+        metric: the entry of the registry.
+        by: the metadata key of the breakdown; None for no breakdown.
     """
 
-    name: ClassVar[str] = ""
-    direction: ClassVar[str] = "neither"
-    unit: ClassVar[str] = ""
+    metric: MetricSpecification
 
-    @abstractmethod
-    def compute(self, results: list[EvaluationResult]) -> MetricScore:
-        """Compute the metric; the rows are checked, there is at least one, and each has a truth."""
-
-    def __call__(self, results: Iterable[Any]) -> MetricScore:
-        """Check the rows and compute the metric; failed rows and those without a truth are counted and left out."""
-        rows = check_results(results)
-        judged = [row for row in rows if row.judged]
-        if not judged:
-            raise DataError("there is no row to judge: every row failed or has no ground_truth")
-        score = self.compute(judged)
-        if len(judged) == len(rows):
-            return score
-        failed = sum(row.failed for row in rows)
-        left_out = {"n_failed": failed, "n_unscored": len(rows) - len(judged) - failed}
-        return replace(score, details={**score.details, **left_out})
-
-
-class PlannedMetric(BaseMetric):
-    """A built-in metric: the plan of its name, broken down by a metadata key."""
-
-    undefined: tuple[reasons.Condition, ...] = ()
-    needs: ClassVar[tuple[str, ...]] = ("truth", "prediction", "abstained")
+    def __init_subclass__(cls) -> None:
+        # A subclass of the user's has a name of its own, and the entry of the class that it is made from.
+        if cls.name in METRICS:
+            cls.metric = METRICS[cls.name]
+            cls.direction, cls.unit = cls.metric.direction, cls.metric.unit
 
     def __init__(self, *, by: str | None = STAGE) -> None:
         self.by = by
@@ -104,26 +73,28 @@ class PlannedMetric(BaseMetric):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(by={self.by!r})"
 
+    def specification(self, name: str = "") -> MetricSpecification:
+        """Return the registry's entry, with what this object was made with."""
+        if type(self).compute is not BuiltInMetric.compute:
+            return super().specification(name)
+        return replace(self.metric, name=name or self.name)
+
     def compute(self, results: list[EvaluationResult]) -> MetricScore:
         """Compute the metric from the columns of the rows."""
-        columns = columns_of(results, guided="should_abstain" in self.needs)
+        columns = columns_of(results, guided="should_abstain" in self.metric.needs)
         abstained = int(columns.abstained.sum())
-        problem = reasons.first_that_holds(self.undefined, columns)
+        problem = self.metric.problem(columns)
         if problem is not None:
             details = {"reason": problem.code}
             return MetricScore(self.name, math.nan, {}, self._n_undefined(columns), abstained, details)
         return MetricScore(
             name=self.name,
-            value=point(self.plan(columns)),
+            value=self.metric.point(columns),
             breakdown=self._breakdown(columns, results),
             n_evaluated=int(self._rows(columns).sum()),
             n_abstained=abstained,
             details=self._details(columns),
         )
-
-    def plan(self, columns: Columns) -> Plan:
-        """Return the plan that the bootstrap weighs."""
-        return _plans.outcome(columns, name=self.name)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         """The rows that are scored."""
@@ -143,9 +114,9 @@ class PlannedMetric(BaseMetric):
         labels = np.array([_group(result.metadata.get(self.by), self.by) for result in results])
         scored, breakdown = self._rows(columns), {}
         for label in dict.fromkeys(sorted(labels.tolist())):
-            part = columns.take((labels == label) & scored)[0]
-            if len(part) and reasons.first_that_holds(self.undefined, part) is None:
-                breakdown[label] = point(self.plan(part))
+            part = columns.take((labels == label) & scored)
+            if len(part) and self.metric.problem(part) is None:
+                breakdown[label] = self.metric.point(part)
         return breakdown
 
     @staticmethod
@@ -159,7 +130,7 @@ class PlannedMetric(BaseMetric):
             )
 
 
-class Accuracy(PlannedMetric):
+class Accuracy(BuiltInMetric):
     """Correct / all; an abstention is wrong even where a stored prediction happens to be right.
 
     Args:
@@ -172,18 +143,12 @@ class Accuracy(PlannedMetric):
     """
 
     name = "accuracy"
-    direction = "higher"
-    unit = "share"
 
     def __init__(self, treat_abstention_as_neutral: bool = False, *, by: str | None = STAGE) -> None:
         super().__init__(by=by)
         self.treat_abstention_as_neutral = treat_abstention_as_neutral
-        self.undefined = (reasons.NOTHING_ANSWERED,) if treat_abstention_as_neutral else ()
-
-    def plan(self, columns: Columns) -> Plan:
-        """Return the plan that the bootstrap weighs."""
-        name = "selective_accuracy" if self.treat_abstention_as_neutral else self.name
-        return _plans.outcome(columns, name=name)
+        if treat_abstention_as_neutral:
+            self.metric = replace(METRICS["selective_accuracy"], name=self.name)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         return columns.answered if self.treat_abstention_as_neutral else super()._rows(columns)
@@ -197,7 +162,7 @@ class Accuracy(PlannedMetric):
         }
 
 
-class BalancedAccuracy(PlannedMetric):
+class BalancedAccuracy(BuiltInMetric):
     """Mean over truth classes of hits / class size; abstained rows and answered Nones are misses.
 
     >>> BalancedAccuracy()([EvaluationResult(1, 1), EvaluationResult(0, 1), EvaluationResult(0, 0)]).value
@@ -205,16 +170,9 @@ class BalancedAccuracy(PlannedMetric):
     """
 
     name = "balanced_accuracy"
-    direction = "higher"
-    unit = "share"
-    undefined = (reasons.ONE_CLASS,)
-
-    def plan(self, columns: Columns) -> Plan:
-        """Return the plan that the bootstrap weighs."""
-        return _plans.balanced_accuracy(columns)
 
 
-class AbstentionRate(PlannedMetric):
+class AbstentionRate(BuiltInMetric):
     """Abstained / n.
 
     >>> AbstentionRate()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
@@ -222,13 +180,12 @@ class AbstentionRate(PlannedMetric):
     """
 
     name = "abstention_rate"
-    unit = "share"
 
     def _details(self, columns: Columns) -> dict[str, Any]:
         return {"n_answered": int(columns.answered.sum())}
 
 
-class AnswerRate(PlannedMetric):
+class AnswerRate(BuiltInMetric):
     """Answered / n, which is the coverage.
 
     >>> AnswerRate()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
@@ -236,13 +193,12 @@ class AnswerRate(PlannedMetric):
     """
 
     name = "answer_rate"
-    unit = "share"
 
     def _details(self, columns: Columns) -> dict[str, Any]:
         return {"n_answered": int(columns.answered.sum())}
 
 
-class SelectiveAccuracy(PlannedMetric):
+class SelectiveAccuracy(BuiltInMetric):
     """Correct / answered; an answered None is wrong.
 
     >>> SelectiveAccuracy()([EvaluationResult(None, 1, abstained=True), EvaluationResult(1, 1)]).value
@@ -250,9 +206,6 @@ class SelectiveAccuracy(PlannedMetric):
     """
 
     name = "selective_accuracy"
-    direction = "higher"
-    unit = "share"
-    undefined = (reasons.NOTHING_ANSWERED,)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         return columns.answered
@@ -262,7 +215,7 @@ class SelectiveAccuracy(PlannedMetric):
         return {"n_correct": correct, "n_incorrect": int(columns.answered.sum()) - correct}
 
 
-class DeferralAlignment(PlannedMetric):
+class DeferralAlignment(BuiltInMetric):
     """Mean over rows with ``metadata["should_abstain"]`` of (abstained == should_abstain), with its confusion.
 
     >>> rows = [EvaluationResult(None, 1, abstained=True, metadata={"should_abstain": True}),
@@ -272,10 +225,6 @@ class DeferralAlignment(PlannedMetric):
     """
 
     name = "deferral_alignment"
-    direction = "higher"
-    unit = "share"
-    undefined = (reasons.NO_GUIDANCE,)
-    needs = ("abstained", "should_abstain")
 
     def __init__(self, *, by: str | None = None) -> None:
         super().__init__(by=by)
@@ -289,7 +238,7 @@ class DeferralAlignment(PlannedMetric):
         return {"n_labeled": int(table.n_labeled), "confusion": cells}
 
 
-class ExpectedCalibrationError(PlannedMetric):
+class ExpectedCalibrationError(BuiltInMetric):
     """Bin-size-weighted gap between accuracy and mean confidence over equal-width bins on [0, 1].
 
     Args:
@@ -302,18 +251,12 @@ class ExpectedCalibrationError(PlannedMetric):
     """
 
     name = "expected_calibration_error"
-    direction = "lower"
-    unit = "share"
-    undefined = (reasons.NO_CONFIDENCE,)
-    needs = ("truth", "prediction", "confidence")
 
-    def __init__(self, n_bins: int = 15, *, by: str | None = None) -> None:
+    def __init__(self, n_bins: int = _DEFAULT_BINS, *, by: str | None = None) -> None:
         super().__init__(by=by)
         self.n_bins = _validate.whole(n_bins, "n_bins", least=2)
-
-    def plan(self, columns: Columns) -> Plan:
-        """Return the plan that the bootstrap weighs."""
-        return _plans.calibration(columns, name=self.name, bins=self.n_bins)
+        if self.n_bins != _DEFAULT_BINS:
+            self.metric = binned_error_metric(bins=self.n_bins)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         return columns.stated
@@ -327,7 +270,7 @@ class ExpectedCalibrationError(PlannedMetric):
         return {f"bin_{row['bin']}_gap": row["gap"] for row in self._bins(columns) if row["count"]}
 
     def _bins(self, columns: Columns) -> list[dict[str, Any]]:
-        part = columns.take(columns.stated)[0]
+        part = columns.take(columns.stated)
         curve = reliability_curve(part.correct, part.confidence, bins=self.n_bins)
         return [
             {
@@ -343,7 +286,7 @@ class ExpectedCalibrationError(PlannedMetric):
         ]
 
 
-class BrierScore(PlannedMetric):
+class BrierScore(BuiltInMetric):
     """``mean (p - y)^2`` for labels 0 and 1, where ``p`` is the confidence if 1 was predicted, else its complement.
 
     >>> rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.8)]
@@ -352,17 +295,9 @@ class BrierScore(PlannedMetric):
     """
 
     name = "brier_score"
-    direction = "lower"
-    unit = "share"
-    undefined = (reasons.NO_CONFIDENCE, reasons.NOT_BINARY)
-    needs = ("truth", "prediction", "confidence")
 
     def __init__(self, *, by: str | None = None) -> None:
         super().__init__(by=by)
-
-    def plan(self, columns: Columns) -> Plan:
-        """Return the plan that the bootstrap weighs."""
-        return _plans.brier_score(columns)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:
         return columns.stated
@@ -405,17 +340,15 @@ def default_benchmark_metrics() -> list[BaseMetric]:
 
 
 def columns_of(results: Sequence[EvaluationResult], *, guided: bool) -> Columns:
-    """Return checked and judged rows as columns, all in one cluster; guidance only where it is asked for."""
+    """Return checked and judged rows as columns, all in one unit; guidance only where it is asked for."""
     advice = [result.metadata.get("should_abstain") if guided else None for result in results]
-    return Columns(
+    return Columns.of(
+        len(results),
         answered=np.array([not result.abstained for result in results], dtype=np.bool_),
         truth=labels.truths([result.ground_truth for result in results], "ground_truth"),
         prediction=labels.column([result.prediction for result in results], "prediction"),
         confidence=_validate.floats([result.confidence for result in results], "confidence"),
         should_abstain=guidance(np.fromiter(advice, dtype=object, count=len(advice))),
-        loss=np.full(len(results), np.nan),
-        cluster=np.zeros(len(results), np.intp),
-        weight=np.ones(len(results)),
         results=results,
     )
 

@@ -1,6 +1,6 @@
 """Rows as objects: selective metrics for a list of `ItemPrediction`.
 
-A thin face on `abstain.metrics.selective` for code that holds one object an item. The loss is the absolute
+A thin face on `abstain.metrics.selective` for code that holds one object per item. The loss is the absolute
 error unless another is named. Each ``compute_x`` is ``x`` of the arrays; where that is NaN because a coverage
 cannot be reached, it is None here.
 """
@@ -15,12 +15,12 @@ import numpy as np
 
 from abstain import _validate
 from abstain.losses import named_loss
-from abstain.metrics import selective
+from abstain.metrics import curves, selective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain.metrics.selective import RiskCoverageCurve, TieSensitivity
+    from abstain.metrics.curves import RiskCoverageCurve, TieSensitivity
 
 __all__ = [
     "ItemPrediction",
@@ -79,7 +79,7 @@ def compute_risk_coverage_curve(items: Sequence[ItemPrediction], *, loss: str = 
     >>> compute_risk_coverage_curve([ItemPrediction(2, 2, 1.0), ItemPrediction(None, 1, 0.0)])[0]
     (0.5, 0.0)
     """
-    return selective.risk_coverage_curve(**_arrays(items, loss))
+    return curves.risk_coverage_curve(**_arrays(items, loss))
 
 
 def compute_aurc(
@@ -232,7 +232,7 @@ def compute_tie_sensitivity(
     >>> compute_tie_sensitivity([ItemPrediction(2, 1, 1), ItemPrediction(0, 0, 1)]).worst
     0.875
     """
-    return selective.tie_sensitivity(**_arrays(items, loss), area=area)
+    return curves.tie_sensitivity(**_arrays(items, loss), area=area)
 
 
 def _arrays(items: Sequence[ItemPrediction], loss: str) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
 
     ``default`` is ``llm, total_evidence`` for run files; else the signal ``confidence``; else a signal by one of
     its usual names (`abstain.items.CONFIDENCE_NAMES`); else what a log's reader made of token probabilities or
-    of repeated answers; else nothing, and the result is empty: see `NO_CONFIDENCE`. ``all`` is every variant that needs no calibration artifact. Names may be
+    of repeated answers; else nothing, and the result is empty: see `NO_CONFIDENCE`.
+    ``all`` is every variant that needs no calibration artifact. Names may be
     separated by commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
     """
     names: dict[str, None] = {}

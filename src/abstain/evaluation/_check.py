@@ -107,7 +107,7 @@ def check(source: Any, **options: Any) -> SourceCheck:
 
     >>> found = check("tests/data/examples/run_a.json", mode="few_shot")
     >>> found.format, found.counts.abstained, found.clusters.count
-    ('run file', 77, 30)
+    ('run file', 66, 30)
     >>> found.confidences["token_msp"].possible
     True
     """

@@ -161,7 +161,7 @@ def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     >>> result = compare({"A": careless, "B": careful}, metrics="augrc", resamples=0)
     >>> print(result)
     Result of 2 systems over 40 items
-      B is better than A by 0.250 [0.168, 0.332]
+      B is better than A by 0.250 [0.169, 0.331]
     >>> result.difference("A", "B").verdict
     'right'
     """

@@ -145,7 +145,7 @@ class Columns:
             weight = np.r_[weight, np.ones(further)]
             losses, levels = np.r_[losses, np.zeros(further)], np.r_[levels, np.zeros(further)]
         elif abstained is not None:
-            declined = _validate.mask(abstained, "abstained", length)  # type: ignore[arg-type]
+            declined = _validate.mask(abstained, "abstained", length)
         if not len(losses):
             raise DataError("loss is empty; there must be at least one item")
         hint = "mark the item in abstained= if the model declined"

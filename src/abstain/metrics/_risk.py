@@ -8,7 +8,7 @@ what the metrics asked for need is built and run. What the metrics mean is said 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -176,7 +176,9 @@ def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Me
 
     def finish(batch: Batch) -> Floats:
         work = _Work(ranking, batch, coverages)
-        return np.stack([_value(work, metric) for metric in metrics], axis=1)
+        # Weights that leave no row at all make 0 / 0 of every metric, which is what is undefined there.
+        with np.errstate(invalid="ignore"):
+            return np.stack([_value(work, metric) for metric in metrics], axis=1)
 
     widths = [columns.units]
     if any(metric.name not in _UNRANKED for metric in metrics):
@@ -206,10 +208,7 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[str], conve
 
     def finish(batch: Batch) -> Floats:
         # A ranking is in several pairs, and run along once for all of them.
-        works = [
-            batch.once(("matched", id(side.columns)), lambda side=side: _Work(side, batch))
-            for side in rankings
-        ]  # type: ignore[misc]
+        works = [batch.once(("matched", id(side.columns)), partial(_Work, side, batch)) for side in rankings]
         coverage = np.minimum(works[0].cmax, works[1].cmax)
         values = [_matched(work, name, coverage, convention) for name in metrics for work in works]
         return np.stack([coverage, *values], axis=1)

@@ -107,13 +107,17 @@ def accuracy_when_answered(
     return selective_accuracy(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
 
 
-def deferral_alignment(abstained: Column, should_abstain: Column, *, sample_weight: Column | None = None) -> float:
+def deferral_alignment(
+    abstained: Column, should_abstain: Column, *, sample_weight: Column | None = None
+) -> float:
     """Return the share of rows with guidance that were treated as it says: mean of ``abstained == should_abstain``.
 
     >>> deferral_alignment([True, False, False], [True, True, None])
     0.5
     """
-    return _outcome("deferral_alignment", abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight)
+    return _outcome(
+        "deferral_alignment", abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +355,9 @@ def coverage_at_accuracy(
     return metric.point(columns)
 
 
-def abstention_auroc(confidence: Column, should_abstain: Column, *, sample_weight: Column | None = None) -> float:
+def abstention_auroc(
+    confidence: Column, should_abstain: Column, *, sample_weight: Column | None = None
+) -> float:
     """Return the AUROC of low confidence for rows that should be declined; ties count half.
 
     That is the probability that a row that should be declined has a lower confidence than one that should be
@@ -361,7 +367,9 @@ def abstention_auroc(confidence: Column, should_abstain: Column, *, sample_weigh
     >>> abstention_auroc([0.9, 0.2, 0.2, 0.6], [False, True, False, None])
     0.75
     """
-    columns = Columns.checked(confidence=confidence, should_abstain=should_abstain, sample_weight=sample_weight)
+    columns = Columns.checked(
+        confidence=confidence, should_abstain=should_abstain, sample_weight=sample_weight
+    )
     return _BY_NAME["abstention_auroc"].point(columns)
 
 
@@ -428,7 +436,9 @@ def _safety(
     should_abstain: Column | None,
     sample_weight: Column | None,
 ) -> float:
-    return _outcome(name, y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight)
+    return _outcome(
+        name, y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight
+    )
 
 
 def checked_target(target: float, name: str = "target") -> float:
@@ -460,7 +470,10 @@ _GUIDED = {**_LABELS, "should_abstain": "should_abstain"}
 
 
 def _metric(
-    function: Callable[..., Any], finish: Callable[..., Any] | None, *conditions: when.Condition, **others: Any
+    function: Callable[..., Any],
+    finish: Callable[..., Any] | None,
+    *conditions: when.Condition,
+    **others: Any,
 ) -> MetricSpecification:
     common: dict[str, Any] = {
         "arguments": _GUIDED,
@@ -504,9 +517,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         arguments={**_DONE, "should_abstain": "should_abstain"},
     ),
     _metric(abstention_accuracy, lambda t: ratio(t.n1 + t.n5, t.guided), when.NO_GUIDANCE),
-    _metric(
-        abstention_precision, lambda t: ratio(t.n5, t.n3 + t.n5), when.NO_GUIDANCE, when.NEVER_ABSTAINED
-    ),
+    _metric(abstention_precision, lambda t: ratio(t.n5, t.n3 + t.n5), when.NO_GUIDANCE, when.NEVER_ABSTAINED),
     _metric(
         abstention_recall,
         lambda t: ratio(t.n5, t.n2 + t.n4 + t.n5),

@@ -276,7 +276,9 @@ def classification_scores(
     (0.75, 1.0)
     """
     columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    detected = detection_measure(columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")], positive)
+    detected = detection_measure(
+        columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")], positive
+    )
     return ClassificationScores(
         coverage=_coverage(columns),
         n=float(columns.weight.sum()),
@@ -491,7 +493,12 @@ _NO_NUMBERS = (when.NOTHING_PREDICTED, when.NOT_NUMBERS)
 def _metric(
     function: Callable[..., Any], *conditions: when.Condition, direction: str = HIGHER, **others: Any
 ) -> MetricSpecification:
-    common: dict[str, Any] = {"arguments": _LABELS, "unit": "share", "undefined": conditions, "answered_only": True}
+    common: dict[str, Any] = {
+        "arguments": _LABELS,
+        "unit": "share",
+        "undefined": conditions,
+        "answered_only": True,
+    }
     return MetricSpecification(function, direction=direction, **common | others)
 
 

@@ -168,7 +168,7 @@ def _results_measure(columns: Columns, *, metric: BaseMetric) -> Measure:
                 f"metric {metric.name} is written for rows, and a row cannot count {times[whole != times][0]:g} times; "
                 "use whole weights"
             )
-        rows = [results[row] for row in np.repeat(np.arange(len(columns)), whole)]
+        rows = [results[row] for row in np.repeat(np.arange(len(columns)), whole).tolist()]
         return _computed(metric, rows) if rows else math.nan
 
     def finish(batch: Batch) -> Floats:

@@ -24,7 +24,8 @@ from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _reasons as when
 from abstain.metrics._bins import STRATEGIES, bins_measure, row_bins
 from abstain.metrics._columns import Columns, numbered_units
-from abstain.metrics._probabilities import class_columns, comparable, numbered, probabilities as checked
+from abstain.metrics._probabilities import class_columns, comparable, numbered
+from abstain.metrics._probabilities import probabilities as checked
 from abstain.metrics._smooth import smooth_measure
 from abstain.metrics._specification import LOWER, MetricSpecification, alone
 from abstain.metrics._sums import mean_measure
@@ -145,7 +146,9 @@ def classwise_calibration_error(
     """
     settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
     arrays = (y_true, probabilities)
-    return _value("classwise_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings)
+    return _value(
+        "classwise_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings
+    )
 
 
 def top_label_calibration_error(
@@ -183,7 +186,9 @@ def top_label_calibration_error(
     """
     settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
     arrays = (y_true, y_pred, confidence)
-    return _value("top_label_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings)
+    return _value(
+        "top_label_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings
+    )
 
 
 def smooth_calibration_error(
@@ -215,7 +220,11 @@ def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: Arra
 
 
 def negative_log_likelihood(
-    y_true: ArrayLike, confidence: ArrayLike, *, clip: float = DEFAULT_CLIP, sample_weight: ArrayLike | None = None
+    y_true: ArrayLike,
+    confidence: ArrayLike,
+    *,
+    clip: float = DEFAULT_CLIP,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the mean negative log-likelihood, ``-mean(y log s + (1 - y) log(1 - s))``, in nats; lower is better.
 
@@ -461,6 +470,16 @@ def _stated(build: Callable[..., Measure]) -> Callable[..., Measure]:
 
 def _top_label_of_rows(rows: Columns) -> Measure:
     return bins_measure("top_label_calibration_error", rows, group=labels.classes(rows.prediction)[0])
+
+
+def binned_error_metric(**settings: Any) -> MetricSpecification:
+    """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
+    checked_settings = _bin_settings(**settings)
+
+    def build(rows: Columns) -> Measure:
+        return bins_measure("expected_calibration_error", rows, **checked_settings)
+
+    return _metric(expected_calibration_error, build, settings=settings)
 
 
 def _metric(

@@ -151,7 +151,9 @@ def kolmogorov_smirnov(
     return CalibrationTest("kolmogorov_smirnov", walk.statistic, walk.p_value, walk.n, walk.reason)
 
 
-def kuiper(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None) -> CalibrationTest:
+def kuiper(
+    y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> CalibrationTest:
     """Test calibration by ``(max C - min C) / sigma``, ``C_0`` included, with p from the range of Brownian motion.
 
     Reference: Tygert, "Calibration of P-values for calibration and for deviation of a subpopulation from the

@@ -327,6 +327,8 @@ METRICS: tuple[MetricSpecification, ...] = (
         undefined=(when.NOTHING_PREDICTED, when.NOT_NUMBERS),
         undefined_at=when.not_totals,
         answered_only=True,
-        parameter=Parameter("instrument", INSTRUMENTS["PHQ-8"], lambda name, _: find_instrument(name), number=False),
+        parameter=Parameter(
+            "instrument", INSTRUMENTS["PHQ-8"], lambda name, _: find_instrument(name), number=False
+        ),
     ),
 )

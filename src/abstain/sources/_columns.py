@@ -330,13 +330,13 @@ def _identifiers(
         return np.arange(length)
     if values.dtype.kind in "iu":
         return values
-    missing = missing(values)
-    if missing.any():
+    gaps = missing(values)
+    if gaps.any():
         problems.report(
-            f"the {role} ({columns[role]}) is missing at row {listed_rows(missing)}; every item needs one"
+            f"the {role} ({columns[role]}) is missing at row {listed_rows(gaps)}; every item needs one"
         )
     if values.dtype.kind == "f":
-        whole = np.where(missing, -1, values)
+        whole = np.where(gaps, -1, values)
         if (whole == np.floor(whole)).all():
             return whole.astype(np.int64)
     return np.array(["" if value is None else str(value) for value in values.tolist()], dtype=np.str_)

@@ -80,7 +80,7 @@ def _kind(dtype: Any) -> str:
         return "whole"
     if dtype.is_numeric():
         return "number"
-    if dtype == nw.List or dtype == nw.Array:
+    if dtype in (nw.List, nw.Array):
         return "list"
     if dtype.is_nested() or dtype == nw.Binary:
         return "other"

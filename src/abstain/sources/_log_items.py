@@ -4,9 +4,9 @@ Both logs carry a judge's verdict beside each answer, and the verdict rules: an 
 is worded differently, and wrong though it looks alike. Where every verdict is right or wrong, truth and
 prediction are labels: the target, and for a right answer the target again, else what the model said; so
 loss ``zero_one`` counts what the judge counted. Where verdicts are graded (0.5, 7 of 10), the truth is the
-highest grade, the prediction the grade given, and the scale is declared; so loss ``abs`` is what was missing. Answer, target and
-grade stand in the metadata either way. Long texts are kept by their beginning: items hold labels, not
-transcripts.
+highest grade, the prediction the grade given, and the scale is declared; so loss ``abs`` is what was missing.
+Answer, target and grade stand in the metadata either way. Long texts are kept by their beginning: items hold
+labels, not transcripts.
 """
 
 from __future__ import annotations

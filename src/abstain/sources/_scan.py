@@ -197,14 +197,11 @@ class _Rows:
         for role in ("abstained", "failed"):
             roles[role] = f"TRY_CAST({roles[role]} AS BOOLEAN)"
         said = roles.pop("outcome", None)
+        odd = f"({verdict} IS NOT NULL AND {_verdict_number(verdict)} IS NULL)" if verdict else "false"
         inner = self.table.relation.project(
             ", ".join(f"{expression} AS {_sql.identifier(role)}" for role, expression in roles.items())
             + (f", {said} AS said" if said else ", NULL AS said")
-            + (
-                f", ({verdict} IS NOT NULL AND {_verdict_number(verdict)} IS NULL) AS odd"
-                if verdict
-                else ", false AS odd"
-            )
+            + f", {odd} AS odd"
         )
         declined, broken = "coalesce(abstained, false)", "coalesce(failed, false)"
         silent = f"(prediction IS NULL AND NOT {declined} AND NOT {broken})"

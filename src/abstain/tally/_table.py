@@ -131,7 +131,7 @@ class Tally:
     def _sparse(self) -> Any:
         from scipy.sparse import csr_array  # noqa: PLC0415
 
-        columns, cells = self.sums.shape
+        columns = len(self.sums)
         place = (np.arange(columns)[:, None] * self.keys + self.key).ravel()
         shape = (self.units, columns * self.keys)
         return csr_array((self.sums.ravel(), (np.tile(self.unit, columns), place)), shape=shape)
