@@ -74,13 +74,12 @@ class Gallery:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table in a page; the first cell of a row is its heading.
+    """A table in a page; the first cell of a row is its heading, which is shown once where its column says so.
 
     Attributes:
         table: the table.
         label: what a screen reader calls it.
         compact: intervals stand below their values.
-        grouped: a heading that repeats that of the row before is not shown again.
         folded: the line that unfolds the table; empty where it is not folded.
         unfolded: a folded table that begins open.
         marked: the heading of the row that stands out.
@@ -91,7 +90,6 @@ class TableView:
     table: Table
     label: str
     compact: bool = False
-    grouped: bool = False
     folded: str = ""
     unfolded: bool = False
     marked: str = ""

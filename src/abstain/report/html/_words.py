@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Difference, MetricTable, Profile, Result, Settings, SystemResult
     from abstain.evaluation.conformal import CoverageResult
-    from abstain.losses import ItemLoss
 
 __all__ = [
     "band_words",
@@ -27,7 +26,6 @@ __all__ = [
     "each_by_itself",
     "headline_metrics",
     "listed",
-    "loss_words",
     "system_verdict",
 ]
 
@@ -139,11 +137,6 @@ def coverage_verdict(result: CoverageResult) -> list[str]:
         f"{each.verdict.estimate} ({each.verdict.reason})."
         for each in result.claims
     ]
-
-
-def loss_words(loss: ItemLoss) -> str:
-    """Return the loss, its formula, and why it is this one."""
-    return f"loss {loss.name} = {loss.definition} ({loss.rule.removeprefix(f'loss {loss.name}: ')})"
 
 
 def band_words(system: SystemResult) -> str:
