@@ -12,18 +12,19 @@ from abstain.report import views
 from abstain.report.charts import differences_chart, interval_words, metric_name
 from abstain.report.html import _words
 from abstain.report.html._parts import Figure, Panel, TableView, figure, sentence
+from abstain.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abstain.evaluation import Difference, Result
     from abstain.report.html._parts import Part
-    from abstain.report.tables import Table
 
 __all__ = ["compared_panel"]
 
 _OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "in_words")
 _OF_MANY = ("left", "right", "confidence", "label", "group", "difference", "p", "p_holm", "sentence")
+_TOLD_ELSEWHERE = ("cmax", "items")
 _MOST_CHARTS = 3
 
 
@@ -47,10 +48,13 @@ def _pair_panel(result: Result) -> Panel:
 
 def _systems_panel(result: Result) -> Panel:
     systems, differences = views.systems_table(result), _differences(result, _OF_MANY)
+    # Cmax is the coverage once more, and all systems have the same items here.
+    kept = [place for place, column in enumerate(systems.columns) if column.key not in _TOLD_ELSEWHERE]
+    systems = systems.only(kept)
     title = f"Systems over the compared items. {sentence(_single_intervals(result))}"
     parts: list[Part] = [
         _basis(result),
-        TableView(replace(systems, title=title), "Systems with their ranks"),
+        TableView(replace(systems, title=title), "Systems with their ranks", compact=True),
         _words.each_by_itself(result),
         TableView(
             replace(differences, title=f"Right - left: {_difference_intervals(result)}."),
@@ -71,14 +75,20 @@ def _differences(result: Result, keys: Sequence[str]) -> Table:
     """The differences that a summary shows, with the columns that a page has room for."""
     told = views.chosen(result)
     table = views.differences_table(result, told)
-    there = {column.key: place for place, column in enumerate(table.columns)}
-    label = there["label"]
-    rows = tuple(
-        (*row[:label], _named(each, str(row[label])), *row[label + 1 :])
-        for each, row in zip(told, table.rows, strict=True)
-    )
-    shown = replace(table, rows=rows, notes=()).only([there[key] for key in keys if key in there])
-    return replace(shown, columns=tuple(replace(column, detail=False) for column in shown.columns))
+    places = {column.key: place for place, column in enumerate(table.columns)}
+    kept = [key for key in keys if key in places]
+    headings = {f"{side}_value": name for side, name in zip(("left", "right"), result.systems, strict=False)}
+    columns = []
+    for key in kept:
+        column = replace(table.columns[places[key]], detail=False)
+        if headings.get(key, column.title) != column.title:
+            column = replace(column, heading=f"{column.title}: {headings[key]}")
+        columns.append(column)
+    rows = []
+    for each, row in zip(told, table.rows, strict=True):
+        worded = {"label": _named(each, str(row[places["label"]])), "confidence": each.confidence or "any"}
+        rows.append(tuple(worded.get(key, row[places[key]]) for key in kept))
+    return Table("", tuple(columns), tuple(rows))
 
 
 def _named(each: Difference, label: str) -> str:
