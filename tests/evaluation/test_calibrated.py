@@ -81,7 +81,7 @@ def test_several_artifacts_each_serve_their_variant(test_run: Items) -> None:
 def test_filled_features_are_counted(test_run: Items) -> None:
     result = evaluate(test_run, confidence="calibrated", calibration=LOGISTIC, resamples=0)
     [message] = [c.message for c in result["calibrated"].warnings if c.code == "features_filled"]
-    assert "verbalized_confidence for 26 of 155 items" in message
+    assert "verbalized_confidence for 23 of 150 items" in message
 
 
 def test_judging_the_training_run_is_warned_about(test_run: Items, training_run: Items) -> None:

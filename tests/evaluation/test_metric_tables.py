@@ -268,36 +268,40 @@ def test_outcomes_are_counted() -> None:
 
 
 class TestComparison:
-    def test_deltas_have_the_draws_of_both_sides(self) -> None:
+    def test_differences_are_those_of_any_function(self) -> None:
         left, right = (results_to_items(drawn(right=share), cluster="patient") for share in (0.6, 0.9))
-        found = abstain.compare(left, right, metrics=["accuracy", RightAnswers], by="sex", resamples=200)
-        assert found.metrics is not None
+        found = abstain.compare(
+            left, right, metrics=["accuracy", RightAnswers], by="sex", resamples=200, match="rows"
+        )
         expected = abstain.paired_delta(
             lambda rows: float(((rows.truth == rows.prediction) & rows.answered).mean()),
             left,
             right,
             resamples=200,
+            match_by="rows",
         )
         for name in ("accuracy", "right_answers"):
-            delta = found.metrics[name]
-            assert (delta.value, delta.low, delta.high) == pytest.approx(
-                (expected.value, expected.low, expected.high)
-            )
-        assert set(found.metrics.groups) == {"sex=F", "sex=M"}
+            difference = found.difference("left", "right", name)
+            ends = [(each.value, each.low, each.high, *(each.percentile or ())) for each in (difference.estimate, expected)]
+            assert ends[0] == pytest.approx(ends[1])
+            assert difference.verdict == "right"
+        groups = {each.group for each in found.differences}
+        assert groups == {"", "sex=F", "sex=M"}
         assert found.left.metrics is not None
         assert found.left.metrics["accuracy"].value < 0.6
 
     def test_undefined_on_one_side(self) -> None:
         left = results_to_items(drawn(size=30))
         right = results_to_items([replace(row, confidence=None) for row in drawn(size=30)])
-        found = abstain.compare(left, right, metrics="brier_score", resamples=20)
-        assert found.metrics is not None
-        assert found.metrics["brier_score"].reason == "undefined on at least one side"
+        found = abstain.compare(left, right, metrics="brier_score", resamples=20, match="rows")
+        (difference,) = (each for each in found.differences if each.metric == "brier_score")
+        assert "brier_score is undefined for right" in difference.words
+        assert difference.verdict == "cannot tell"
 
     def test_nothing_changes_without_metrics(self) -> None:
         items = results_to_items(drawn(size=30))
         assert abstain.evaluate(items, loss="zero_one", resamples=10).metrics is None
-        assert abstain.compare(items, items, loss="zero_one", resamples=10).metrics is None
+        assert abstain.compare(items, items, loss="zero_one", resamples=10, match="rows").left.metrics is None
 
 
 class TestBadInput:
@@ -346,12 +350,14 @@ def test_results_of_items_keep_their_metrics() -> None:
     assert repr(left) == repr(right)
 
 
-def test_intervals_that_a_source_states_can_be_judged() -> None:
-    items = Items.from_arrays([1, 2, 3], [1, 1, 1], signals={"low": [0, 0, 0], "high": [2, 2, 4]})
-    table = table_of(items, metrics="intervals.coverage_score,intervals.mean_width_score,sets.empty_rate")
-    assert table["intervals.coverage_score"].value == 1.0
-    assert table["intervals.mean_width_score"].value == pytest.approx(8 / 3)
-    assert "for tables see `abstain sets`" in table["sets.empty_rate"].reason
+def test_intervals_and_sets_that_a_source_states_can_be_judged() -> None:
+    items = Items.from_arrays([1, 2, 3], [1, 1, 1], intervals=[[0, 2], [0, 2], [0, 4]])
+    table = table_of(items, metrics="interval_coverage,interval_mean_width,set_empty_rate")
+    assert table["interval_coverage"].value == 1.0
+    assert table["interval_mean_width"].value == pytest.approx(8 / 3)
+    assert "no answered row has a set" in table["set_empty_rate"].reason
+    sets = Items.from_arrays(["a", "b"], ["a", "a"], sets=[[True, False], [True, False]], classes=("a", "b"))
+    assert table_of(sets, metrics="set_coverage")["set_coverage"].value == 0.5
 
 
 def test_an_area_over_nothing_is_no_achievement() -> None:
@@ -376,14 +382,15 @@ def test_infinite_values_have_no_difference() -> None:
     endless = Items.from_arrays(
         np.ones(40),
         np.ones(40),
-        signals={"low": np.zeros(40), "high": [math.inf] * 40},
+        intervals=np.column_stack([np.zeros(40), np.full(40, math.inf)]),
         metadata={"a": [1, 2] * 20},
     )
-    found = abstain.compare(endless, endless, metrics="intervals.mean_width_score", by="a", resamples=10)
+    found = abstain.compare(endless, endless, metrics="interval_mean_width", by="a", resamples=10, match="rows")
     assert found.left.metrics is not None
-    assert found.left.metrics["intervals.mean_width_score"].value == math.inf
-    assert found.metrics is not None
-    assert not found.metrics["intervals.mean_width_score"].defined
+    assert found.left.metrics["interval_mean_width"].value == math.inf
+    difference = found.difference("left", "right", "interval_mean_width")
+    assert not difference.estimate.defined
+    assert "interval_mean_width is infinite for left" in difference.words
 
 
 def test_metrics_that_are_no_metrics() -> None:

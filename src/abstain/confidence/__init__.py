@@ -43,6 +43,7 @@ __all__ = [
     "Variant",
     "confidence_values",
     "consistency_signals",
+    "find_variant",
     "is_calibrated",
     "register_confidence",
     "select",

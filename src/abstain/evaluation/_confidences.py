@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from abstain.calibrators import Calibration, extract_features, filled_message, read_calibration
-from abstain.confidence import confidence_values, is_calibrated, select
+from abstain.confidence import confidence_values, find_variant, is_calibrated, select
 from abstain.errors import ArgumentError, DataError, ResultWarning
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Path = str | os.PathLike[str]
     CalibrationLike = Path | Calibration | Sequence[Path | Calibration] | None
 
-__all__ = ["VariantConfidence", "load_calibrations", "variant_confidences"]
+__all__ = ["VariantConfidence", "load_calibrations", "stated_confidence", "variant_confidences"]
 
 _SCALAR_METHODS = ("temperature_scaling", "isotonic")
 _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
@@ -69,6 +69,13 @@ def variant_confidences(
         else VariantConfidence(name, confidence_values(items, name), ())
         for name in names
     }
+
+
+def stated_confidence(items: Items, name: str) -> VariantConfidence:
+    """Return a confidence that nobody asked for by name: a signal as it is, NaN where none was stated."""
+    if name in items.signals and find_variant(name) is None:
+        return VariantConfidence(name, items.signals[name].values, ())
+    return VariantConfidence(name, confidence_values(items, name), ())
 
 
 def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) -> VariantConfidence:

@@ -19,7 +19,13 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.evaluation._confidences import VariantConfidence, load_calibrations, variant_confidences
+from abstain.confidence import select
+from abstain.evaluation._confidences import (
+    VariantConfidence,
+    load_calibrations,
+    stated_confidence,
+    variant_confidences,
+)
 from abstain.evaluation._differences import DifferenceWork
 from abstain.evaluation._groups import groups as groups_of
 from abstain.evaluation._profile import Basis
@@ -223,7 +229,12 @@ class _Request:
         bundle = [metric for metric in self.bundle if ranked or not metric.ranked] if self.selective else []
         return tuple({metric.key: metric for metric in (*bundle, *self.asked)}.values())
 
-    def confidences(self, name: str, items: Items) -> dict[str, VariantConfidence]:
+    @property
+    def by_default(self) -> bool:
+        """True where metrics were asked for by name, and a confidence was not."""
+        return self.confidence is None and not self.selective and not self.calibrations
+
+    def confidences(self, name: str, items: Items, *, several: bool) -> dict[str, VariantConfidence]:
         """Return the confidences of one system by the names under which its estimates are known."""
         asked = self.confidence
         if isinstance(asked, Mapping):
@@ -233,11 +244,12 @@ class _Request:
                     f"{name}: one confidence ranks a system, got {', '.join(one)}; compare them as systems of their own"
                 )
             return {OWN: next(iter(one.values()))} if one else {}
-        found = variant_confidences("default" if asked is None else asked, items, self.calibrations)
-        if asked is None and not self.selective:
-            needed = any(metric.ranked for metric in self.asked)
-            return dict(itertools.islice(found.items(), 1)) if needed or "confidence" in found else {}
-        return found
+        if self.by_default:
+            chosen = next(iter(select("default", items)), None)
+            # Several systems are compared at matched coverage, too, whatever the metrics need.
+            needed = several or any(metric.ranked for metric in self.asked)
+            return {chosen: stated_confidence(items, chosen)} if chosen and needed else {}
+        return variant_confidences("default" if asked is None else asked, items, self.calibrations)
 
 
 # The name of a confidence that is another one in every system.
@@ -278,14 +290,19 @@ class _Job:
         if isinstance(request.confidence, Mapping):
             for name in request.confidence:
                 _validate.choice(name, "system", sources)
-        confidences = {name: request.confidences(name, items) for name, items in kept.items()}
-        common = [
-            slot
-            for slot in next(iter(confidences.values()))
-            if all(slot in own for own in confidences.values())
-        ]
+        confidences = {
+            name: request.confidences(name, items, several=len(kept) > 1) for name, items in kept.items()
+        }
+        slots = dict.fromkeys(slot for own in confidences.values() for slot in own)
+        if request.by_default:
+            # Where nobody asked for a confidence, a system that has none is undefined by it, and says so.
+            confidences = {
+                name: {slot: own.get(slot) or _unstated(slot, kept[name]) for slot in slots}
+                for name, own in confidences.items()
+            }
+        common = [slot for slot in slots if all(slot in own for own in confidences.values())]
         ranked = bool(common)
-        if not ranked and any(confidences.values()):
+        if slots and not ranked:
             raise DataError(
                 "the systems have no confidence in common; name one that all can serve, or one for each"
             )
@@ -298,6 +315,8 @@ class _Job:
                 metrics,
                 confidences={slot: confidences[name][slot] for slot in common},
                 loss=losses[name],
+                # One system without resamples is never weighed, and a single unit costs much less memory.
+                weighed=len(kept) > 1 or request.settings.resamples > 0,
                 groups=groups_of(items, request.by) if request.by else (),
             )
             for name, items in kept.items()
@@ -308,7 +327,7 @@ class _Job:
         """Weigh everything and put the estimates in their places."""
         settings = self.request.settings
         first = next(iter(self.works.values()))
-        draws = Draws(first.columns.units, settings.resamples, settings.seed)
+        draws = Draws(first.clusters(), settings.resamples, settings.seed)
         work = None
         if self.matching is not None:
             told = self.request.told(ranked=bool(first.confidences))
@@ -406,6 +425,10 @@ class _Job:
         codes = {warning.code for warning in found}
         found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
         return tuple(dict.fromkeys(found))
+
+
+def _unstated(slot: str, items: Items) -> VariantConfidence:
+    return VariantConfidence(slot, np.full(len(items), np.nan), ())
 
 
 def _nothing_to_judge(items: Items) -> str:

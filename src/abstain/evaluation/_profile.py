@@ -156,7 +156,7 @@ class Profile:
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:
     """Return the profile of a system, with at most about `most` working points per confidence."""
     judged, settings, columns = basis.judged, basis.settings, basis.work.columns
-    draws = Draws(columns.units, settings.resamples, settings.seed)
+    draws = Draws(len(judged.cluster_ids), settings.resamples, settings.seed)
     # Confidences that are the same numbers are weighed once.
     shared = {name: values.tobytes() for name, values in basis.confidences.items()}
     first = {key: name for name, key in reversed(shared.items())}
@@ -189,9 +189,10 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
 
 def _contrasts(basis: Basis, shared: Mapping[str, bytes], draws: Draws) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
-    judged, settings, columns = basis.judged, basis.settings, basis.work.columns
+    judged, settings = basis.judged, basis.settings
     if not basis.confidences or not judged.answered.any():
         return "", {}
+    columns = basis.work.columns.in_units(judged.cluster_index, len(judged.cluster_ids))
     metric = in_convention(METRICS["augrc"], settings.convention)
     measures = {
         name: measure_metrics(columns.with_confidence(values), [metric])

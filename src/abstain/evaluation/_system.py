@@ -79,9 +79,12 @@ class SystemWork:
         confidences: Mapping[str, VariantConfidence],
         loss: ItemLoss | None,
         groups: tuple[Group, ...] = (),
+        weighed: bool = True,
     ) -> SystemWork:
-        """Build the measures of judged items."""
+        """Build the measures of judged items; those that are not `weighed` count as one unit."""
         columns = _columns(judged, loss, {column for metric in metrics for column in metric.needs})
+        if weighed:
+            columns = columns.in_units(judged.cluster_index, len(judged.cluster_ids))
         ranked = tuple(metric for metric in metrics if metric.ranked)
         by_confidence = {ALL: tuple(metric for metric in metrics if not metric.ranked)}
         if confidences:
@@ -145,7 +148,7 @@ class SystemWork:
             rows = self.rows(slot)
             group = next((group for group in self.groups if group.label == label), None)
             rows = rows if group is None else rows.take(group.rows)
-            clusters = len(np.unique(rows.cluster))
+            clusters = self.clusters(group)
             made = estimates(measure.points, values, draws, n=_count(rows.weight), level=level)
             for metric, estimate in zip(self.metrics[slot], made, strict=True):
                 reason = "" if group is None else self.note(group)
@@ -157,9 +160,15 @@ class SystemWork:
                 found[Key(slot, metric.key, label)] = replace(estimate, reason=reason, clusters=clusters)
         return found
 
+    def clusters(self, group: Group | None = None) -> int:
+        """Return how many clusters the items, or those of a group, come from."""
+        if group is None:
+            return len(self.judged.cluster_ids)
+        return len(np.unique(self.judged.cluster_index[group.rows]))
+
     def note(self, group: Group) -> str:
         """Return why a group is too small to judge; empty when it is not."""
-        clusters = len(np.unique(self.columns.cluster[group.rows]))
+        clusters = self.clusters(group)
         if clusters >= SMALLEST_GROUP:
             return ""
         return f"too small to judge: {clusters} of the {SMALLEST_GROUP} clusters that a judgement needs"
@@ -223,7 +232,7 @@ class SystemWork:
             values=group.values,
             items=_count(self.columns.weight[group.rows]),
             answered=_count(self.columns.weight[group.rows & self.columns.answered]),
-            clusters=len(np.unique(self.columns.cluster[group.rows])),
+            clusters=self.clusters(group),
             estimates={name: found[key._replace(group=group.label)] for name, key in keys.items()},
             note=self.note(group),
         )
@@ -291,8 +300,6 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         "answered": items.answered,
         "truth": labels.truths(items.truth, "truth"),
         "prediction": labels.column(items.prediction, "prediction"),
-        "cluster": items.cluster_index,
-        "units": len(items.cluster_ids),
         "scale": items.scale,
     }
     if items.weight is not None:

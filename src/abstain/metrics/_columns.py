@@ -209,6 +209,10 @@ class Columns:
         """Return the same rows under another confidence."""
         return replace(self, confidence=confidence)
 
+    def in_units(self, cluster: Indices, units: int) -> Columns:
+        """Return the same rows divided into units, numbered from 0."""
+        return replace(self, cluster=cluster, units=units, shared={})
+
     def with_loss(self, loss: Floats) -> Columns:
         """Return the same rows under another loss."""
         return replace(self, loss=loss, shared={})
