@@ -136,7 +136,7 @@ class _Work:
         reached = run.reaching(self.total[:, None] * (np.array(self.coverages) - _areas.TOLERANCE))
         columns = run.count.shape[1]
         found = run.risk.take(np.minimum(reached, columns - 1) + run.row_start[:, None])
-        return np.where(reached < columns, found, np.nan)
+        return np.where((reached < columns) & (self.total[:, None] > 0), found, np.nan)
 
     def coverage_at_risk(self, bound: float) -> Floats:
         """Return the largest coverage whose selective risk keeps to a bound, 0 where none does."""

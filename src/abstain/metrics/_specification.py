@@ -182,7 +182,9 @@ def alone(build: Callable[..., Measure]) -> Build:
     """Let every metric have a measure of its own, built from the columns and the metric's parameter."""
 
     def built(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
-        return Measure.joined([build(columns, **metric.parameters) for metric in metrics])
+        return Measure.joined(
+            [replace(build(columns, **metric.parameters), names=(metric.key,)) for metric in metrics]
+        )
 
     return built
 

@@ -476,7 +476,7 @@ def _numbers(
     """Check that what is answered is answered with finite numbers; a missing answer has no distance from the truth."""
     columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
     named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
-    for (name, numbers), labels in zip(named.items(), (columns.truth, columns.prediction), strict=True):
+    for (name, numbers), given in zip(named.items(), (columns.truth, columns.prediction), strict=True):
         text = columns.answered & np.isnan(numbers) & ~labels.missing(given)
         if text.any():
             raise DataError(f"{name} must hold numbers, got text at row {int(np.argmax(text))}")

@@ -1,4 +1,4 @@
-"""The tables of the other verbs: intervals and sets, calibrations, checked sources, and the list of metrics."""
+"""The tables of the other verbs: calibrations, checked sources, and the list of metrics."""
 
 from __future__ import annotations
 
@@ -11,48 +11,10 @@ if TYPE_CHECKING:
 
     from abstain.calibrators import Calibration
     from abstain.evaluation import SourceCheck
-    from abstain.evaluation.conformal import ConformalEvaluation
     from abstain.metrics.registry import MetricSpecification
     from abstain.report.tables import Cell
 
-__all__ = ["calibration_table", "check_table", "conformal_table", "metrics_table"]
-
-_CONFORMAL = (
-    Column("level"),
-    Column("figure"),
-    Column("part"),
-    Column("rows", digits=0),
-    Column("value", estimate=True),
-    Column("verdict"),
-)
-
-
-def conformal_table(result: ConformalEvaluation) -> Table:
-    """Return every figure of intervals or sets at every level, and coverage by stratum and by group."""
-    rows: list[tuple[Cell, ...]] = []
-    what = "width" if result.kind == "intervals" else "set size"
-    for level in result.levels:
-        for name, estimate in level.items():
-            verdict = level.verdict.verdict if name == "coverage" else ""
-            rows.append((level.level, name, "all", result.rows, estimate, verdict))
-        parts = {f"coverage by {what}": level.strata} | {
-            f"coverage by {name}": groups for name, groups in level.groups.items()
-        }
-        rows += [
-            (
-                level.level,
-                figure,
-                str(part.label),
-                part.count,
-                part.coverage,
-                part.verdict.verdict if part.verdict else "",
-            )
-            for figure, strata in parts.items()
-            for part in strata
-        ]
-    rows += [("all", name, "all", result.rows, estimate, "") for name, estimate in result.figures.items()]
-    title = str(result.provenance.get("path") or result.kind)
-    return Table(title, _CONFORMAL, tuple(rows), tuple(str(caution) for caution in result.cautions))
+__all__ = ["calibration_table", "check_table", "metrics_table"]
 
 
 def calibration_table(calibration: Calibration) -> Table:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.sources._roles import Roles
     from abstain.sources._scan import ScannedTable
-    from abstain.sources._tables import Table
+    from abstain.sources._tables import Table as Table  # the callers of open_table name its type
 
 __all__ = [
     "FORMATS",
