@@ -47,14 +47,11 @@ def _pair_panel(result: Result) -> Panel:
 
 
 def _systems_panel(result: Result) -> Panel:
-    systems, differences = views.systems_table(result), _differences(result, _OF_MANY)
-    # Cmax is the coverage once more, and all systems have the same items here.
-    kept = [place for place, column in enumerate(systems.columns) if column.key not in _TOLD_ELSEWHERE]
-    systems = systems.only(kept)
+    differences = _differences(result, _OF_MANY)
     title = f"Systems over the compared items. {sentence(_single_intervals(result))}"
     parts: list[Part] = [
         _basis(result),
-        TableView(replace(systems, title=title), "Systems with their ranks", compact=True),
+        TableView(replace(_systems(result), title=title), "Systems with their ranks", compact=True),
         _words.each_by_itself(result),
         TableView(
             replace(differences, title=f"Right - left: {_difference_intervals(result)}."),
@@ -63,6 +60,14 @@ def _systems_panel(result: Result) -> Panel:
         *_charts(result),
     ]
     return Panel("systems", "Systems compared, right - left", "Systems", parts)
+
+
+def _systems(result: Result) -> Table:
+    """Every system with its metrics and ranks; Cmax is the coverage once more, and the items are the same for all."""
+    table = views.systems_table(result)
+    table = table.only([place for place, each in enumerate(table.columns) if each.key not in _TOLD_ELSEWHERE])
+    named = [replace(each, heading=metric_name(each.title)) for each in table.columns]
+    return replace(table, columns=tuple(named))
 
 
 def _basis(result: Result) -> str:
@@ -77,13 +82,14 @@ def _differences(result: Result, keys: Sequence[str]) -> Table:
     table = views.differences_table(result, told)
     places = {column.key: place for place, column in enumerate(table.columns)}
     kept = [key for key in keys if key in places]
-    headings = {f"{side}_value": name for side, name in zip(("left", "right"), result.systems, strict=False)}
-    columns = []
-    for key in kept:
-        column = replace(table.columns[places[key]], detail=False)
-        if headings.get(key, column.title) != column.title:
-            column = replace(column, heading=f"{column.title}: {headings[key]}")
-        columns.append(column)
+    headings = {"sentence": "in words"}
+    if len(result.systems) == 2:
+        named = zip(("left", "right"), result.systems, strict=True)
+        headings |= {f"{side}_value": side if side == name else f"{side}: {name}" for side, name in named}
+    columns = [
+        replace(column, detail=False, heading=headings.get(column.key, column.heading))
+        for column in (table.columns[places[key]] for key in kept)
+    ]
     rows = []
     for each, row in zip(told, table.rows, strict=True):
         worded = {"label": _named(each, str(row[places["label"]])), "confidence": each.confidence or "any"}

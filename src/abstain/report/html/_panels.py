@@ -166,8 +166,12 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
 def _unranked(system: SystemResult) -> list[Part]:
     """What is known of a system whose answers nothing ranks; what was asked for by name has a panel of its own."""
     table = views.areas_table(system)
+    if not table.rows:
+        return []
+    words = interval_words(system.coverage, system.cluster_noun)
+    rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
     title = "Metrics that need no confidence"
-    return [TableView(replace(table, title=title), title)] if table.rows else []
+    return [TableView(replace(table, rows=rows, title=f"{title}. {sentence(words)}"), title)]
 
 
 def curves_panel(sides: Sequence[Side]) -> Panel | None:

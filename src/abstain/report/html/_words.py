@@ -51,7 +51,8 @@ def system_verdict(system: SystemResult, profile: Profile | None) -> list[str]:
         ]
     if profile is None or not profile.leader:
         return [
-            f"The model answers {population.answered:,} of {population.items:,} items and declines the rest."
+            f"The model answers {population.answered:,} of {population.items:,} items and declines "
+            f"{population.abstained:,}."
         ]
     leader = system[profile.leader]
     points = profile.points[profile.leader]
