@@ -52,7 +52,7 @@ def test_train_then_evaluate_on_the_training_run(tmp_path: Path) -> None:
     artifact, metrics = tmp_path / "logistic.json", tmp_path / "metrics.json"
     done = calibrate("train", artifact, *LOGISTIC, "--target", "correctness")
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "verbalized_confidence for 58 of 330 items" in done.stdout
+    assert "verbalized_confidence for 49 of 312 items" in done.stdout
     expected = load("expected_calibration_logistic.json")
     written = json.loads(artifact.read_text())
     assert written["model"]["coefficients"] == pytest.approx(expected["model"]["coefficients"], rel=1e-5)

@@ -40,25 +40,28 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_words_come_first() -> None:
     done = call("compare", *BOTH, "--metric", "augrc,accuracy", "--bootstrap-resamples", 1000)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout.startswith("2 systems, 440 items of 55 participants, matched by cluster and item")
-    assert "accuracy: few_shot is better than zero_shot by 0.130 [" in done.stdout
-    assert re.search(r"augrc: cannot tell .* apart; about \d+ more participants would", done.stdout)
-    assert "at coverage 0.60, few_shot is better than zero_shot" in done.stdout
+    assert done.stdout.startswith("2 systems, 424 items of 53 participants, matched by participant")
+    words, table = done.stdout.split("\n----------", maxsplit=1)
+    assert "accuracy: few_shot is better than zero_shot by 0.075 [" in words
+    assert re.search(r"augrc, llm: cannot tell .* apart; about [\d,]+ more participants would", words)
+    assert "at coverage 0.58, cannot tell zero_shot and few_shot apart" in words
+    assert "right is better" in table
 
 
 def test_csv_has_the_differences_with_ranks_and_words() -> None:
     done = call("compare", *BOTH, "--format", "csv")
     whole, matched = rows_of(done.stdout)
     assert (whole["metric"], whole["left"], whole["right"]) == ("augrc", "zero_shot", "few_shot")
-    assert (whole["left_rank"], whole["right_rank"]) == ("2", "1")
+    assert (whole["left_rank"], whole["right_rank"]) == ("1", "2")
     assert float(whole["difference_low"]) < float(whole["difference"]) < float(whole["difference_high"])
     assert float(whole["difference"]) == pytest.approx(
         float(whole["right_value"]) - float(whole["left_value"])
     )
     assert 0 < float(whole["p"]) <= float(whole["p_holm"]) <= 1
     assert int(whole["more_clusters"]) > 0
-    assert whole["in_words"].startswith("cannot tell")
-    assert float(matched["coverage"]) == pytest.approx(0.598, abs=1e-3)
+    assert (whole["verdict"], whole["in_words"]) == ("cannot tell", "cannot tell")
+    assert whole["sentence"].startswith("cannot tell zero_shot and few_shot apart")
+    assert float(matched["coverage"]) == pytest.approx(245 / 424)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -160,8 +163,10 @@ def test_two_inputs_give_a_table_of_differences() -> None:
     rows = {row["metric"]: row for row in rows_of(done.stdout)}
     for name in ("aurc", "accuracy"):
         row = rows[name]
-        assert float(row["difference"]) == pytest.approx(float(row["right"]) - float(row["left"]))
+        assert (row["left"], row["right"]) == ("zero_shot", "few_shot")
+        assert float(row["difference"]) == pytest.approx(float(row["right_value"]) - float(row["left_value"]))
         assert row["difference_low"]
+        assert row["verdict"] in ("left", "right", "cannot tell")
 
 
 def test_format_excludes_other_ways_to_print() -> None:
@@ -222,7 +227,9 @@ def test_tables_are_matched_by_the_names_of_their_items(tmp_path: Path) -> None:
     write_tables(tmp_path)
     done = call(*TABLES, "--bootstrap-resamples", 1000)
     assert done.exit_code == 0, done.stderr
-    assert "120 items of 40 patients, matched by cluster and item, loss zero_one" in done.stdout
+    assert done.stdout.startswith(
+        "3 systems, 120 items of 40 patients, matched by cluster and item\nloss zero_one"
+    )
     assert "c is better than a by " in done.stdout
     assert "c is better than b by " in done.stdout
     assert re.search(r"cannot tell a and b apart; about [\d,]+ more patients would", done.stdout)

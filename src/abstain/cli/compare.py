@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._groups import spelled_out
 from abstain.cli._judging import read_systems, show, summary_text
-from abstain.cli._options import Inputs, Judging, Matching, Reading, one_each
+from abstain.cli._options import Inputs, Judging, Matching, Reading, one_each, spelled_out
 from abstain.cli._tables import TableFormat, hand_over
 from abstain.errors import ArgumentError
 

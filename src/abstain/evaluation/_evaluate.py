@@ -10,7 +10,6 @@ compared and not ranked: the area over an empty range is 0, and 0 must not win.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import ArgumentError, DataError
 from abstain.confidence import select
+from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._confidences import (
     VariantConfidence,
     load_calibrations,
