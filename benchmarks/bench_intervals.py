@@ -53,19 +53,19 @@ def million(rng: np.random.Generator) -> None:
     low, high = np.ascontiguousarray(flat.T)
     labels, members = rng.integers(0, 10, ROWS), rng.random((ROWS, 10, 1)) < 0.3
     pairs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "coverage_score": (
+        "interval_coverage": (
             lambda: mapie_intervals.regression_coverage_score(truth, bounds),
             lambda: intervals.interval_coverage(truth, bounds),
         ),
-        "mean_width_score": (
+        "interval_mean_width": (
             lambda: mapie_intervals.regression_mean_width_score(bounds),
             lambda: intervals.interval_mean_width(bounds),
         ),
-        "size_stratified_coverage": (
+        "interval_size_stratified_coverage": (
             lambda: mapie_intervals.regression_ssc_score(truth, bounds),
             lambda: intervals.interval_size_stratified_coverage(truth, bounds),
         ),
-        "coverage_width_criterion": (
+        "interval_coverage_width_criterion": (
             lambda: mapie_intervals.coverage_width_based(truth, low, high, 2.0, 0.9),
             lambda: intervals.interval_coverage_width_criterion(truth, flat, eta=2.0, level=0.9),
         ),
@@ -73,15 +73,15 @@ def million(rng: np.random.Generator) -> None:
             lambda: mapie_intervals.regression_mwi_score(truth, bounds, 0.9),
             lambda: intervals.winkler_score(truth, bounds, level=0.9),
         ),
-        "sets.set_coverage": (
+        "set_coverage": (
             lambda: mapie_sets.classification_coverage_score(labels, members),
             lambda: sets.set_coverage(labels, members),
         ),
-        "sets.set_mean_width": (
+        "set_mean_width": (
             lambda: mapie_sets.classification_mean_width_score(members),
             lambda: sets.set_mean_width(members),
         ),
-        "sets.set_size_stratified_coverage": (
+        "set_size_stratified_coverage": (
             lambda: mapie_sets.classification_ssc_score(labels, members),
             lambda: sets.set_size_stratified_coverage(labels, members),
         ),

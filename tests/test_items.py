@@ -89,6 +89,17 @@ def test_records_tell_absent_from_null() -> None:
             "signal a must hold numbers, got a str at row 0",
         ),
         (
+            [
+                {"truth": 1, "prediction": 1, "cluster": "p1", "item": "x", "signals": {"a": 0.5}},
+                {"truth": 1, "prediction": 1, "cluster": "p2", "item": "y", "signals": {"a": True}},
+            ],
+            r"signal a is true or false for cluster p2, item y \(1 such items\); a signal must be a number or null",
+        ),
+        (
+            [{"truth": 1, "prediction": 1, "confidence": False}],
+            "signal confidence is true or false for cluster 0, item 0",
+        ),
+        (
             [{"truth": 1, "prediction": 1, "abstained": True, "failed": True}],
             "row 0 is both abstained and failed",
         ),

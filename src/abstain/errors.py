@@ -9,8 +9,9 @@ Every mistake that a person can make reaches them as one of these, never as a tr
         └── SignalError      an item lacks the signal that a confidence needs
 
 A message names the argument or the place (file, row, participant, item), the rule, the value, and the way
-out. It never shows the contents of a text field, because that may be a patient's. What is no mistake, but must be
-known by whoever reads a number, is a `ResultWarning`, which travels with the number. Nothing else belongs in this module.
+out. It never shows the contents of a text field, because that may be a patient's. What is no mistake, but
+must be known by whoever reads a number, is a `ResultWarning`, which travels with the number. Nothing else
+belongs in this module.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Matching: the same items of several systems, found by their names and never by their places in silence.
 
-An item is known by its cluster and its name together. Where a source names only one of the two, that one must tell all
-rows apart; where it names neither, nothing is matched unless the user says that the order of rows is the match. Run files
-are matched by participant: every item of a participant that all sides have judged enters. A truth that differs between
-the sides means that the names may not mean the same: an error, unless the user says that it may.
+An item is known by its cluster and its name together. Where a source names only one of the two, that one must
+tell all rows apart; where it names neither, nothing is matched unless the user says that the order of rows is
+the match. Run files are matched by participant: every item of a participant that all sides have judged
+enters. A truth that differs between the sides means that the names may not mean the same: an error, unless
+the user says that it may.
 """
 
 from __future__ import annotations
@@ -225,8 +226,8 @@ def _known_by(systems: Mapping[str, Items]) -> tuple[str, ...]:
     if not by:
         raise DataError(
             "the items have no names, and rows are not matched by their places unless you say so: name the items "
-            "(item=, --item), the clusters where each has one item (cluster=, --cluster), or say that the order of rows "
-            'is the match (match="rows", --match rows)'
+            "(item=, --item), the clusters where each has one item (cluster=, --cluster), or say that the order "
+            'of rows is the match (match="rows", --match rows)'
         )
     return by
 

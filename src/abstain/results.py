@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain._item_columns import signals_from_rows
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, signals_from_rows
+from abstain.items import Items, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

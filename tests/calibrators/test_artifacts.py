@@ -211,12 +211,16 @@ def test_targets_by_hand() -> None:
     assert target_values(items, "near_correct")[:3].tolist() == [0, 1, 1]
     assert target_values(items, "loss")[:3] == pytest.approx([1 / 3, 1, 2 / 3])
     assert np.isnan(target_values(items, "loss")[3])
-    with pytest.raises(ArgumentError, match="loss abs_norm divides by the width of the scale, and none is declared"):
+    with pytest.raises(
+        ArgumentError, match="loss abs_norm divides by the width of the scale, and none is declared"
+    ):
         target_values(Items.from_arrays([3], [1]), "loss")
 
 
 def test_temperature_is_another_word(run: Items) -> None:
-    short, long = (train(run, method=word, features="token_msp") for word in ("temperature", "temperature_scaling"))
+    short, long = (
+        train(run, method=word, features="token_msp") for word in ("temperature", "temperature_scaling")
+    )
     assert short.method == long.method == "temperature_scaling"
     assert short.model == long.model
 

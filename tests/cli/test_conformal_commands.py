@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -71,7 +72,7 @@ def run(
     return call
 
 
-BASIC = ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--level", "0.7")
+BASIC = ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.7")
 QUICK = ("--bootstrap-resamples", "20")
 
 
@@ -83,10 +84,10 @@ def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcom
     artifact = json.loads((tmp_path / "out.json").read_text())
     table = list(csv.DictReader((tmp_path / "preds.csv").read_text().splitlines()))
     truth = [float(row["y"]) for row in table]
-    level = artifact["levels"][0]
-    assert level["figures"]["coverage"]["value"] == intervals.interval_coverage(truth, [[-1, 1]] * 90)
-    assert level["figures"]["coverage"]["clusters"] == artifact["clusters"] == 30
-    assert [group["label"] for group in level["groups"]["site"]] == ["a", "b"]
+    claim = artifact["claims"][0]
+    assert claim["metrics"]["coverage"]["value"] == intervals.interval_coverage(truth, [[-1, 1]] * 90)
+    assert claim["metrics"]["coverage"]["clusters"] == artifact["clusters"] == 30
+    assert [group["label"] for group in claim["groups"]["site"]] == ["a", "b"]
     assert artifact["input"]["columns"] == {
         "truth": "y",
         "low": ["lo"],
@@ -94,7 +95,7 @@ def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcom
         "cluster": "patient",
         "by": ["site"],
     }
-    assert level["verdict"]["verdict"] in outcome.out
+    assert claim["verdict"]["verdict"] in outcome.out
     names = {place.name for place in (tmp_path / "pictures").iterdir()}
     assert names == {"coverage.svg", "coverage-by-size.svg", "width.svg", "coverage-by-site.svg"}
     assert outcome.out.count("pictures/") == 4
@@ -102,14 +103,14 @@ def test_intervals_from_a_table_to_artifact_and_charts(run: Callable[..., Outcom
 
 def test_several_levels_and_infinite_bounds(run: Callable[..., Outcome]) -> None:
     outcome = run(
-        *BASIC, "--low", "lo90", "--high", "hi90", "--level", "0.9", *QUICK, "--feature", "age", "--json"
+        *BASIC, "--low", "lo90", "--high", "hi90", "--claim", "0.9", *QUICK, "--feature", "age", "--json"
     )
     assert outcome.code == 0, outcome.err
     artifact = json.loads(outcome.out)
-    assert [level["level"] for level in artifact["levels"]] == [0.7, 0.9]
-    assert artifact["levels"][1]["figures"]["mean_width"]["value"] is None
-    assert artifact["levels"][0]["worst_slab"]["direction"] == [1.0]
-    assert artifact["figures"]["weighted_interval_score"]["reason"] == "at least one interval is infinite"
+    assert [claim["claim"] for claim in artifact["claims"]] == [0.7, 0.9]
+    assert artifact["claims"][1]["metrics"]["mean_width"]["value"] is None
+    assert artifact["claims"][0]["worst_slab"]["direction"] == [1.0]
+    assert artifact["metrics"]["weighted_interval_score"]["reason"] == "at least one interval is infinite"
     assert artifact["warnings"][0]["code"] == "infinite_intervals"
 
 
@@ -133,62 +134,66 @@ def test_an_artifact_that_nobody_named_overwrites_nothing(
 
 
 def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
-    listed = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", *QUICK, "--json")
+    listed = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", *QUICK, "--json")
     assert listed.code == 0, listed.err
     truth = np.arange(60) % 3
     members = np.stack([truth > 0, truth > 1, np.zeros(60, bool)], axis=1)
-    level = json.loads(listed.out)["levels"][0]
-    assert level["figures"]["coverage"]["value"] == sets.set_coverage(truth, members)
-    assert [group["label"] for group in level["groups"]["true class"]] == ["x", "y", "z"]
+    claim = json.loads(listed.out)["claims"][0]
+    assert claim["metrics"]["coverage"]["value"] == sets.set_coverage(truth, members)
+    assert [group["label"] for group in claim["groups"]["true class"]] == ["x", "y", "z"]
     by_member = run(
-        "sets", "sets.jsonl", "--truth", "label", "--members", "x,y,z", "--level", "0.9", *QUICK, "--json"
+        "sets", "sets.jsonl", "--truth", "label", "--members", "x,y,z", "--claim", "0.9", *QUICK, "--json"
     )
     assert by_member.code == 0, by_member.err
     members = np.stack([np.ones(60), np.arange(60) % 2, np.zeros(60)], axis=1)
-    figures = json.loads(by_member.out)["levels"][0]["figures"]
+    figures = json.loads(by_member.out)["claims"][0]["metrics"]
     assert figures["coverage"]["value"] == sets.set_coverage(truth, members)
-    shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", *QUICK)
+    shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", *QUICK)
     assert "coverage by set size" in shown.out
     by_number = run(
-        "sets", "sets.jsonl", "--truth", "y", "--members", "x,z", "--level", "0.9", *QUICK, "--json"
+        "sets", "sets.jsonl", "--truth", "y", "--members", "x,z", "--claim", "0.9", *QUICK, "--json"
     )
-    assert json.loads(by_number.out)["levels"][0]["figures"]["coverage"]["value"] == 0.5
+    assert json.loads(by_number.out)["claims"][0]["metrics"]["coverage"]["value"] == 0.5
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ((*BASIC[:-1], "95"), 2, "did you mean 0.95"),
-        ((*BASIC, "--low", "lo"), 2, "give --low, --high and --level equally often, got 2, 1 and 1"),
+        ((*BASIC, "--low", "lo"), 2, "give --low, --high and --claim equally often, got 2, 1 and 1"),
         (("intervals", "absent.csv", *BASIC[2:]), 2, "absent.csv: no such file"),
         ((*BASIC, "--by", "sites"), 2, "has no column 'sites' (did you mean 'site'?)"),
         ((*BASIC[:4], "--low", "crossed", *BASIC[6:]), 3, "crossed at row 7: low 5 > high 1"),
-        ((*BASIC[:4], "--low", "word", *BASIC[6:]), 3, "column 'word' must hold numbers, got text at row 4"),
+        (
+            (*BASIC[:4], "--low", "word", *BASIC[6:]),
+            3,
+            "column 'word' must hold numbers, got something else at row 4",
+        ),
         ((*BASIC, "--json", "--quiet"), 2, "exclude each other"),
         ((*BASIC, "-o", "nowhere/out.json"), 2, "nowhere does not exist"),
         ((*BASIC, "--charts", "preds.csv"), 2, "is a file; --charts names a directory"),
         ((*BASIC, "--chart-format", "gif"), 2, "unknown chart format 'gif'"),
         ((*BASIC, "--margin", "2"), 2, "margin must be at least 0 and below the nominal level"),
-        (("sets", "sets.jsonl", "--truth", "label", "--level", "0.9"), 2, "either --set COLUMN or --members"),
+        (("sets", "sets.jsonl", "--truth", "label", "--claim", "0.9"), 2, "either --set COLUMN or --members"),
         (
-            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9", "--classes", "x,z"),
+            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", "--classes", "x,z"),
             3,
-            "has a label beyond --classes at row 2",
+            "column 'set' has a label that is none of the 2 classes at row 2",
         ),
         (
-            ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--level", "0.9"),
+            ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--claim", "0.9"),
             3,
             "column 'label' has a label that is no class at row 2",
         ),
         (
-            ("sets", "sets.jsonl", "--truth", "y", "--members", "x", "--level", "0.9"),
+            ("sets", "sets.jsonl", "--truth", "y", "--members", "x", "--claim", "0.9"),
             3,
             "class index from 0 to 0, got 1 at row 1",
         ),
         (
-            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--set", "set", "--level", "0.9"),
+            ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--set", "set", "--claim", "0.9"),
             2,
-            "one --level for each set",
+            "one --claim per set",
         ),
     ],
 )
@@ -202,6 +207,84 @@ def test_mistakes_end_in_a_sentence(
     assert "Traceback" not in outcome.err
 
 
+def test_the_claim_is_judged_and_the_level_is_that_of_our_intervals(run: Callable[..., Outcome]) -> None:
+    """About 0.68 of the truths are covered: a claim of 0.3 is kept, one of 0.95 is not."""
+    for claim, verdict in (("0.3", "covered"), ("0.95", "under-covered"), ("0.7", "undecided")):
+        options = (*BASIC[:-1], claim, *QUICK)
+        found = json.loads(run(*options, "--json", "--level", "0.9").out)
+        assert found["claims"][0]["claim"] == float(claim)
+        assert found["claims"][0]["verdict"]["verdict"] == verdict
+        assert found["settings"]["level"] == found["claims"][0]["metrics"]["coverage"]["level"] == 0.9
+        shown = run(*options, "-o", "out.json").out
+        row = next(line for line in shown.splitlines() if line.startswith(f"{claim} "))
+        assert row.split("]", 1)[1].split("  ")[1].strip() == verdict
+    assert "95% intervals" in shown
+    assert "90% intervals" in run(*BASIC, *QUICK, "-o", "out.json", "--level", "0.9").out
+
+
+def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> None:
+    artifact = json.loads(run(*BASIC, *QUICK, "--by", "site", "--json").out)
+    rows = list(csv.DictReader(run(*BASIC, *QUICK, "--by", "site", "--format", "csv").out.splitlines()))
+    assert list(rows[0]) == ["claim", "metric", "part", "rows", "value", "value_low", "value_high", "verdict"]
+    claim = artifact["claims"][0]
+    assert rows[0]["metric"] == "coverage"
+    assert rows[0]["verdict"] == claim["verdict"]["verdict"]
+    metrics = {row["metric"]: float(row["value"]) for row in rows if row["part"] == "all"}
+    assert metrics == {name: part["value"] for name, part in claim["metrics"].items()}
+    sites = [row for row in rows if row["metric"] == "coverage by site"]
+    assert [(row["part"], float(row["value"]), row["verdict"]) for row in sites] == [
+        (group["label"], group["coverage"]["value"], group["verdict"]["verdict"])
+        for group in claim["groups"]["site"]
+    ]
+
+
+def test_compressed_tables_and_patterns_are_read(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    content = (tmp_path / "preds.csv").read_bytes()
+    (tmp_path / "preds.csv.gz").write_bytes(gzip.compress(content))
+    head, *lines = content.decode().splitlines()
+    for place, part in enumerate((lines[:50], lines[50:])):
+        (tmp_path / f"part-{place}.csv").write_text("\n".join([head, *part]) + "\n")
+    whole = json.loads(run(*BASIC, *QUICK, "--json").out)["claims"]
+    for table in ("preds.csv.gz", "part-*.csv"):
+        found = run(BASIC[0], table, *BASIC[2:], *QUICK, "--json")
+        assert found.code == 0, found.err
+        assert json.loads(found.out)["claims"] == whole
+
+
 def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
     outcome = run("schema", "conformal")
     assert json.loads(outcome.out)["title"] == "abstain conformal artifact"
+
+
+def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> list[object]:
+    """The levels of the artifact from each source, in the words of the verb; and that each is read at all."""
+    found = []
+    for source in sources:
+        outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
+        assert outcome.code == 0, outcome.err
+        found.append(json.loads(outcome.out)["levels"])
+    return found
+
+
+def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    text = (tmp_path / "preds.csv").read_text()
+    (tmp_path / "preds.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "preds.txt").write_text(text.replace(",", "\t"))
+    header, *rows = text.splitlines(keepends=True)
+    (tmp_path / "part_1.csv").write_text(header + "".join(rows[:40]))
+    (tmp_path / "part_2.csv").write_text(header + "".join(rows[40:]))
+    first, *others = _same(run, BASIC, "preds.csv", "preds.csv.gz", "preds.txt", "part_*.csv")
+    assert all(other == first for other in others)
+
+
+def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9")
+    text = (tmp_path / "sets.jsonl").read_text()
+    (tmp_path / "sets.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    records = [json.loads(line) for line in text.splitlines()]
+    lines = [f"{record['label']};{'|'.join(record['set'])}" for record in records]
+    (tmp_path / "sets.txt").write_text("\n".join(["label;set", *lines]) + "\n")
+    (tmp_path / "half_1.jsonl").write_text("".join(text.splitlines(keepends=True)[:30]))
+    (tmp_path / "half_2.jsonl").write_text("".join(text.splitlines(keepends=True)[30:]))
+    first, *others = _same(run, verb, "sets.jsonl", "sets.jsonl.gz", "sets.txt", "half_*.jsonl")
+    assert all(other == first for other in others)

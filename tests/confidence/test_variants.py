@@ -8,6 +8,7 @@ import pytest
 
 from abstain import ArgumentError, DataError, Items, SignalError, register_confidence
 from abstain.confidence import (
+    NO_CONFIDENCE,
     Need,
     confidence_values,
     consistency_signals,
@@ -271,3 +272,31 @@ class TestConsistencySignals:
     def test_bad(self, samples: list[object]) -> None:
         with pytest.raises(DataError, match="samples is empty|sample 0 must be"):
             consistency_signals(samples)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("signals", "expected"),
+    [
+        ({"llm_evidence_count": 1, "confidence": 0.5}, ("llm", "total_evidence")),
+        ({"score": 2, "confidence": 0.5}, ("confidence",)),
+        ({"margin": 1, "Score": 2, "msp": 0.5}, ("Score",)),
+        ({"margin": 1, "token_msp": 0.5}, ("token_msp",)),
+        ({"token_pe": 1, "consistency_modal_confidence": 0.5}, ("consistency",)),
+        ({"margin": 1, "age": 2}, ()),
+        ({}, ()),
+    ],
+)
+def test_the_default_is_never_made_up(signals: dict[str, object], expected: tuple[str, ...]) -> None:
+    assert select("default", items_with(signals)) == expected
+
+
+def test_the_default_of_a_run_file_is_that_of_the_format() -> None:
+    items = items_with({"confidence": 0.5}).with_provenance(format="run")
+    assert select("default", items) == ("llm", "total_evidence")
+    assert select("default", items.with_provenance(exported=True)) == ("confidence",)
+
+
+def test_what_is_said_where_there_is_none() -> None:
+    assert NO_CONFIDENCE == "no confidence in this source; name one (--confidence, confidence=) or record one"
+    with pytest.raises(ArgumentError, match="no confidence was asked for"):
+        select((), items_with(FULL))

@@ -14,7 +14,7 @@ from abstain import Items, compare, evaluate, read
 from abstain.calibrators import fit_verbalized, read_calibration, train
 from abstain.confidence import confidence_values
 from abstain.errors import ArgumentError, DataError
-from abstain.report.artifact import encode, evaluation_artifact, metrics_schema
+from abstain.report.artifact import artifact, encode, metrics_schema
 from examples import EXAMPLES, differences, load
 
 LOGISTIC, ISOTONIC, VERBALIZED = (
@@ -40,7 +40,7 @@ def test_the_published_artifact_of_a_calibrated_evaluation(test_run: Items) -> N
     result = evaluate(
         test_run, confidence="calibrated", calibration=LOGISTIC, loss="abs", resamples=300, seed=42
     )
-    found = json.loads(encode(evaluation_artifact(result, datetime(2026, 1, 3, tzinfo=UTC))))
+    found = json.loads(encode(artifact(result, datetime(2026, 1, 3, tzinfo=UTC))))
     assert differences(load("expected_single_calibrated.json"), found) == []
     assert found["calibrations"][0]["run_id"] == "seeded-102"
     jsonschema.validate(found, metrics_schema())

@@ -83,7 +83,11 @@ def test_two_sides_and_named_systems_are_one_comparison() -> None:
     for metric in ("aurc", "augrc"):
         found, expected = many.difference("l", "r", metric), two.difference("left", "right", metric)
         assert found.estimate == expected.estimate == getattr(two.deltas["llm"], metric)
-        assert (found.p, found.p_adjusted, found.verdict) == (expected.p, expected.p_adjusted, expected.verdict)
+        assert (found.p, found.p_adjusted, found.verdict) == (
+            expected.p,
+            expected.p_adjusted,
+            expected.verdict,
+        )
 
 
 def test_rows_are_matched_by_name_and_never_by_place() -> None:
@@ -98,7 +102,9 @@ def test_rows_are_matched_by_name_and_never_by_place() -> None:
 
 def test_unnamed_rows_cannot_be_matched() -> None:
     rows = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5])
-    with pytest.raises(DataError, match=r"rows are not matched by their places unless you say so.*--match rows"):
+    with pytest.raises(
+        DataError, match=r"rows are not matched by their places unless you say so.*--match rows"
+    ):
         judged({"a": rows, "b": rows})
     twice = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5], cluster=["p", "p"])
     with pytest.raises(DataError, match=r"a: cluster p, item 1 stands twice .*name them \(item=, --item\)"):
@@ -150,7 +156,9 @@ def test_bad_calls() -> None:
     a, b = system(1), system(2)
     with pytest.raises(ArgumentError, match="at least two systems, got 1"):
         judged({"a": a})
-    with pytest.raises(ArgumentError, match="a system must be Items, or a mapping from names to them, got a list"):
+    with pytest.raises(
+        ArgumentError, match="a system must be Items, or a mapping from names to them, got a list"
+    ):
         judged([a, b])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="two systems are called 'left'"):
         compare(a, {"left": b, "right": a}, b)
@@ -189,7 +197,9 @@ def test_items_that_have_not_the_same_truth_are_refused_and_counted() -> None:
     truth = a.truth.copy()
     truth[7] = 1 - truth[7]
     pair = {"a": a, "b": replace(system(2), truth=truth)}
-    with pytest.raises(DataError, match="disagree about the truth of 1 of 120 shared items.*--truth-may-differ"):
+    with pytest.raises(
+        DataError, match="disagree about the truth of 1 of 120 shared items.*--truth-may-differ"
+    ):
         judged(pair)
     found = judged(pair, truth_may_differ=True)
     assert found.matching.different_truths == 1
@@ -444,7 +454,10 @@ def test_confidences_may_differ_by_system() -> None:
     a = system(1)
     renamed = replace(a, signals={"margin": a.signals["confidence"]})
     found = judged({"a": a, "b": renamed}, confidence={"b": "margin"})
-    assert [dict(side.confidences) for side in found.systems.values()] == [{"own": "confidence"}, {"own": "margin"}]
+    assert [dict(side.confidences) for side in found.systems.values()] == [
+        {"own": "confidence"},
+        {"own": "margin"},
+    ]
     assert found.differences[0].estimate.value == 0.0
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+import abstain
+from abstain import Items
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
 from abstain.inference import Trials, binomial_interval, coverage_verdict
@@ -365,6 +367,68 @@ def test_the_exact_interval_holds_its_level_on_clustered_rows() -> None:
 def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_intervals_of_items_are_judged_by_name() -> None:
+    items = Items.from_arrays([1, 2, 9], [1, 1, 1], intervals=[[0, 2], [0, 2], [0, 4]], weight=[1, 1, 2])
+    asked = "interval_coverage,interval_mean_width,winkler_score@0.5,interval_size_stratified_coverage,set_coverage"
+    found = abstain.evaluate(items, metrics=asked, resamples=20).metrics
+    assert found is not None
+    assert found["interval_coverage"].value == 0.5  # the third row counts twice
+    assert found["interval_mean_width"].value == 3.0
+    assert found["winkler_score@0.5"].value == (2 + 2 + 2 * (4 + 4 * 5)) / 4
+    assert found["interval_size_stratified_coverage"].value == 0.0  # chunks of 2, 1 and 1 rows
+    assert found["set_coverage"].reason == "no answered row has a set; name the column of it (--set, set=)"
+
+
+def test_sets_of_items_are_judged_by_name_whatever_the_labels() -> None:
+    truth, members = ["cat", "dog", "cat", "dog"], [[1, 0], [1, 0], [1, 1], [0, 0]]
+    items = Items.from_arrays(truth, ["cat"] * 4, sets=np.array(members, bool), classes=["cat", "dog"])
+    expected = {
+        "set_coverage": 0.5,
+        "set_mean_width": 1.0,
+        "set_size_stratified_coverage": 0.0,
+        "set_coverage_by_label": 0.0,
+        "set_singleton_rate": 0.5,
+        "set_empty_rate": 0.25,
+    }
+    found = abstain.evaluate(items, metrics=list(expected), resamples=20).metrics
+    assert found is not None
+    assert {name: found[name].value for name in expected} == expected
+    numbered = Items.from_arrays([0, 1, 0, 1], [0] * 4, sets=np.array(members, bool))
+    again = abstain.evaluate(numbered, metrics=list(expected), resamples=20).metrics
+    assert again is not None
+    assert {name: again[name].value for name in expected} == expected
+
+
+def test_items_and_arrays_give_the_same_estimates() -> None:
+    case = _case()
+    bounds = case["bounds"][:, :, 0]
+    items = Items.from_arrays(
+        case["truth"], case["truth"], intervals=bounds, cluster=case["cluster"], weight=case["weight"]
+    )
+    arrays = evaluate_intervals(
+        case["truth"],
+        bounds,
+        claim=0.8,
+        cluster=case["cluster"],
+        sample_weight=case["weight"],
+        resamples=25,
+        seed=7,
+    ).claims[0]
+    names = {
+        "coverage": "interval_coverage",
+        "mean_width": "interval_mean_width",
+        "winkler_score": "winkler_score@0.8",
+        "coverage_width_criterion": "interval_coverage_width_criterion@0.8",
+        "size_stratified_coverage": "interval_size_stratified_coverage",
+        "hsic": "interval_hsic",
+    }
+    found = abstain.evaluate(items, metrics=list(names.values()), resamples=25, seed=7).metrics
+    assert found is not None
+    for ours, theirs in names.items():
+        for part in ("value", "low", "high"):
+            assert getattr(found[theirs], part) == pytest.approx(getattr(arrays[ours], part), abs=1e-12), ours
 
 
 def test_weighted_rows_that_all_agree_have_a_share_of_one_or_none() -> None:

@@ -143,8 +143,8 @@ class TestUndefinedIsSaid:
         assert (risk.interval, risk.drop_rate) == (None, 1.0)
 
     def test_nothing_to_judge(self) -> None:
-        with pytest.raises(DataError, match="no item to judge"):
-            evaluate(Items.from_arrays([1], [1], failed=[True], confidence=[1]))
+        with pytest.raises(DataError, match="no item to judge: the source is empty"):
+            evaluate(Items.from_arrays([], []))
 
 
 class TestWarnings:
@@ -232,7 +232,11 @@ class TestCompare:
         with pytest.raises(DataError, match="of 4 items right lacks 1 .*--intersection-only"):
             compare(self.left, fewer, loss="zero_one")
         found = compare(self.left, fewer, loss="zero_one", resamples=20, intersection_only=True)
-        assert (found.matching.clusters_alone["left"], found.matching.clusters, found.population.items) == (1, 3, 3)
+        assert (found.matching.clusters_alone["left"], found.matching.clusters, found.population.items) == (
+            1,
+            3,
+            3,
+        )
 
     def test_failed_on_either_side_is_left_out_of_both(self) -> None:
         a, b = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
@@ -245,7 +249,9 @@ class TestCompare:
         a, b = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
         assert compare(a, b, confidence="llm", resamples=0).matching.by == ("participant",)
         fewer = b.take(b.cluster != b.cluster[0])
-        with pytest.raises(DataError, match="do not hold the same participants: 1 only in left, 0 only in right"):
+        with pytest.raises(
+            DataError, match="do not hold the same participants: 1 only in left, 0 only in right"
+        ):
             compare(a, fewer, confidence="llm")
         other = replace(b, truth=(b.truth + 1) % 4)
         with pytest.raises(DataError, match="disagree about the truth of"):
@@ -278,7 +284,11 @@ class TestDefaults:
 
     def test_labels_are_right_or_wrong(self) -> None:
         sure = [0.9, 0.8, 0.7, 0.6]
-        for truth, prediction in (([0, 1, 1, 0], [0, 1, 0, 0]), ([9, 3, 5, 0], [9, 3, 4, 0]), (list("abca"), list("abaa"))):
+        for truth, prediction in (
+            ([0, 1, 1, 0], [0, 1, 0, 0]),
+            ([9, 3, 5, 0], [9, 3, 4, 0]),
+            (list("abca"), list("abaa")),
+        ):
             result = evaluate(Items.from_arrays(truth, prediction, confidence=sure), resamples=0)
             assert result.loss is not None
             assert result.loss.name == "zero_one"
@@ -297,7 +307,10 @@ class TestDefaults:
         with pytest.raises(ArgumentError, match="abs, zero_one, or abs_norm with a scale"):
             evaluate(real)
         assert evaluate(real, loss="abs", resamples=0)["confidence"].risk_at_coverage[0.9].value == 0.125
-        assert evaluate(real, metrics="mean_absolute_error", resamples=0).metrics["mean_absolute_error"].value == 0.125
+        assert (
+            evaluate(real, metrics="mean_absolute_error", resamples=0).metrics["mean_absolute_error"].value
+            == 0.125
+        )
 
     def test_no_confidence_is_said_and_never_invented(self) -> None:
         items = Items.from_arrays(TRUTH, [0, 0, 0, 1], signals={"row": [1, 2, 3, 4]})
@@ -360,7 +373,13 @@ class TestFrames:
     def test_estimates_and_differences(self, backend: str) -> None:
         found = compare(TestCompare.left, TestCompare.right, resamples=0, loss="zero_one")
         frame = found.to_frame(backend=backend)
-        rows = frame.to_pylist() if backend == "pyarrow" else frame.to_dict("records") if backend == "pandas" else frame.to_dicts()
+        rows = (
+            frame.to_pylist()
+            if backend == "pyarrow"
+            else frame.to_dict("records")
+            if backend == "pandas"
+            else frame.to_dicts()
+        )
         keys = {(row["system"], row["confidence"], row["metric"], row["group"]) for row in rows}
         assert len(keys) == len(rows) == sum(len(system.estimates) for system in found.systems.values())
         assert ("left", "confidence", "aurc", "") in keys
@@ -389,5 +408,11 @@ def test_views_say_what_there_is() -> None:
 
 def test_a_run_whose_only_participant_failed_says_so() -> None:
     items = Items.from_arrays([None], [None], failed=[1], confidence=[1])
-    with pytest.raises(DataError, match="no item to judge: of 1 items 1 failed and 0 have no truth"):
-        evaluate(items)
+    result = evaluate(items, metrics="accuracy", confidence="confidence")
+    assert (result.population.items, result.population.items_failed, result.population.failed) == (0, 1, 1)
+    said = "there is no item to judge: of 1 items 1 failed and 0 have no truth"
+    assert [str(warning) for warning in result.warnings] == [said]
+    for estimate in (*result.only.estimates.values(), result["confidence"].aurc, result.metrics["accuracy"]):
+        assert not estimate.defined
+        assert estimate.reason == said
+    assert len(result.profile().points) == 0

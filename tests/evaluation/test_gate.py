@@ -205,8 +205,9 @@ def test_bad_calls() -> None:
     with pytest.raises(DataError, match="do not hold the same items"):
         judged(items, "aurc worse by 0.1", baseline=run(9, 2))
     assert judged(items, "aurc worse by 0.9", baseline=run(9, 2), intersection_only=True).exit_code == 0
-    with pytest.raises(DataError, match="no item to judge"):
-        judged(Items.from_arrays([None], [None], failed=[1]), "aurc above 1")
+    failed = judged(Items.from_arrays([None], [None], failed=[1]), "aurc above 1")
+    assert (failed.verdict, failed.exit_code) == ("fail", 1)
+    assert "never passes" in failed.checks[0].words
 
 
 def test_one_condition_needs_no_list_and_conditions_can_be_read_before() -> None:

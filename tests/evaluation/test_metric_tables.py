@@ -282,7 +282,10 @@ class TestComparison:
         )
         for name in ("accuracy", "right_answers"):
             difference = found.difference("left", "right", name)
-            ends = [(each.value, each.low, each.high, *(each.percentile or ())) for each in (difference.estimate, expected)]
+            ends = [
+                (each.value, each.low, each.high, *(each.percentile or ()))
+                for each in (difference.estimate, expected)
+            ]
             assert ends[0] == pytest.approx(ends[1])
             assert difference.verdict == "right"
         groups = {each.group for each in found.differences}
@@ -385,7 +388,9 @@ def test_infinite_values_have_no_difference() -> None:
         intervals=np.column_stack([np.zeros(40), np.full(40, math.inf)]),
         metadata={"a": [1, 2] * 20},
     )
-    found = abstain.compare(endless, endless, metrics="interval_mean_width", by="a", resamples=10, match="rows")
+    found = abstain.compare(
+        endless, endless, metrics="interval_mean_width", by="a", resamples=10, match="rows"
+    )
     assert found.left.metrics is not None
     assert found.left.metrics["interval_mean_width"].value == math.inf
     difference = found.difference("left", "right", "interval_mean_width")

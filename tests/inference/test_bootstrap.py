@@ -107,7 +107,9 @@ class TestUserMetrics:
         left, right = some_items(1), some_items(2)
         options: dict[str, Any] = {"resamples": 0, "truth_may_differ": True}
         straight = paired_delta(aurc, left, right, **options)
-        mixed = paired_delta(aurc, left, right.take(np.random.default_rng(3).permutation(len(right))), **options)
+        mixed = paired_delta(
+            aurc, left, right.take(np.random.default_rng(3).permutation(len(right))), **options
+        )
         assert straight == mixed
         fewer = right.take(right.cluster != 103)
         with pytest.raises(DataError, match="do not hold the same items"):
@@ -152,7 +154,9 @@ def test_one_cluster_gives_a_point() -> None:
     assert found.se == pytest.approx(0.0, abs=1e-15)
 
 
-def aurc_measure(loss: NDArray[np.float64], confidence: NDArray[np.float64], cluster: NDArray[np.intp]) -> Measure:
+def aurc_measure(
+    loss: NDArray[np.float64], confidence: NDArray[np.float64], cluster: NDArray[np.intp]
+) -> Measure:
     units = int(cluster.max()) + 1
     columns = Columns.of(len(loss), loss=loss, confidence=confidence, cluster=cluster, units=units)
     return measure_metrics(columns, [METRICS["aurc"]])

@@ -99,7 +99,9 @@ def test_where_every_cluster_agrees_the_p_value_is_that_of_so_many_coins() -> No
     assert p_value(estimate(0.0, 0.0, clusters=6)) == 1.0
     # Six clusters that agree tell at 5%, five do not, and the interval says the same.
     for clusters, told in ((6, True), (5, False)):
-        found = difference_estimate(-1.0, np.full(clusters, -1.0), LeaveOut.of(np.arange(clusters)), n=clusters)
+        found = difference_estimate(
+            -1.0, np.full(clusters, -1.0), LeaveOut.of(np.arange(clusters)), n=clusters
+        )
         assert found.se == 0.0
         assert (found.high < 0.0) == told == (p_value(found) <= 0.05)
         assert found.low == -1.0

@@ -18,11 +18,11 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import calibration
-from abstain.metrics._bins import BinsPlan, row_bins
+from abstain.metrics._bins import row_bins
 from abstain.metrics.calibration import (
     brier_decomposition,
     brier_score,
-    calibration_plan,
+    calibration_measure,
     classwise_calibration_error,
     expected_calibration_error,
     negative_log_likelihood,
@@ -157,10 +157,10 @@ def test_brier_decomposition_by_hand() -> None:
 def test_brier_decomposition_adds_up(options: dict[str, Any]) -> None:
     y, s = sample(digits=1)
     weights = np.random.default_rng(1).integers(0, 4, len(y))
-    parts = brier_decomposition(y, s, weights=weights, **options)
+    parts = brier_decomposition(y, s, sample_weight=weights, **options)
     total = parts.reliability - parts.resolution + parts.uncertainty + parts.within_bin
     assert total == pytest.approx(parts.brier_score, abs=1e-12)
-    assert parts.brier_score == pytest.approx(brier_score(y, s, weights=weights))
+    assert parts.brier_score == pytest.approx(brier_score(y, s, sample_weight=weights))
     if not options:
         assert abs(parts.reliability - parts.resolution + parts.uncertainty - parts.brier_score) < 1e-12
 
@@ -206,7 +206,7 @@ def test_weights_are_repetitions(name: str, digits: int | None) -> None:
     y, s = sample(80, digits=digits)
     weights = np.random.default_rng(6).integers(0, 4, len(y))
     repeated = SCALARS[name](np.repeat(y, weights), np.repeat(s, weights))
-    assert SCALARS[name](y, s, weights=weights) == pytest.approx(repeated, abs=1e-9)
+    assert SCALARS[name](y, s, sample_weight=weights) == pytest.approx(repeated, abs=1e-9)
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -218,10 +218,10 @@ def test_class_metrics_take_weights_as_repetitions(strategy: str) -> None:
         repeated = metric(
             np.repeat(y, weights), np.repeat(scores, weights, axis=0), strategy=strategy, bins=5
         )
-        assert metric(y, scores, weights=weights, strategy=strategy, bins=5) == pytest.approx(repeated)
+        assert metric(y, scores, sample_weight=weights, strategy=strategy, bins=5) == pytest.approx(repeated)
 
 
-PLANS: dict[str, dict[str, Any]] = {
+MEASURES: dict[str, dict[str, Any]] = {
     "expected_calibration_error": {"strategy": "quantile", "bins": 5, "norm": 2},
     "smooth_calibration_error": {},
     "brier_score": {},
@@ -229,57 +229,57 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("digits", [1, None])
-def test_plans_equal_the_metric_on_copied_rows(name: str, digits: int | None) -> None:
+def test_measures_equal_the_metric_on_copied_rows(name: str, digits: int | None) -> None:
     y, s = sample(90, digits=digits)
     rng = np.random.default_rng(8)
     cluster = np.sort(rng.integers(0, 12, 90))
     cluster = np.unique(cluster, return_inverse=True)[1]
     clusters = int(cluster.max()) + 1
     weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=20).astype(float)
-    plan = calibration_plan(name, y, s, clusters=cluster, **PLANS[name])
-    values = plan(weights)
+    measure = calibration_measure(name, y, s, cluster=cluster, **MEASURES[name])
+    values = measure(weights)
     metric = getattr(calibration, name)
     for weight, value in zip(weights, values[:, 0], strict=True):
         rows = np.repeat(np.arange(90), weight[cluster].astype(int))
-        assert value == pytest.approx(metric(y[rows], s[rows], **PLANS[name]), abs=1e-8)
-    assert plan(np.ones((1, clusters)))[0, 0] == pytest.approx(metric(y, s, **PLANS[name]), abs=1e-12)
+        assert value == pytest.approx(metric(y[rows], s[rows], **MEASURES[name]), abs=1e-8)
+    assert measure(np.ones((1, clusters)))[0, 0] == pytest.approx(metric(y, s, **MEASURES[name]), abs=1e-12)
 
 
-def test_plans_of_class_metrics_equal_the_metric_on_copied_rows() -> None:
+def test_measures_of_class_metrics_equal_the_metric_on_copied_rows() -> None:
     rng = np.random.default_rng(13)
     scores, y = rng.dirichlet([1, 1, 2], 40), rng.integers(0, 3, 40)
     clusters = np.arange(40) // 4
     weights = rng.multinomial(10, np.full(10, 0.1), size=5).astype(float)
     for name in ("classwise_calibration_error", "top_label_calibration_error"):
         metric = getattr(calibration, name)
-        values = calibration_plan(name, y, scores, clusters=clusters, bins=4)(weights)[:, 0]
+        values = calibration_measure(name, y, scores, cluster=clusters, bins=4)(weights)[:, 0]
         for weight, value in zip(weights, values, strict=True):
             rows = np.repeat(np.arange(40), weight[clusters].astype(int))
             assert value == pytest.approx(metric(y[rows], scores[rows], bins=4))
 
 
-def test_uniform_plan_stays_the_same_when_its_table_is_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measure_stays_the_same_when_its_table_is_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     y, s = sample(50)
-    rows = {"outcome": y.astype(float), "confidence": s, "cluster": np.arange(50) % 7}
     weights = np.random.default_rng(2).integers(0, 3, (4, 7)).astype(float)
-    dense = BinsPlan.build("ece", **rows)(weights)
-    monkeypatch.setattr("abstain.metrics._bins._DENSE_LIMIT", 0)
-    np.testing.assert_allclose(BinsPlan.build("ece", **rows)(weights), dense, atol=1e-12)
+    for name, options in (*MEASURES.items(), ("expected_calibration_error", {})):
+        rows = {"cluster": np.arange(50) % 7, **options}
+        dense = calibration_measure(name, y, s, **rows)(weights)
+        with monkeypatch.context() as patched:
+            patched.setattr("abstain.tally._table._DENSE_LIMIT", 0)
+            np.testing.assert_allclose(calibration_measure(name, y, s, **rows)(weights), dense, atol=1e-12)
 
 
 def test_a_resample_without_weight_is_nan() -> None:
-    for name in PLANS:
-        plan = calibration_plan(name, [1, 0], [0.4, 0.7])
-        assert np.isnan(plan(np.zeros((1, 2)))).all()
+    for name in MEASURES:
+        measure = calibration_measure(name, [1, 0], [0.4, 0.7])
+        assert np.isnan(measure(np.zeros((1, 2)))).all()
 
 
 def test_top_label_leaves_out_labels_that_a_resample_does_not_predict() -> None:
-    plan = BinsPlan.build(
-        "top", np.array([1.0, 0.0]), np.array([0.9, 0.6]), cluster=np.array([0, 1]), group=np.array([0, 1])
-    )
-    np.testing.assert_allclose(plan(np.array([[1.0, 1.0], [2.0, 0.0]]))[:, 0], [0.35, 0.1])
+    measure = calibration_measure("top_label_calibration_error", ["a", "a"], ["a", "b"], [0.9, 0.6])
+    np.testing.assert_allclose(measure(np.array([[1.0, 1.0], [2.0, 0.0]]))[:, 0], [0.35, 0.1])
 
 
 @settings(deadline=None, max_examples=60)
@@ -316,7 +316,7 @@ def test_intervals_are_clopper_pearson() -> None:
 
 def test_clusters_of_one_row_change_nothing() -> None:
     y, s = sample(100)
-    plain, single = reliability_curve(y, s, bins=4), reliability_curve(y, s, bins=4, clusters=np.arange(100))
+    plain, single = reliability_curve(y, s, bins=4), reliability_curve(y, s, bins=4, cluster=np.arange(100))
     np.testing.assert_allclose(single.low, plain.low)
     np.testing.assert_allclose(single.high, plain.high)
 
@@ -324,7 +324,7 @@ def test_clusters_of_one_row_change_nothing() -> None:
 def test_clusters_of_equal_rows_count_once() -> None:
     y, s = sample(120)
     clusters = np.repeat(np.arange(120), 8)
-    copied = reliability_curve(np.repeat(y, 8), np.repeat(s, 8), bins=3, clusters=clusters)
+    copied = reliability_curve(np.repeat(y, 8), np.repeat(s, 8), bins=3, cluster=clusters)
     plain = reliability_curve(y, s, bins=3)
     assert (copied.effective_count <= plain.count + 1).all()
     assert (copied.low <= plain.low + 0.01).all()
@@ -336,14 +336,14 @@ def test_clusters_never_narrow_an_interval() -> None:
     y, s = sample(400)
     plain = reliability_curve(y, s)
     for clusters in (rng.integers(0, 50, 400), np.zeros(400), np.arange(400) // 2):
-        curve = reliability_curve(y, s, clusters=clusters)
+        curve = reliability_curve(y, s, cluster=clusters)
         held = plain.count > 0
         assert (curve.low[held] <= plain.low[held] + 1e-12).all()
         assert (curve.high[held] >= plain.high[held] - 1e-12).all()
 
 
 def test_where_all_rows_of_a_bin_agree_only_its_clusters_count() -> None:
-    curve = reliability_curve([1] * 8, [0.9] * 8, bins=1, clusters=[0, 0, 0, 0, 1, 1, 1, 1])
+    curve = reliability_curve([1] * 8, [0.9] * 8, bins=1, cluster=[0, 0, 0, 0, 1, 1, 1, 1])
     assert curve.effective_count.tolist() == [2.0]
     assert curve.low[0] == pytest.approx(0.025 ** (1 / 2))
 
@@ -357,7 +357,7 @@ def test_cluster_intervals_cover_where_plain_ones_do_not() -> None:
         rate = rng.beta(1.2, 0.8, 30)
         y = (rng.random(300) < rate[clusters]).astype(int)
         for name, given_clusters in (("plain", None), ("clustered", clusters)):
-            curve = reliability_curve(y, np.full(300, 0.6), bins=1, clusters=given_clusters)
+            curve = reliability_curve(y, np.full(300, 0.6), bins=1, cluster=given_clusters)
             hits[name] += bool(curve.low[0] <= 0.6 <= curve.high[0])
     assert hits["plain"] / 300 < 0.8
     assert hits["clustered"] / 300 > 0.92
@@ -371,9 +371,11 @@ def test_brier_and_log_loss_agree_with_scikit_learn(seed: int) -> None:
     y, s = sample(200, seed)
     weights = np.random.default_rng(seed).random(200)
     assert brier_score(y, s) == pytest.approx(brier_score_loss(y, s))
-    assert brier_score(y, s, weights=weights) == pytest.approx(brier_score_loss(y, s, sample_weight=weights))
+    assert brier_score(y, s, sample_weight=weights) == pytest.approx(
+        brier_score_loss(y, s, sample_weight=weights)
+    )
     assert negative_log_likelihood(y, s) == pytest.approx(log_loss(y, s))
-    assert negative_log_likelihood(y, s, weights=weights) == pytest.approx(
+    assert negative_log_likelihood(y, s, sample_weight=weights) == pytest.approx(
         log_loss(y, s, sample_weight=weights)
     )
 
@@ -437,8 +439,8 @@ def test_bad_rows_are_named(metric: Any) -> None:
         metric([0, 1], [0.5])
     with pytest.raises(DataError, match="y_true is empty"):
         metric([], [])
-    with pytest.raises(DataError, match="weights must not be negative, got -1 at row 0"):
-        metric([0, 1], [0.5, 0.5], weights=[-1, 1])
+    with pytest.raises(DataError, match="sample_weight must not be negative, got -1 at row 0"):
+        metric([0, 1], [0.5, 0.5], sample_weight=[-1, 1])
 
 
 @pytest.mark.parametrize(
@@ -468,7 +470,7 @@ def test_bad_class_probabilities_are_named() -> None:
     with pytest.raises(ArgumentError, match="classes must name each of the 2 columns"):
         classwise_calibration_error([0], [[0.1, 0.9]], classes=[0, 0])
     with pytest.raises(ArgumentError, match="unknown metric 'brier'"):
-        calibration_plan("brier", [0], [0.5])
+        calibration_measure("brier", [0], [0.5])
 
 
 def test_labels_and_clusters_that_cannot_be_matched_are_refused() -> None:
@@ -476,10 +478,10 @@ def test_labels_and_clusters_that_cannot_be_matched_are_refused() -> None:
         top_label_calibration_error([1, 2], ["1", "2"], [0.1, 0.2])
     with pytest.raises(DataError, match="y_pred is missing at row 1"):
         top_label_calibration_error([1, 2], np.array([1, None]), [0.1, 0.2])
-    with pytest.raises(DataError, match="clusters is missing at row 0"):
-        reliability_curve([1, 0], [0.5, 0.5], clusters=[math.nan, 1])
-    with pytest.raises(DataError, match="clusters must hold text or numbers, not a mixture"):
-        reliability_curve([1, 0], [0.5, 0.5], clusters=np.array([1, "a"], dtype=object))
+    with pytest.raises(DataError, match="cluster is missing at row 0"):
+        reliability_curve([1, 0], [0.5, 0.5], cluster=[math.nan, 1])
+    with pytest.raises(DataError, match="cluster must hold text or numbers, not a mixture"):
+        reliability_curve([1, 0], [0.5, 0.5], cluster=np.array([1, "a"], dtype=object))
     with pytest.raises(DataError, match="probabilities must be a table of numbers"):
         classwise_calibration_error([0, 1], [[0.1, 0.9], [0.5]])
 

@@ -153,7 +153,7 @@ def test_row_order_and_repetition(test: Any) -> None:
     s = s.round(1)
     order, weights = rng.permutation(80), rng.integers(0, 4, 80)
     assert test(y[order], s[order]).statistic == pytest.approx(test(y, s).statistic, abs=1e-12)
-    weighed = test(y, s, weights=weights)
+    weighed = test(y, s, sample_weight=weights)
     repeated = test(np.repeat(y, weights), np.repeat(s, weights))
     assert weighed.statistic == pytest.approx(repeated.statistic, abs=1e-12)
     assert weighed.n == repeated.n == weights.sum()

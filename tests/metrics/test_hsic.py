@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from abstain.metrics import _gauss
 from abstain.metrics.coverage import hsic_measure
 from abstain.metrics.predictions import PredictionRows
-from abstain.tally import Measure
+
+if TYPE_CHECKING:
+    from abstain.tally import Measure
 
 Floats = NDArray[np.float64]
 

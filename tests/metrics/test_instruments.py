@@ -12,6 +12,7 @@ import pytest
 import abstain
 from abstain import Items
 from abstain.errors import ArgumentError, DataError
+from abstain.metrics._columns import Columns
 from abstain.metrics.instruments import (
     INSTRUMENTS,
     Instrument,
@@ -20,6 +21,7 @@ from abstain.metrics.instruments import (
     total_items,
     totals,
 )
+from abstain.metrics.registry import METRICS
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "run_a.json"
 PAIR = Instrument("pair", ("a", "b"), (0, 3), (("low", 0), ("high", 3)))
@@ -71,7 +73,7 @@ def test_totals_of_a_run_count_every_participant() -> None:
     items = abstain.read(EXAMPLE, mode="few_shot")
     rows = total_items(items)
     assert len(rows) == len(items.cluster_ids)
-    assert rows.counts.failed == 1
+    assert rows.counts.failed == 3
     assert rows.cluster_noun == "participant"
     found = totals(items)
     for place, cluster in enumerate(found.cluster):
@@ -103,12 +105,20 @@ def test_severity_tier_accuracy_by_hand() -> None:
 
 def test_tier_accuracy_says_so_when_rows_are_items_and_not_totals() -> None:
     items = abstain.read(EXAMPLE, mode="few_shot")
-    on_items = abstain.evaluate(items, metrics="severity_tier_accuracy", resamples=0)
-    assert on_items.metrics is not None
-    assert "not totals of PHQ-8" in on_items.metrics["severity_tier_accuracy"].reason
-    on_totals = abstain.evaluate(total_items(items), metrics="severity_tier_accuracy", resamples=0)
-    assert on_totals.metrics is not None
-    assert on_totals.metrics["severity_tier_accuracy"].value == 0.5
+    metric = METRICS["severity_tier_accuracy"]
+    on_items = metric.problem(columns(items))
+    assert on_items is not None
+    assert "not totals of PHQ-8" in on_items.sentence
+    on_totals = columns(total_items(items))
+    assert metric.problem(on_totals) is None
+    assert metric.point(on_totals) == 0.5
+
+
+def columns(items: Items) -> Columns:
+    """The items of N."""
+    judged = items.take(np.flatnonzero(items.answered | items.abstained))
+    given = {"answered": judged.answered, "truth": judged.truth, "prediction": judged.prediction}
+    return Columns.of(len(judged), **given, scale=judged.scale)
 
 
 class TestBadInput:

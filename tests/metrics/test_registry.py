@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-import abstain
+from abstain.compat.objects import columns_of
 from abstain.errors import ArgumentError
 from abstain.metrics import (
+    Accuracy,
     BaseMetric,
     EvaluationResult,
     ExpectedCalibrationError,
@@ -17,9 +20,10 @@ from abstain.metrics import (
     default_benchmark_metrics,
     known_metrics,
     register_metric,
-    results_to_items,
     unregister_metric,
 )
+from abstain.metrics._columns import Columns
+from abstain.metrics._specification import measure_metrics
 from abstain.metrics.registry import BUNDLES, METRICS, find_metric, select_metrics
 
 if TYPE_CHECKING:
@@ -74,7 +78,15 @@ def test_names_aliases_and_parameters() -> None:
     assert find_metric(" ece ") is METRICS["expected_calibration_error"]
     asked = find_metric("risk_at_coverage@0.8")
     assert (asked.value, asked.key) == (0.8, "risk_at_coverage@0.8")
-    assert find_metric("risk_at_coverage@0.5").key == "risk_at_coverage"
+    # The parameter is always said, also where it is the default.
+    assert find_metric("risk_at_coverage") is METRICS["risk_at_coverage"]
+    assert (
+        find_metric("risk_at_coverage").key
+        == find_metric("risk_at_coverage@0.5").key
+        == "risk_at_coverage@0.5"
+    )
+    assert find_metric("effective_reliability").key == "effective_reliability@1"
+    assert METRICS["risk_at_coverage"].at(0.25).key == "risk_at_coverage@0.25"
 
 
 def test_bundles_are_the_objects_bundles() -> None:
@@ -90,16 +102,82 @@ def test_what_is_asked_for_comes_once_and_with_its_coverage() -> None:
     ]
 
 
+def measured(asked: Any, results: list[EvaluationResult], weights: list[float] | None = None) -> list[float]:
+    """The values of some metrics, one row per unit."""
+    columns = columns_of(results, guided=True)
+    columns = replace(columns, cluster=np.arange(len(columns)), units=len(columns))
+    measure = measure_metrics(columns, select_metrics(asked))
+    found: list[float] = measure(np.array([weights or [1.0] * len(columns)]))[0].tolist()
+    return found
+
+
 def test_built_in_objects_serve_as_well() -> None:
-    rows = results_to_items([EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.6)])
-    named = abstain.evaluate(rows, metrics="default_benchmark", resamples=20).metrics
-    objects = abstain.evaluate(rows, metrics=default_benchmark_metrics(), resamples=20).metrics
-    assert named is not None
-    assert objects is not None
-    assert repr(named) == repr(objects)
-    fewer = abstain.evaluate(rows, metrics=ExpectedCalibrationError(n_bins=2), resamples=0).metrics
-    assert fewer is not None
-    assert fewer["expected_calibration_error"].value == pytest.approx(0.25)
+    rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.6)]
+    named = select_metrics("default_benchmark")
+    objects = select_metrics(default_benchmark_metrics())
+    assert [metric.key for metric in named] == [metric.key for metric in objects]
+    for weights in ([1.0, 1.0], [2.0, 0.0], [0.5, 3.0]):
+        assert np.array_equal(
+            measured(named, rows, weights), measured(objects, rows, weights), equal_nan=True
+        )
+    assert measured(ExpectedCalibrationError(n_bins=2), rows) == [pytest.approx(0.25), 1.0]
+    # The same name with other bins is another metric, and the same metric is the same.
+    assert len(select_metrics(["accuracy", Accuracy()])) == 1
+    with pytest.raises(ArgumentError, match="there is a metric 'expected_calibration_error' already"):
+        select_metrics(["ece", ExpectedCalibrationError(n_bins=2)])
+    assert measured(
+        Accuracy(treat_abstention_as_neutral=True), [*rows, EvaluationResult(1, 1, abstained=True)]
+    ) == [
+        0.5,
+        pytest.approx(2 / 3),
+    ]
+
+
+def test_a_subclass_of_a_built_in_object_is_weighed_by_its_own_compute() -> None:
+    class Strict(Accuracy):
+        name = "strict_accuracy"
+
+        def compute(self, results: list[EvaluationResult]) -> MetricScore:
+            return replace(super().compute(results), value=min(super().compute(results).value, 0.25))
+
+    assert find_metric(Strict).name == "strict_accuracy"
+    assert measured(Strict, [EvaluationResult(1, 1), EvaluationResult(1, 1)]) == [0.25]
+
+
+def test_a_metric_of_rows_sees_each_as_often_as_it_weighs() -> None:
+    rows = [EvaluationResult(1, 1), EvaluationResult(0, 1)]
+    assert measured(Rows, rows, [3.0, 1.0]) == [4.0]
+    columns = replace(columns_of(rows, guided=False), weight=np.array([2.0, 5.0]))
+    assert find_metric(Rows).measure(columns, [find_metric(Rows)]).point == 7.0
+    assert np.isnan(measured(Rows, rows, [0.0, 0.0])).all()
+    with pytest.raises(
+        ArgumentError, match="metric rows is written for rows, and a row cannot count 0.5 times"
+    ):
+        measured(Rows, rows, [1.0, 0.5])
+
+
+def test_a_metric_that_divides_by_zero_is_undefined_there_and_other_failures_show_no_text() -> None:
+    class Share(Rows):
+        def compute(self, results: list[EvaluationResult]) -> MetricScore:
+            if results[0].prediction == "broken":
+                raise RuntimeError(f"cannot read {results[0].raw_response}")
+            return MetricScore(self.name, 1 / sum(row.abstained for row in results))
+
+    assert np.isnan(measured(Share, [EvaluationResult(1, 1)])).all()
+    secret = EvaluationResult("broken", "a", raw_response="Mrs. Example")
+    with pytest.raises(ArgumentError, match=r"^metric rows: compute\(\) raised RuntimeError$"):
+        measured(Share, [secret])
+
+
+def test_the_selective_bundle_is_measured_from_one_ranking() -> None:
+    metrics = select_metrics("selective")
+    assert len({metric.measure for metric in metrics}) == 1
+    rows = Columns.ranked([0, 2, 0], [2, 2, 1], abstained=5)
+    found = dict(zip([metric.name for metric in metrics], measure_metrics(rows, metrics).points, strict=True))
+    assert found["cmax"] == 3 / 8
+    assert found["aurc"] == pytest.approx(17 / 48)
+    assert found["augrc"] == pytest.approx(1 / 16)
+    assert found["aurc_optimal"] == pytest.approx(1 / 24)
 
 
 def test_registration() -> None:
@@ -134,10 +212,7 @@ def test_import_paths_look_in_the_working_directory(plugin: Path) -> None:
 def test_entry_points_join_by_their_name(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(plugin)
     assert "count_of_rows" in known_metrics()
-    rows = results_to_items([EvaluationResult(1, 1), EvaluationResult(0, 1)])
-    table = abstain.evaluate(rows, metrics="count_of_rows", resamples=10).metrics
-    assert table is not None
-    assert table["count_of_rows"].value == 2.0
+    assert measured("count_of_rows", [EvaluationResult(1, 1), EvaluationResult(0, 1)]) == [2.0]
 
 
 class TestBadInput:
@@ -199,4 +274,4 @@ class TestBadInput:
         with pytest.raises(
             ArgumentError, match=r"wrong: compute\(\) must return a MetricScore, got a number"
         ):
-            abstain.evaluate(results_to_items([EvaluationResult(1, 1)]), metrics=Wrong, resamples=2)
+            measured(Wrong, [EvaluationResult(1, 1)])

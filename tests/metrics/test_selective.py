@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import reference
 from abstain import ArgumentError, DataError
-from abstain.metrics import selective
+from abstain.metrics import curves, selective
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ class TestWorkedByHand:
     """Confidences 2, 2, 1 with losses 0, 2, 0 and five abstentions: N = 8."""
 
     def test_curve(self) -> None:
-        curve = selective.risk_coverage_curve(LOSSES, LEVELS, abstained=5)
+        curve = curves.risk_coverage_curve(LOSSES, LEVELS, abstained=5)
         assert curve.coverage.tolist() == [2 / 8, 3 / 8]
         assert curve.selective_risk.tolist() == [1.0, 2 / 3]
         assert curve.generalized_risk.tolist() == [2 / 8, 2 / 8]
@@ -93,12 +93,12 @@ class TestWorkedByHand:
 
     def test_tie_sensitivity(self) -> None:
         # Best order 0, 2 | 0: risks 0, 1, 2/3; worst order 2, 0 | 0: risks 2, 1, 2/3; each over eighths.
-        ties = selective.tie_sensitivity(LOSSES, LEVELS, abstained=5)
+        ties = curves.tie_sensitivity(LOSSES, LEVELS, abstained=5)
         assert ties.best == pytest.approx((0 + 0.5 + 5 / 6) / 8)
         assert ties.worst == pytest.approx((2 + 1.5 + 5 / 6) / 8)
         assert ties.tied_share == pytest.approx(2 / 3)
         assert ties.matters
-        general = selective.tie_sensitivity(LOSSES, LEVELS, abstained=5, area="augrc")
+        general = curves.tie_sensitivity(LOSSES, LEVELS, abstained=5, area="augrc")
         assert general.best == pytest.approx((0 + 1 + 2) / 64)
         assert general.worst == pytest.approx((1 + 2 + 2) / 64)
 
@@ -231,46 +231,50 @@ class TestInvariants:
     loss = rng.integers(0, 4, 60).astype(float)
     confidence = rng.integers(0, 12, 60).astype(float)
     abstained = rng.random(60) < 0.3
-    figures: tuple[Callable[..., float], ...] = (*AREAS, selective.cmax)
+    functions: tuple[Callable[..., float], ...] = (*AREAS, selective.cmax)
 
     def test_row_order(self) -> None:
         order = self.rng.permutation(60)
-        for figure in self.figures:
-            before = figure(self.loss, self.confidence, abstained=self.abstained)
-            after = figure(self.loss[order], self.confidence[order], abstained=self.abstained[order])
+        for function in self.functions:
+            before = function(self.loss, self.confidence, abstained=self.abstained)
+            after = function(self.loss[order], self.confidence[order], abstained=self.abstained[order])
             assert after == pytest.approx(before, abs=1e-12)
 
     @pytest.mark.parametrize("convention", selective.CONVENTIONS)
     def test_weights_are_repetition(self, convention: str) -> None:
         weights = self.rng.integers(0, 4, 60)
         repeated = np.repeat(np.arange(60), weights)
-        for figure in AREAS:
-            weighted = figure(
-                self.loss, self.confidence, abstained=self.abstained, weights=weights, convention=convention
+        for function in AREAS:
+            weighted = function(
+                self.loss,
+                self.confidence,
+                abstained=self.abstained,
+                sample_weight=weights,
+                convention=convention,
             )
-            copied = figure(
+            copied = function(
                 self.loss[repeated],
                 self.confidence[repeated],
                 abstained=self.abstained[repeated],
                 convention=convention,
             )
-            assert weighted == pytest.approx(copied, abs=1e-12), figure.__name__
+            assert weighted == pytest.approx(copied, abs=1e-12), function.__name__
 
     def test_only_the_order_of_confidences_matters(self) -> None:
-        for figure in self.figures:
-            before = figure(self.loss, self.confidence, abstained=self.abstained)
-            assert figure(self.loss, np.exp(self.confidence) - 50, abstained=self.abstained) == before
+        for function in self.functions:
+            before = function(self.loss, self.confidence, abstained=self.abstained)
+            assert function(self.loss, np.exp(self.confidence) - 50, abstained=self.abstained) == before
 
     def test_what_an_abstained_row_holds_does_not_matter(self) -> None:
         loss, confidence = self.loss.copy(), self.confidence.copy()
         loss[self.abstained] = confidence[self.abstained] = np.nan
-        for figure in self.figures:
-            before = figure(self.loss, self.confidence, abstained=self.abstained)
-            assert figure(loss, confidence, abstained=self.abstained) == before
+        for function in self.functions:
+            before = function(self.loss, self.confidence, abstained=self.abstained)
+            assert function(loss, confidence, abstained=self.abstained) == before
 
     def test_best_and_worst_tie_orders_enclose_every_order(self) -> None:
         loss, confidence = [0.0, 2.0, 1.0, 0.0, 3.0], [1.0, 1.0, 1.0, 0.0, 0.0]
-        ties = selective.tie_sensitivity(loss, confidence)
+        ties = curves.tie_sensitivity(loss, confidence)
         areas = []
         for first in itertools.permutations(range(3)):
             for second in itertools.permutations(range(3, 5)):
@@ -280,17 +284,17 @@ class TestInvariants:
         assert ties.worst == pytest.approx(max(areas))
 
     def test_fractional_weights_lie_between_whole_ones(self) -> None:
-        low, high = (selective.aurc_optimal([0.0, 1.0], weights=[1.0, weight]) for weight in (1.0, 2.0))
-        assert low < selective.aurc_optimal([0.0, 1.0], weights=[1.0, 1.5]) < high
+        low, high = (selective.aurc_optimal([0.0, 1.0], sample_weight=[1.0, weight]) for weight in (1.0, 2.0))
+        assert low < selective.aurc_optimal([0.0, 1.0], sample_weight=[1.0, 1.5]) < high
 
 
 class TestEdges:
-    @pytest.mark.parametrize("figure", AREAS)
-    def test_all_abstained_is_the_integral_over_nothing(self, figure: Callable[..., float]) -> None:
-        assert figure([0, 0], [1, 2], abstained=[True, True]) == 0.0
+    @pytest.mark.parametrize("function", AREAS)
+    def test_all_abstained_is_the_integral_over_nothing(self, function: Callable[..., float]) -> None:
+        assert function([0, 0], [1, 2], abstained=[True, True]) == 0.0
 
     def test_all_abstained_has_no_risk_anywhere(self) -> None:
-        curve = selective.risk_coverage_curve([0, 0], [1, 2], abstained=[True, True])
+        curve = curves.risk_coverage_curve([0, 0], [1, 2], abstained=[True, True])
         assert len(curve) == 0
         assert curve.cmax == 0.0
         assert list(curve) == []
@@ -304,11 +308,11 @@ class TestEdges:
         assert selective.aurc_achievable([2.0], [0.1]) == 2.0
 
     def test_perfect_answers(self) -> None:
-        for figure in AREAS:
-            assert figure([0, 0, 0], [3, 2, 1]) == 0.0
+        for function in AREAS:
+            assert function([0, 0, 0], [3, 2, 1]) == 0.0
 
     def test_curve_is_a_sequence(self) -> None:
-        curve = selective.risk_coverage_curve([0, 1, 1], [3, 2, 1])
+        curve = curves.risk_coverage_curve([0, 1, 1], [3, 2, 1])
         assert len(curve) == 3
         assert curve[0] == (1 / 3, 0.0)
         assert curve[-1] == (1.0, 2 / 3)
@@ -356,10 +360,10 @@ class TestBadInput:
             selective.risk_at_coverage([1], [1], coverage)
 
     def test_weights(self) -> None:
-        with pytest.raises(DataError, match="weights must not be negative, got -1 at row 0"):
-            selective.aurc([1], [1], weights=[-1])
-        with pytest.raises(DataError, match="weights are all zero"):
-            selective.aurc([1], [1], weights=[0])
+        with pytest.raises(DataError, match="sample_weight must not be negative, got -1 at row 0"):
+            selective.aurc([1], [1], sample_weight=[-1])
+        with pytest.raises(DataError, match="sample_weight is zero throughout"):
+            selective.aurc([1], [1], sample_weight=[0])
 
     def test_abstained(self) -> None:
         with pytest.raises(DataError, match="abstained must hold booleans"):
@@ -373,6 +377,6 @@ def _columns(data: list[tuple[float, int, bool]]) -> tuple[list[float], list[flo
 
 
 def test_one_row_of_weight_five_is_five_tied_items() -> None:
-    whole = selective.tie_sensitivity([0, 1, 1, 1, 1, 1], [2, 1, 1, 1, 1, 1])
-    assert selective.tie_sensitivity([0, 1], [2, 1], weights=[1, 5]) == whole
+    whole = curves.tie_sensitivity([0, 1, 1, 1, 1, 1], [2, 1, 1, 1, 1, 1])
+    assert curves.tie_sensitivity([0, 1], [2, 1], sample_weight=[1, 5]) == whole
     assert whole.tied_share == pytest.approx(5 / 6)

@@ -7,19 +7,21 @@ from typing import Any
 import jsonschema
 import pytest
 
-from abstain import Items, compare, evaluate, read
-from abstain.report.artifact import comparison_artifact, encode, evaluation_artifact, metrics_schema
+from abstain import ArgumentError, Items, read
+from abstain.evaluation import compare, evaluate
+from abstain.report.artifact import artifact, encode, metrics_schema
 from examples import EXAMPLES, differences, load
+from systems import careless_and_careful
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
 
 
 def single(items: Items, **settings: Any) -> Any:
-    return json.loads(encode(evaluation_artifact(evaluate(items, **settings), NOW)))
+    return json.loads(encode(artifact(evaluate(items, **settings), NOW)))
 
 
 def paired(left: Items, right: Items, **settings: Any) -> Any:
-    return json.loads(encode(comparison_artifact(compare(left, right, **settings), NOW)))
+    return json.loads(encode(artifact(compare(left, right, **settings), NOW)))
 
 
 def test_one_input_gives_the_published_artifact() -> None:
@@ -54,8 +56,8 @@ def test_artifacts_keep_to_the_schema(resamples: int, validator: jsonschema.Draf
     left, right = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     one = single(left, confidence="all", resamples=resamples)
     two = paired(left, right, resamples=resamples)
-    for artifact in (one, two):
-        validator.validate(artifact)
+    for document in (one, two):
+        validator.validate(document)
     assert (one["confidence_variants"]["llm"]["bootstrap"] == {}) == (resamples == 0)
     one["confidence_variants"]["llm"]["cmax"] = "much"
     with pytest.raises(jsonschema.ValidationError, match="not valid under any"):
@@ -64,30 +66,78 @@ def test_artifacts_keep_to_the_schema(resamples: int, validator: jsonschema.Draf
 
 def test_undefined_is_null_with_a_reason(validator: jsonschema.Draft202012Validator) -> None:
     silent = Items.from_arrays([1, 1], [1, 1], abstained=[True, True], confidence=[1, 2])
-    artifact = single(silent, loss="abs", resamples=10, convention="torch-uncertainty")
-    validator.validate(artifact)
-    variant = artifact["confidence_variants"]["confidence"]
+    document = single(silent, loss="abs", resamples=10, convention="torch-uncertainty")
+    validator.validate(document)
+    variant = document["confidence_variants"]["confidence"]
     assert variant["mae_at_coverage"]["0.50"] is None
     assert variant["bootstrap"]["ci95"]["mae_at_coverage"]["0.50"] is None
     assert variant["bootstrap"]["drop_rate"]["mae_at_coverage"]["0.50"] == 1.0
     assert variant["reasons"]["mae_at_coverage.0.50"] == "coverage 0.5 cannot be reached: Cmax is 0.000"
     assert "nothing was answered" in variant["reasons"]["aurc_full"]
-    assert artifact["warnings"][0]["code"] == "nothing_answered"
+    assert document["warnings"][0]["code"] == "nothing_answered"
 
 
 def test_no_nan_ever_reaches_the_file() -> None:
     alone = Items.from_arrays([1], [0], confidence=[1])
-    text = encode(
-        evaluation_artifact(evaluate(alone, loss="abs", resamples=5, convention="torch-uncertainty"), NOW)
-    )
+    text = encode(artifact(evaluate(alone, loss="abs", resamples=5, convention="torch-uncertainty"), NOW))
     assert b"NaN" not in text
     assert json.loads(text)["confidence_variants"]["confidence"]["aurc_full"] is None
 
 
 def test_where_the_numbers_came_from() -> None:
-    artifact = single(read(EXAMPLES / "run_a.json", mode="few_shot"), resamples=0)
-    (source,) = artifact["inputs"]
+    document = single(read(EXAMPLES / "run_a.json", mode="few_shot"), resamples=0)
+    (source,) = document["inputs"]
     assert (source["run_id"], source["git_commit"], source["mode"]) == ("seeded-101", "0000065", "few_shot")
     assert len(source["sha256"]) == 64
-    assert artifact["created_at"] == "2026-01-03T00:00:00Z"
-    assert artifact["convention"] == "trapezoid"
+    assert document["created_at"] == "2026-01-03T00:00:00Z"
+    assert document["convention"] == "trapezoid"
+    assert document["loss"]["rule"] == "loss abs_norm: the source declares a scale of 0 to 3"
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("resamples", [0, 50])
+def test_a_delta_carries_its_verdict_and_its_systems(
+    resamples: int, mirrored: bool, validator: jsonschema.Draft202012Validator
+) -> None:
+    careless, careful = careless_and_careful()
+    sides = {"B": careful, "A": careless} if mirrored else {"A": careless, "B": careful}
+    result = compare(sides, metrics=["accuracy"], confidence="confidence", resamples=resamples)
+    document = json.loads(encode(artifact(result, NOW)))
+    validator.validate(document)
+    delta = document["comparison"]["deltas"]["confidence"]["augrc_full"]
+    # Lower is better, and B is: on the right the difference is negative, on the left positive.
+    assert delta["verdict"] == ("left" if mirrored else "right")
+    assert (delta["left"], delta["right"]) == (("B", "A") if mirrored else ("A", "B"))
+    assert (delta["delta"] > 0) == mirrored
+    assert delta["p"] == delta["p_holm"] < 0.001
+    low, high = delta["interval"]
+    assert low < delta["delta"] < high
+    assert delta["method"] == "jackknife over 40 clusters, t distribution"
+    if resamples:
+        assert delta["ci95"] != delta["interval"]
+    else:
+        assert delta["ci95"] == [delta["delta"], delta["delta"]]
+    accuracy = document["metrics"]["deltas"]["accuracy"]
+    assert (accuracy["value"], accuracy["verdict"]) == ((-0.5, "left") if mirrored else (0.5, "right"))
+
+
+def test_metrics_alone_are_an_artifact_without_confidences(
+    validator: jsonschema.Draft202012Validator,
+) -> None:
+    careless, careful = careless_and_careful()
+    alone = single(careless, metrics=["accuracy"], resamples=5)
+    both = paired(careless, careful, metrics=["accuracy"], resamples=5)
+    for document in (alone, both):
+        validator.validate(document)
+        assert document["confidence_variants"] == {}
+    assert alone["loss"] is None
+    assert alone["metrics"]["overall"]["accuracy"]["value"] == 0.5
+    assert both["comparison"]["deltas"] == {}
+    assert both["metrics"]["deltas"]["accuracy"]["verdict"] == "right"
+
+
+def test_three_systems_are_no_artifact() -> None:
+    careless, careful = careless_and_careful()
+    three = compare({"A": careless, "B": careful, "C": careful}, metrics="accuracy", resamples=0)
+    with pytest.raises(ArgumentError, match=r"one system or two, and there are 3; .*--format json"):
+        artifact(three, NOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from datetime import UTC, datetime
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import numpy as np
 import pytest
+from rich.console import Console
 
-from abstain.evaluation.conformal import ConformalEvaluation, evaluate_intervals, evaluate_sets
+from abstain.evaluation.conformal import CoverageResult, evaluate_intervals, evaluate_sets
 from abstain.report.artifact import encode
 from abstain.report.artifact_conformal import conformal_artifact, conformal_schema
 from abstain.report.charts import FORMATS, save_chart
 from abstain.report.charts.intervals import charts, coverage_chart
 from abstain.report.console import console_for
-from abstain.report.console_conformal import conformal_summary
+from abstain.report.coverage import coverage_summary, coverage_tables
+from abstain.report.tables import render
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def _judged(*, infinite: bool = False) -> ConformalEvaluation:
+def _judged(*, infinite: bool = False) -> CoverageResult:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=120)
     half = np.stack([np.full(120, 0.7), rng.gamma(9, 0.2, 120)], axis=1)
@@ -36,22 +39,22 @@ def _judged(*, infinite: bool = False) -> ConformalEvaluation:
     return evaluate_intervals(
         truth,
         bounds,
-        level=[0.5, 0.9],
-        clusters=np.repeat(np.arange(40), 3),
+        claim=[0.5, 0.9],
+        cluster=np.repeat(np.arange(40), 3),
         groups={"site": site},
         features={"x": rng.normal(size=120)},
         resamples=50,
     )
 
 
-def _judged_sets() -> ConformalEvaluation:
+def _judged_sets() -> CoverageResult:
     rng = np.random.default_rng(1)
     return evaluate_sets(
-        rng.integers(0, 3, 60), rng.random((60, 3)) < 0.7, level=0.9, labels=["a", "b", "c"], resamples=20
+        rng.integers(0, 3, 60), rng.random((60, 3)) < 0.7, claim=0.9, labels=["a", "b", "c"], resamples=20
     )
 
 
-def _loaded(result: ConformalEvaluation) -> dict[str, Any]:
+def _loaded(result: CoverageResult) -> dict[str, Any]:
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
@@ -64,52 +67,80 @@ def test_the_artifact_is_strict_json_of_its_schema(make: Any) -> None:
     result = make()
     loaded = _loaded(result)
     jsonschema.validate(loaded, conformal_schema())
-    assert loaded["schema_version"] == "1"
+    assert loaded["schema_version"] == "2"
     assert loaded["created_at"] == "2026-01-02T03:04:05Z"
     assert loaded["kind"] == result.kind
-    assert len(loaded["levels"]) == len(result.levels)
-    coverage = loaded["levels"][0]["figures"]["coverage"]
-    assert coverage["value"] == result.levels[0]["coverage"].value
-    assert coverage["interval"] == [result.levels[0]["coverage"].low, result.levels[0]["coverage"].high]
-    assert loaded["levels"][0]["verdict"]["verdict"] in {"covered", "under-covered", "undecided"}
+    assert len(loaded["claims"]) == len(result.claims)
+    coverage = loaded["claims"][0]["metrics"]["coverage"]
+    assert coverage["value"] == result.claims[0]["coverage"].value
+    assert coverage["interval"] == [result.claims[0]["coverage"].low, result.claims[0]["coverage"].high]
+    assert loaded["claims"][0]["verdict"]["verdict"] in {"covered", "under-covered", "undecided"}
 
 
 def test_infinity_is_null_with_a_reason() -> None:
-    width = _loaded(_judged(infinite=True))["levels"][1]["figures"]["mean_width"]
+    width = _loaded(_judged(infinite=True))["claims"][1]["metrics"]["mean_width"]
     assert width["value"] is None
     assert width["reason"] == "at least one interval is infinite"
     assert width["interval"][1] is None
 
 
 def test_an_empty_stratum_is_kept_with_count_zero() -> None:
-    result = evaluate_sets([0, 1], [[1, 0], [1, 0]], level=0.9, resamples=0)
-    stratum = _loaded(result)["levels"][0]["strata"][2]
+    result = evaluate_sets([0, 1], [[1, 0], [1, 0]], claim=0.9, resamples=0)
+    stratum = _loaded(result)["claims"][0]["strata"][2]
     assert (stratum["count"], stratum["coverage"]["value"], stratum["verdict"]) == (0, None, None)
 
 
-def _printed(result: ConformalEvaluation) -> str:
+def _printed(result: CoverageResult) -> str:
     console = console_for()
     with console.capture() as capture:
-        console.print(conformal_summary(result))
+        console.print(coverage_summary(result))
     return capture.get()
 
 
 def test_the_summary_says_the_verdict_and_keeps_labels_plain() -> None:
     result = _judged()
     text = _printed(result)
-    assert result.levels[0].verdict.verdict in text
+    assert result.claims[0].verdict.verdict in text
     assert "[red]north[/red]" in text
-    assert "coverage by site at level 0.9" in text
+    assert "coverage by site at claim 0.9" in text
     assert "worst slab" in text
-    assert "weighted_interval_score (all levels)" in text
+    assert "weighted_interval_score (all claims)" in text
     assert "inf" in _printed(_judged(infinite=True))
     assert "coverage by set size" in _printed(_judged_sets())
+
+
+def test_verdicts_stand_first_and_warnings_are_called_so() -> None:
+    text = _printed(_judged(infinite=True))
+    assert text.index("Does coverage reach what is claimed?") < text.index("Metrics")
+    assert "warnings\n  ! 2.5% of the intervals that claim 0.9 are infinite, and so are their means" in text
+    assert "mean_width: at least one interval is infinite." in text
+    for word in ("figure", "take care", "caution"):
+        assert word not in text
+
+
+def test_the_summary_keeps_to_the_width_of_a_terminal() -> None:
+    console = Console(width=80, file=io.StringIO())
+    console.print(coverage_summary(_judged(), 80))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("0.9 ") and "undecided" in line for line in lines)
+
+
+def test_the_table_for_programs_has_every_metric_and_every_part() -> None:
+    result = _judged_sets()
+    (table,) = coverage_tables(result)
+    claim = result.claims[0]
+    assert [row[1] for row in table.rows[: len(claim)]] == list(claim)
+    assert {row[5] for row in table.rows if row[1] == "coverage"} == {claim.verdict.verdict}
+    classes = [row[2:5] for row in table.rows if row[1] == "coverage by true class"]
+    assert classes == [(part.label, part.count, part.coverage) for part in claim.groups["true class"]]
+    assert render([table], "csv").startswith("claim,metric,part,rows,value,value_low,value_high,verdict\n")
 
 
 def test_many_groups_show_the_worst() -> None:
     truth = np.zeros(60)
     bounds = np.array([[-1.0, 1.0]] * 59 + [[1.0, 2.0]])
-    result = evaluate_intervals(truth, bounds, level=0.9, groups={"id": np.arange(60)}, resamples=0)
+    result = evaluate_intervals(truth, bounds, claim=0.9, groups={"id": np.arange(60)}, resamples=0)
     text = _printed(result)
     assert "coverage by id, lowest first" in text
     assert "40 groups with higher coverage are in the artifact" in text
@@ -136,6 +167,6 @@ def test_a_chart_shows_the_numbers_of_the_result() -> None:
     specification = coverage_chart(result).to_dict()
     rows = [row for values in specification["datasets"].values() for row in values]
     found = {row["x"]: (row["y"], row["low"], row["high"]) for row in rows if "verdict" in row}
-    for level in result.levels:
-        estimate = level.verdict.estimate
-        assert found[level.level] == (estimate.value, estimate.low, estimate.high)
+    for each in result.claims:
+        estimate = each.verdict.estimate
+        assert found[each.claim] == (estimate.value, estimate.low, estimate.high)

@@ -1,4 +1,4 @@
-"""One table in five forms: what they say is the same, and no text in them becomes anything else."""
+"""One table in six forms: what they say is the same, and no text in them becomes anything else."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ import csv
 import io
 import json
 import math
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 from abstain import ArgumentError, Estimate
-from abstain.report.tables import FORMATS, Column, Table, format_of, plain_text, render
+from abstain.report._text import display_width, wrapped
+from abstain.report.tables import (
+    FORMATS,
+    Column,
+    Table,
+    fits,
+    format_of,
+    plain_text,
+    render,
+    table_html,
+    table_text,
+)
 
 TABLE = Table(
     "Two systems",
@@ -31,6 +44,7 @@ TABLE = Table(
     ("Take care.",),
 )
 
+HTML_TAGS = ("table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li")
 HOSTILE = (
     '=HYPERLINK("http://evil")',
     "+1+1",
@@ -164,6 +178,112 @@ def test_latex_holds_no_command_of_the_text(text: str) -> None:
         assert body.replace(f"\\{special}", "").replace("$-$", "").count(special) == (
             1 if special == "&" else 0
         )
+
+
+def test_html() -> None:
+    assert render([TABLE], "html") == (
+        "<table><caption>Two systems</caption><thead><tr><th>system</th>"
+        '<th class="number">answered</th><th class="number">AUGRC</th><th class="number">p</th><th>told</th>'
+        '</tr></thead><tbody><tr><td>a</td><td class="number">1,234</td><td class="number">0.134 [0.094, 0.176]</td>'
+        '<td class="number">0.0100</td><td>yes</td></tr>'
+        '<tr><td>b</td><td class="number">7</td><td class="number">-0.050</td><td class="number"></td><td>no</td></tr>'
+        '<tr><td>c</td><td class="number">0</td><td class="number">undefined</td><td class="number"></td><td>no</td>'
+        "</tr>"
+        "</tbody></table><ul><li>Take care.</li></ul>\n"
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_html_holds_no_markup_of_the_text(text: str) -> None:
+    page = table_html(hostile_table(text))
+    assert set(re.findall(r"</?\w+", page)) <= {
+        *(f"<{tag}" for tag in HTML_TAGS),
+        *(f"</{tag}" for tag in HTML_TAGS),
+    }
+    assert unescape(re.findall(r"<td>(.*?)</td>", page)[0]) == plain_text(text)
+
+
+WIDE = Table(
+    "",
+    (
+        Column("confidence", once=True),
+        Column("metric"),
+        Column("left", estimate=True),
+        Column("right", estimate=True),
+        Column("difference", estimate=True),
+        Column("p", digits=4, spare=True),
+        Column("in_words"),
+    ),
+    tuple(
+        (
+            "retrieval_similarity_mean",
+            metric,
+            *[Estimate(0.134, 0.094, 0.176)] * 3,
+            0.01,
+            "cannot tell, " * 4 + "alas",
+        )
+        for metric in ("aurc", "risk_at_coverage@0.9")
+    ),
+)
+
+
+@pytest.mark.parametrize("width", [70, 80, 100, 120, 160, 200])
+def test_a_text_keeps_to_the_width(width: int) -> None:
+    lines = table_text(WIDE, width).splitlines()
+    assert max(map(display_width, lines)) <= width
+    # Whatever goes, the last interval, the one that the words rest on, stays.
+    assert "0.134 [0.094, 0.176]" in lines[2]
+    assert fits(WIDE, width) == (width == 200)
+
+
+def test_a_text_loses_first_what_matters_least() -> None:
+    lost = {
+        width: [line for line in table_text(WIDE, width).splitlines() if "too wide" in line]
+        for width in (80, 132, 160, 200)
+    }
+    assert lost[200] == lost[160] == []
+    assert lost[132] == ["Left out, as the text would be too wide: p, the intervals of left and right."]
+    assert "0.0100" in table_text(WIDE, 160)
+    assert "0.0100" not in table_text(WIDE, 132)
+
+
+def test_a_small_p_value_is_not_printed_as_0() -> None:
+    table = Table("", (Column("p", digits=4),), ((3e-9,), (0.0,), (0.00006,)))
+    assert table_text(table).split() == ["p", "-------", "<0.0001", "0.0000", "0.0001"]
+    assert "| &lt;0.0001 |" in render([table], "markdown")
+    assert '<td class="number">&lt;0.0001</td>' in render([table], "html")
+    assert "$<$0.0001" in render([table], "latex")
+    assert rows_of(render([table], "csv"))[1] == ["3e-09"]
+
+
+def test_a_value_that_rows_share_is_told_once() -> None:
+    columns = (Column("a", once=True), Column("b", once=True), Column("c"))
+    table = Table("", columns, (("x", "y", "1"), ("x", "y", "2"), ("x", "z", "3"), ("w", "z", "4")))
+    assert table_text(table).splitlines()[2:] == ["x  y  1", "      2", "   z  3", "w  z  4"]
+    assert rows_of(render([table], "csv"))[2] == ["x", "y", "2"]
+
+
+def test_a_name_that_is_to_be_copied_is_not_broken() -> None:
+    name = "a_name_that_is_long_enough_to_be_broken"
+    columns = (Column("name", whole=True), Column("what", "what it is"))
+    text = table_text(Table("", columns, ((name, "words " * 12),)), 60)
+    assert name in text
+    broken = table_text(Table("", (Column("name"), columns[1]), ((name, "words " * 12),)), 30)
+    assert name not in broken
+    assert max(map(len, broken.splitlines())) <= 30
+
+
+def test_wrapping_breaks_at_spaces_before_it_breaks_words() -> None:
+    assert wrapped("one two three", 8) == ["one two", "three"]
+    assert wrapped("risk_at_coverage@0.5 is tied", 20) == ["risk_at_coverage@0.5", "is tied"]
+    assert wrapped("abcdefghij", 4) == ["abcd", "efgh", "ij"]
+    assert wrapped("漢字漢字", 4) == ["漢字", "漢字"]
+    assert wrapped("", 4) == [""]
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    table = Table("", (Column("a"), Column("b"), Column("c")), (("", "all", "1"), ("", "x", "2")))
+    assert [column.key for column in table.without_empty(a="", b="all").columns] == ["b", "c"]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -32,6 +32,9 @@ def assert_same(left: Items, right: Items, *, declared: bool = True) -> None:
     assert set(left.metadata) == set(right.metadata)
     for name, column in left.metadata.items():
         assert plain(column) == plain(right.metadata[name]), name
+    for name in ("weight", "intervals", "sets"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+    assert left.classes == right.classes
     if declared:
         assert left.scale == right.scale
         assert left.cluster_noun == right.cluster_noun
@@ -63,7 +66,22 @@ def _odd() -> Items:
     )
 
 
-@pytest.fixture(params=["run", "older run", "inspect", "graded", "lm-eval", "table", "odd"])
+def _weighed() -> Items:
+    nothing = [math.nan, math.nan]
+    return Items.from_arrays(
+        ["b", "a", "c", "a"],
+        ["b", "b", None, "a"],
+        abstained=[False, False, True, False],
+        cluster=["p", "q", "p", "q"],
+        confidence=[0.5, 0.25, None, 1.0],
+        weight=[1.0, 2.5, 0.0, 3.0],
+        intervals=[[0, 1], [-1, 2], nothing, [0.5, 0.5]],
+        sets=[[0, 1, 0], [1, 1, 0], [0, 0, 0], [1, 0, 1]],
+        classes=["a", "b", "c"],
+    )
+
+
+@pytest.fixture(params=["run", "older run", "inspect", "graded", "lm-eval", "table", "odd", "weighed"])
 def items(request: pytest.FixtureRequest, inspect_logs: Path, lm_eval_samples: Path) -> Items:
     older = EXAMPLES / "run_b.json"
     makers: dict[str, Callable[[], Items]] = {
@@ -76,6 +94,7 @@ def items(request: pytest.FixtureRequest, inspect_logs: Path, lm_eval_samples: P
         ),
         "table": _table,
         "odd": _odd,
+        "weighed": _weighed,
     }
     return makers[request.param]()
 
@@ -124,8 +143,22 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     items = Items.from_arrays([1], [1], signals={"x": [np.inf]})
     with pytest.raises(DataError, match="the signal x is inf at row 0; JSON has no infinite numbers"):
         items.to_run_file(tmp_path / "run.json")
+    items = Items.from_arrays([1], [1], intervals=[[-np.inf, 1]])
+    with pytest.raises(DataError, match="the interval is infinite at row 0; JSON has no infinite numbers"):
+        items.to_run_file(tmp_path / "run.json")
+    back = read(items.to_parquet(tmp_path / "t.parquet")).intervals
+    assert back is not None
+    assert back.tolist() == [[-np.inf, 1.0]]
+    with pytest.raises(DataError, match="the signal 'abstain.weight' has the name of a column"):
+        Items.from_arrays([1], [1], signals={"abstain.weight": [1]}).to_frame()
     with pytest.raises(DataError, match="the signal 'truth' has the name of a column"):
         Items.from_arrays([1], [1], signals={"truth": [1]}).to_frame()
+
+
+def test_classes_that_never_occur_are_kept_in_a_file(tmp_path: Path) -> None:
+    items = Items.from_arrays(["a"], ["a"], sets=[[1, 0]], classes=["a", "z"])
+    for path in (items.to_parquet(tmp_path / "t.parquet"), items.to_run_file(tmp_path / "run.json")):
+        assert read(path).classes == ("a", "z")
 
 
 def test_an_exported_run_that_was_edited(tmp_path: Path) -> None:

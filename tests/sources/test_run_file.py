@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from abstain import AbstainError, ArgumentError, DataError, FormatError, read
+from abstain import AbstainError, ArgumentError, DataError, FormatError, SignalError, read
+from abstain.confidence import confidence_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +90,33 @@ def test_older_form(tmp_path: Path) -> None:
     items = read(write(tmp_path, changed(older)))
     assert items.signals["llm_evidence_count"].values[:2].tolist() == [3.0, 0.0]
     assert items.provenance["mode"] is None
+
+
+def test_true_and_false_are_no_numbers(tmp_path: Path) -> None:
+    def beside_a_number(run: dict[str, Any]) -> None:
+        signals = first(run)["item_signals"]
+        signals["Sleep"]["margin"], signals["Tired"]["margin"] = 0.5, True
+
+    place = r"participant 300, item {} of .*run.json \(1 such items\); a signal must be a number or null"
+    with pytest.raises(DataError, match="signal margin is true or false for " + place.format("Tired")):
+        read(write(tmp_path, changed(beside_a_number)))
+    # What the format knows to be a number must be one, even where no number stands beside it.
+    alone = changed(lambda run: first(run)["item_signals"]["Sleep"].update(token_msp=True))
+    with pytest.raises(DataError, match="signal token_msp is true or false for " + place.format("Sleep")):
+        read(write(tmp_path, alone))
+    flag = changed(lambda run: first(run)["item_signals"]["Sleep"].update(retried=True))
+    items = read(write(tmp_path, flag))
+    assert items.metadata["retried"].tolist() == [True, None, None, None]
+    with pytest.raises(ArgumentError, match="unknown confidence 'retried'"):
+        confidence_values(items, "retried")
+
+
+def test_text_where_a_confidence_needs_numbers(tmp_path: Path) -> None:
+    words = changed(lambda run: first(run)["item_signals"]["Sleep"].update(token_msp="0.5"))
+    items = read(write(tmp_path, words))
+    message = "token_msp needs numbers in token_msp, which holds other things for participant 300, item Sleep"
+    with pytest.raises(SignalError, match=message):
+        confidence_values(items, "token_msp")
 
 
 def test_a_missing_truth_is_unscored(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from abstain.evaluation.conformal import ConformalEvaluation
-    from abstain.sources._tables import Table
+    from abstain.evaluation.conformal import CoverageResult
+    from abstain.sources import Table
 
 _TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
 _OUTPUT = (
@@ -33,10 +33,13 @@ Source = Annotated[
     ),
 ]
 Truth = Annotated[str, typer.Option(metavar="COLUMN", help="What is right.", show_default=False)]
-Levels = Annotated[
+Claims = Annotated[
     list[float],
     typer.Option(
-        "--level", metavar="P", help="Level that the predictions claim; once for each.", show_default=False
+        "--claim",
+        metavar="P",
+        help="Coverage that the predictions claim, such as 0.9; once per set of them.",
+        show_default=False,
     ),
 ]
 Cluster = Annotated[
@@ -61,13 +64,13 @@ Features = Annotated[
 Weight = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="How often each row counts.", show_default=False)
 ]
-Margin = Annotated[float, typer.Option(metavar="X", help="How far below its level coverage still holds.")]
+Margin = Annotated[float, typer.Option(metavar="X", help="How far below its claim coverage still holds.")]
 Resamples = Annotated[
     int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for none.")
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")]
-ConfidenceLevel = Annotated[
-    float, typer.Option("--confidence-level", metavar="P", help="Level of the intervals around the figures.")
+Level = Annotated[
+    float, typer.Option("--level", metavar="P", help="Level of our intervals around the metrics.")
 ]
 Output = Annotated[
     Path | None,
@@ -110,21 +113,21 @@ def options_of(
 ) -> dict[str, Any]:
     """Read the columns that intervals and sets have in common."""
     return {
-        "clusters": None if cluster is None else table.labels(cluster),
+        "cluster": None if cluster is None else table.labels(cluster),
         "groups": {name: table.labels(name) for name in by},
         "features": {name: table.numbers(name) for name in features},
-        "weights": None if weight is None else table.numbers(weight),
+        "sample_weight": None if weight is None else table.numbers(weight),
     }
 
 
 def judged(
     table: Table,
     columns: Mapping[str, str | list[str] | None],
-    judge: Callable[..., ConformalEvaluation],
+    judge: Callable[..., CoverageResult],
     resamples: int,
     *,
     show_progress: bool,
-) -> ConformalEvaluation:
+) -> CoverageResult:
     """Run a judgement under a progress bar and note where its rows came from."""
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
 
@@ -135,7 +138,7 @@ def judged(
 
 
 def publish(
-    result: ConformalEvaluation,
+    result: CoverageResult,
     output: Path | None,
     charts: Path | None,
     chart_format: str,
@@ -163,15 +166,16 @@ def publish(
         typer.echo(content.decode(), nl=False)
         return
     if form != "text":
-        from abstain.report.listings import conformal_table  # noqa: PLC0415
+        from abstain.report.coverage import coverage_tables  # noqa: PLC0415
 
-        print_tables([conformal_table(result)], form)
+        print_tables(coverage_tables(result), form)
         return
     if not quiet:
         from abstain.report.console import console_for  # noqa: PLC0415
-        from abstain.report.console_conformal import conformal_summary  # noqa: PLC0415
+        from abstain.report.coverage import coverage_summary  # noqa: PLC0415
 
-        console_for().print(conformal_summary(result))
+        console = console_for()
+        console.print(coverage_summary(result, console.width))
         typer.echo()
     what = "report:  " if as_report else "artifact:"
     typer.echo(f"{output}" if quiet else f"{what} {output}")
@@ -179,7 +183,7 @@ def publish(
         typer.echo(f"{place}" if quiet else f"chart:    {place}")
 
 
-def _draw(result: ConformalEvaluation, directory: Path, chart_format: str) -> list[Path]:
+def _draw(result: CoverageResult, directory: Path, chart_format: str) -> list[Path]:
     from abstain.report.charts import save_chart  # noqa: PLC0415
     from abstain.report.charts.intervals import charts  # noqa: PLC0415
 

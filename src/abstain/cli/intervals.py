@@ -13,9 +13,9 @@ from abstain.errors import ArgumentError
 
 EXAMPLES = """\b
 Examples:
-  abstain intervals preds.parquet --truth y --low lo --high hi --level 0.9
-  abstain intervals preds.csv --truth y --low lo --high hi --level 0.9 --cluster patient --by site --charts charts
-  abstain intervals preds.csv --truth y --low lo50 --high hi50 --level 0.5 --low lo90 --high hi90 --level 0.9
+  abstain intervals preds.parquet --truth y --low lo --high hi --claim 0.9
+  abstain intervals preds.csv --truth y --low lo --high hi --claim 0.9 --cluster patient --by site --charts charts
+  abstain intervals preds.csv --truth y --low lo50 --high hi50 --claim 0.5 --low lo90 --high hi90 --claim 0.9
 """
 
 
@@ -24,25 +24,25 @@ def intervals_command(
     truth: _conformal.Truth,
     low: Annotated[
         list[str],
-        typer.Option(metavar="COLUMN", help="Lower bound; once for each level.", show_default=False),
+        typer.Option(metavar="COLUMN", help="Lower bound; once per claim.", show_default=False),
     ],
     high: Annotated[
         list[str],
-        typer.Option(metavar="COLUMN", help="Upper bound; once for each level.", show_default=False),
+        typer.Option(metavar="COLUMN", help="Upper bound; once per claim.", show_default=False),
     ],
-    levels: _conformal.Levels,
+    claims: _conformal.Claims,
     cluster: _conformal.Cluster = None,
     by: _conformal.By = None,
     features: _conformal.Features = None,
     weight: _conformal.Weight = None,
     bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
     eta: Annotated[
-        float, typer.Option(metavar="X", help="How hard the width criterion punishes coverage off its level.")
+        float, typer.Option(metavar="X", help="How hard the width criterion punishes coverage off its claim.")
     ] = 30.0,
     margin: _conformal.Margin = 0.0,
     resamples: _conformal.Resamples = 2_000,
     seed: _conformal.Seed = 42,
-    confidence_level: _conformal.ConfidenceLevel = 0.95,
+    level: _conformal.Level = 0.95,
     output: _conformal.Output = None,
     charts: _conformal.Charts = None,
     chart_format: _conformal.ChartFormat = "svg",
@@ -51,9 +51,9 @@ def intervals_command(
     table_format: SummaryFormat = None,
 ) -> None:
     """Judge prediction intervals: does coverage hold, where does it fail, how certain is that?"""
-    if not len(low) == len(high) == len(levels):
+    if not len(low) == len(high) == len(claims):
         raise ArgumentError(
-            f"give --low, --high and --level equally often, got {len(low)}, {len(high)} and {len(levels)}"
+            f"give --low, --high and --claim equally often, got {len(low)}, {len(high)} and {len(claims)}"
         )
     _conformal.check_outputs(output, charts, chart_format, as_json=as_json, quiet=quiet)
     form = summary_format(table_format, as_json=as_json, quiet=quiet)
@@ -70,13 +70,13 @@ def intervals_command(
         evaluate_intervals,
         source.numbers(truth),
         bounds,
-        level=levels,
+        claim=claims,
         bins=bins,
         eta=eta,
         margin=margin,
         resamples=resamples,
         seed=seed,
-        confidence_level=confidence_level,
+        level=level,
         **_conformal.options_of(source, cluster, by or [], features or [], weight),
     )
     columns = {"truth": truth, "low": low, "high": high, "cluster": cluster, "by": by, "weight": weight}

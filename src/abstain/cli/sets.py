@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abstain.sources._tables import Table
+    from abstain.sources import Table
 
 EXAMPLES = """\b
 Examples:
-  abstain sets preds.jsonl --truth label --set labels --level 0.9
-  abstain sets preds.csv --truth label --members cat,dog,bird --level 0.9 --cluster patient --by site
+  abstain sets preds.jsonl --truth label --set labels --claim 0.9
+  abstain sets preds.csv --truth label --members cat,dog,bird --claim 0.9 --cluster patient --by site
 """
-_SET = "Lists of labels (a list, a JSON array, or text divided by |); once for each level."
-_MEMBERS = "Columns of 0 and 1, one a class, separated by commas; a truth is the column's name or number."
+_SET = "Lists of labels (a list, a JSON array, or text divided by |); once per claim."
+_MEMBERS = "Columns of 0 and 1, one per class, separated by commas; a truth is the column's name or number."
 
 
 def sets_command(
     table: _conformal.Source,
     truth: _conformal.Truth,
-    levels: _conformal.Levels,
+    claims: _conformal.Claims,
     sets: Annotated[
         list[str] | None, typer.Option("--set", metavar="COLUMN", help=_SET, show_default=False)
     ] = None,
@@ -48,12 +48,12 @@ def sets_command(
     weight: _conformal.Weight = None,
     bins: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Groups of set sizes; else one a size.", show_default=False),
+        typer.Option(metavar="N", help="Groups of set sizes; else one per size.", show_default=False),
     ] = None,
     margin: _conformal.Margin = 0.0,
     resamples: _conformal.Resamples = 2_000,
     seed: _conformal.Seed = 42,
-    confidence_level: _conformal.ConfidenceLevel = 0.95,
+    level: _conformal.Level = 0.95,
     output: _conformal.Output = None,
     charts: _conformal.Charts = None,
     chart_format: _conformal.ChartFormat = "svg",
@@ -66,8 +66,8 @@ def sets_command(
         raise ArgumentError("say where the sets are: either --set COLUMN or --members COLUMN,COLUMN,...")
     if members and classes:
         raise ArgumentError("--classes goes with --set; with --members the columns are the classes")
-    if len(sets or [members]) != len(levels):
-        raise ArgumentError(f"give one --level for each set, got {len(levels)} for {len(sets or [members])}")
+    if len(sets or [members]) != len(claims):
+        raise ArgumentError(f"give one --claim per set, got {len(claims)} for {len(sets or [members])}")
     _conformal.check_outputs(output, charts, chart_format, as_json=as_json, quiet=quiet)
     form = summary_format(table_format, as_json=as_json, quiet=quiet)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
@@ -83,13 +83,13 @@ def sets_command(
         evaluate_sets,
         labels,
         table_of_sets,
-        level=levels,
+        claim=claims,
         labels=names,
         bins=bins,
         margin=margin,
         resamples=resamples,
         seed=seed,
-        confidence_level=confidence_level,
+        level=level,
         **_conformal.options_of(source, cluster, by or [], features or [], weight),
     )
     columns = {

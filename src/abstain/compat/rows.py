@@ -1,8 +1,8 @@
 """Rows as objects: selective metrics for a list of `ItemPrediction`.
 
 A thin face on `abstain.metrics.selective` for code that holds one object per item. The loss is the absolute
-error unless another is named. Each ``compute_x`` is ``x`` of the arrays; where that is NaN because a coverage
-cannot be reached, it is None here.
+error unless another is named; ``abs_norm`` is on the item scale 0 to 3. Each ``compute_x`` is ``x`` of the arrays;
+where that is NaN because a coverage cannot be reached, it is None here.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ __all__ = [
     "compute_risk_coverage_curve",
     "compute_tie_sensitivity",
 ]
+
+
+# The item scale of the system whose interface this is; "abs_norm" divides by its width.
+_SCALE = (0.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,7 @@ def _arrays(items: Sequence[ItemPrediction], loss: str) -> dict[str, Any]:
     truth = np.array([item.ground_truth for item in items], dtype=np.float64)
     score = np.array([math.nan if item.score is None else item.score for item in items], dtype=np.float64)
     values = np.zeros(len(items))
-    values[answered] = named_loss(loss, truth[answered], score[answered])
+    values[answered] = named_loss(loss, truth[answered], score[answered], _SCALE)
     return {
         "loss": values,
         "confidence": np.array([item.confidence for item in items], dtype=np.float64),

@@ -1,9 +1,9 @@
 """Evaluation: what was asked, and the one `Result` that answers it.
 
-`evaluate` judges one system, or several on the same items, under one or more confidences and by any metrics; `compare`
-is the same for two or more. `gate` passes or fails a run by conditions; `check` says what a source can serve; `scan` judges a
-table that does not fit into memory. Results are frozen; their numbers carry their intervals, and their warnings travel with
-them into every output.
+`evaluate` judges one system, or several on the same items, under one or more confidences and by any metrics;
+`compare` is the same for two or more. `gate` passes or fails a run by conditions; `check` says what a source
+can serve; `scan` judges a table that does not fit into memory. Results are frozen; their numbers carry their
+intervals, and their warnings travel with them into every output.
 """
 
 from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check

@@ -83,7 +83,8 @@ def parse_condition(text: str) -> GateCondition:
 
     >>> parse_condition("ece > 0.1")
     Traceback (most recent call last):
-    abstain.errors.ArgumentError: condition 'ece > 0.1': unknown relation '>' (did you mean 'above'?); write METRIC ...
+        ...
+    abstain.errors.ArgumentError: condition 'ece > 0.1': unknown relation '>' (did you mean 'above'?); write ...
     """
     sentence = " ".join(str(text).split())
     words = sentence.split()

@@ -1,4 +1,4 @@
-"""The confidences of an evaluation: of every variant its values, and for calibrated ones what must be said about them.
+"""The confidences of an evaluation: their values, and what must be said about calibrated ones.
 
 ``verbalized_calibrated`` is a temperature on the stated confidence; ``calibrated`` is a trained calibrator on the
 signals that it names; ``calibrated:<name>`` is a temperature or an isotonic calibrator on another confidence.

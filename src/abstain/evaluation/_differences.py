@@ -1,4 +1,4 @@
-"""Differences between systems: every pair by every metric, with intervals, corrected p-values and what would tell more."""
+"""Differences between systems: every pair by every metric, with intervals and corrected p-values."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DifferenceWork:
         loss: Loss | None,
         metrics: Sequence[MetricSpecification],
     ) -> DifferenceWork:
-        """Find the pairs, and what they are compared by at matched coverage; `metrics` are those that were asked for."""
+        """Find the pairs, and what they are compared by, `metrics` and those at matched coverage."""
         names, reference = list(works), settings.reference
         pairs = list(itertools.combinations(names, 2))
         if reference is not None:

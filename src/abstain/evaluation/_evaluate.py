@@ -1,11 +1,12 @@
 """Evaluate one system or many: what was asked, and the one `Result` that answers it.
 
-Systems that are compared are matched first (see `abstain.matching`). Clusters are drawn once for all systems, and every
-difference is paired: right - left with the same weights. A difference gets its interval and p-value from the jackknife
-over clusters, Holm's correction within its family (all pairs of systems by one metric, confidence and group), and its
-verdict from `abstain.inference.decide`. Where two systems answer different shares of the items, they are compared at the
-coverage that both reach, too, because the one that answers less else looks better. A system that answered nothing is not
-compared and not ranked: the area over an empty range is 0, and 0 must not win.
+Systems that are compared are matched first (see `abstain.matching`). Clusters are drawn once for all systems,
+and every difference is paired: right - left with the same weights. A difference gets its interval and p-value
+from the jackknife over clusters, Holm's correction within its family (all pairs of systems by one metric,
+confidence and group), and its verdict from `abstain.inference.decide`. Where two systems answer different
+shares of the items, they are compared at the coverage that both reach, too, because the one that answers less
+else looks better. A system that answered nothing is not compared and not ranked: the area over an empty range
+is 0, and 0 must not win.
 """
 
 from __future__ import annotations
@@ -274,8 +275,10 @@ class _Job:
     def alone(cls, request: _Request, name: str, items: Items) -> _Job:
         """Prepare one system over all of its judged items."""
         judged = items.judged
-        if not len(judged):
-            raise DataError(_nothing_to_judge(items))
+        if not len(items):
+            raise DataError("there is no item to judge: the source is empty")
+        if not len(judged):  # everything is undefined, and says so
+            request = replace(request, settings=replace(request.settings, resamples=0))
         loss = request.loss
         if loss is not None and not isinstance(loss, str) and not callable(loss):
             # One number per item of the source: those of the judged ones are kept.
@@ -316,6 +319,7 @@ class _Job:
         works = {
             name: SystemWork.prepare(
                 name,
+                sources[name],
                 items,
                 metrics,
                 confidences={slot: confidences[name][slot] for slot in common},
@@ -434,13 +438,6 @@ class _Job:
 
 def _unstated(slot: str, items: Items) -> VariantConfidence:
     return VariantConfidence(slot, np.full(len(items), np.nan), ())
-
-
-def _nothing_to_judge(items: Items) -> str:
-    counts = items.counts
-    if not counts.total:
-        return "there is no item to judge: the source is empty"
-    return f"there is no item to judge: of {counts.total} items {counts.failed} failed and {counts.unscored} have no truth"
 
 
 def _losses(

@@ -1,10 +1,11 @@
 """The gate: conditions under which a run must not pass, each judged by its interval and not by its point.
 
-With the interval of what a condition measures, and its bound ``b``, "above b" holds where the whole interval lies above
-``b`` and is refuted where none of it does; "below b" likewise. A condition that holds fails the run, one that is refuted
-lets it pass, and where the interval spans the bound nothing is decided. A change is right - left over the items that run
-and baseline share: the difference that `compare` tells, against the margin in place of 0. A run that answered nothing never
-passes. Each condition is judged at the level that was asked for.
+With the interval of what a condition measures, and its bound ``b``, "above b" holds where the whole interval
+lies above ``b`` and is refuted where none of it does; "below b" likewise. A condition that holds fails the
+run, one that is refuted lets it pass, and where the interval spans the bound nothing is decided. A change is
+right - left over the items that run and baseline share: the difference that `compare` tells, against the
+margin in place of 0. A run that answered nothing never passes. Each condition is judged at the level that was
+asked for.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ as those of the metrics. Nothing here knows what a picture looks like.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -157,6 +158,9 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
     """Return the profile of a system, with at most about `most` working points per confidence."""
     judged, settings, columns = basis.judged, basis.settings, basis.work.columns
     draws = Draws(len(judged.cluster_ids), settings.resamples, settings.seed)
+    if not len(judged):
+        nothing = Line(np.empty(0), np.empty(0), np.empty(0))
+        return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
     # Confidences that are the same numbers are weighed once.
     shared = {name: values.tobytes() for name, values in basis.confidences.items()}
     first = {key: name for name, key in reversed(shared.items())}

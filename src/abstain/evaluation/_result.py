@@ -1,8 +1,8 @@
 """What an evaluation gives back: one frozen `Result`, whose numbers carry their intervals, reasons and warnings.
 
-Estimates are known by system, confidence, metric and group; differences by a pair of systems beside these. The views
-(`result["llm"].aurc`, `result.deltas["llm"].augrc`, `result.left`) read the same numbers. Nothing is computed here but
-percentages and ranks of what is already there.
+Estimates are known by system, confidence, metric and group; differences by a pair of systems beside these.
+The views (`result["llm"].aurc`, `result.deltas["llm"].augrc`, `result.left`) read the same numbers. Nothing
+is computed here but percentages and ranks of what is already there.
 """
 
 from __future__ import annotations

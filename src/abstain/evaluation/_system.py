@@ -1,7 +1,8 @@
 """One system, ready to be weighed: its rows as columns, one measure per confidence and group, and their estimates.
 
-Every measure is over the clusters of all items, so that one set of weights serves all metrics, confidences and groups of
-all systems that are compared. Metrics that need no confidence are measured once, under the empty name.
+Every measure is over the clusters of all items, so that one set of weights serves all metrics, confidences
+and groups of all systems that are compared. Metrics that need no confidence are measured once, under the
+empty name.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 
 from abstain import labels
 from abstain.errors import DataError
-from abstain.evaluation._groups import Group
 from abstain.evaluation._result import ALL, ConfidenceResult, GroupGap, GroupResult, Key, MetricTable
-from abstain.evaluation._warnings import EMPTY_RANGE, variant_warnings
+from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
 from abstain.inference import estimates
 from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
+from abstain.metrics.curves import NO_CURVE, NO_TIES
 from abstain.results import items_to_results
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.evaluation._confidences import VariantConfidence
+    from abstain.evaluation._groups import Group
     from abstain.evaluation._result import Settings
     from abstain.inference import Draws, Estimate
     from abstain.items import Items
@@ -49,6 +51,7 @@ class SystemWork:
 
     Attributes:
         name: what it is called.
+        source: its items, judged or not.
         judged: the items that are judged.
         loss: the loss of each, or None where no metric needs one.
         confidences: by name, the confidence of every item.
@@ -60,6 +63,7 @@ class SystemWork:
     """
 
     name: str
+    source: Items
     judged: Items
     loss: ItemLoss | None
     confidences: Mapping[str, VariantConfidence]
@@ -73,6 +77,7 @@ class SystemWork:
     def prepare(
         cls,
         name: str,
+        source: Items,
         judged: Items,
         metrics: Sequence[MetricSpecification],
         *,
@@ -91,8 +96,8 @@ class SystemWork:
             by_confidence |= dict.fromkeys(confidences, ranked)
         else:  # the metrics that need a confidence are undefined, and say so
             by_confidence[ALL] += ranked
-        work = cls(name, judged, loss, confidences, columns, groups, by_confidence, {})
-        built: dict[tuple[bytes, str], Measure] = {}
+        work = cls(name, source, judged, loss, confidences, columns, groups, by_confidence, {})
+        built: dict[tuple[bytes | None, str], Measure] = {}
         measures: dict[tuple[str, str], Measure] = {}
         for slot, asked in by_confidence.items():
             if not asked:
@@ -101,7 +106,7 @@ class SystemWork:
             _check_probabilities(judged, asked, rows.confidence, slot)
             for label, kept in ((ALL, None), *((group.label, group.rows) for group in groups)):
                 # Confidences that are the same numbers under another name share their measure: weighed once.
-                same = (rows.confidence.tobytes() if slot else b"", label)
+                same = (rows.confidence.tobytes() if slot else None, label)
                 if same not in built:
                     built[same] = measure_metrics(rows if kept is None else rows.take(kept), asked)
                 measures[slot, label] = built[same]
@@ -154,7 +159,9 @@ class SystemWork:
                 reason = "" if group is None else self.note(group)
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
-                if not estimate.defined:
+                if not len(self.judged):
+                    reason = nothing_judged(self.source)
+                elif not estimate.defined:
                     problem = metric.problem(rows)
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
                 found[Key(slot, metric.key, label)] = replace(estimate, reason=reason, clusters=clusters)
@@ -187,14 +194,11 @@ class SystemWork:
                 "sample_weight": self.judged.weight,
             }
             rows = (self.columns.loss, confidence.values)
-            ties = tie_sensitivity(*rows, **arguments)
-            results[slot] = ConfidenceResult(
-                name=slot,
-                estimates=metrics,
-                curve=risk_coverage_curve(*rows, **arguments),
-                ties=ties,
-                warnings=(*confidence.warnings, *variant_warnings(metrics, ties, settings)),
-            )
+            curve, ties = NO_CURVE, NO_TIES
+            if len(self.judged):
+                curve, ties = risk_coverage_curve(*rows, **arguments), tie_sensitivity(*rows, **arguments)
+            warnings = (*confidence.warnings, *variant_warnings(metrics, ties, settings))
+            results[slot] = ConfidenceResult(slot, metrics, curve, ties, warnings)
         return results
 
     def table(

@@ -22,13 +22,13 @@ __all__ = [
     "comparison_warnings",
     "few_clusters",
     "general_warnings",
+    "nothing_judged",
     "variant_warnings",
 ]
 
 FEW_CLUSTERS = 20
 # The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
 EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
-NO_CONFIDENCE = "no confidence in this source, so areas are not computed; name one (--confidence, confidence=) or record one"
 
 
 def general_warnings(
@@ -37,6 +37,8 @@ def general_warnings(
     """Return what holds for all numbers of a system: nothing answered, clusters left out, few or forgotten clusters."""
     found = []
     noun = items.cluster_noun
+    if not population.items:
+        return (ResultWarning("nothing_judged", nothing_judged(items)),)
     if not population.answered:
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         found.append(ResultWarning("nothing_answered", message))
@@ -55,6 +57,15 @@ def general_warnings(
     if settings.resamples:
         found += few_clusters(population.included, noun)
     return tuple(found)
+
+
+def nothing_judged(items: Items) -> str:
+    """Return why there is no item to judge."""
+    counts = items.counts
+    return (
+        f"there is no item to judge: of {counts.total} items {counts.failed} failed and {counts.unscored} have no "
+        "truth"
+    )
 
 
 def few_clusters(clusters: int, noun: str) -> list[ResultWarning]:
@@ -103,6 +114,7 @@ def comparison_warnings(
             if any(each.matched for each in differences)
             else "without a confidence and a loss they cannot be compared at matched coverage"
         )
-        message = f"the systems answer different shares ({listed}), and the one that answers less looks better; {way_out}"
+        shares_differ = f"the systems answer different shares ({listed})"
+        message = f"{shares_differ}, and the one that answers less looks better; {way_out}"
         found.append(ResultWarning("coverage_differs", message))
     return found

@@ -1,9 +1,10 @@
 """Inference: how certain a number is, and which of two is better.
 
-`Draws` and `LeaveOut` say which clusters enter; `replicates` weighs measures with them; `estimates` turns replicates into
-percentile intervals; `difference_estimate` gives a difference its jackknife interval, `p_value` its p-value, and `decide`
-the one verdict. `bootstrap` and `paired_delta` do all of it for any function of `Items`. `binomial_interval` and
-`coverage_verdict` say how certain a share is without any resample. Metrics are defined elsewhere.
+`Draws` and `LeaveOut` say which clusters enter; `replicates` weighs measures with them; `estimates` turns
+replicates into percentile intervals; `difference_estimate` gives a difference its jackknife interval,
+`p_value` its p-value, and `decide` the one verdict. `bootstrap` and `paired_delta` do all of it for any
+function of `Items`. `binomial_interval` and `coverage_verdict` say how certain a share is without any
+resample. Metrics are defined elsewhere.
 """
 
 from abstain.inference._bands import Band, band

@@ -1,8 +1,8 @@
 """The exact binomial interval of a share, scaled to clusters where rows are not independent, and a verdict on it.
 
-Without clusters and weights it is the interval of Clopper and Pearson, which holds its level for every number of rows.
-With them, the rows count as fewer: as many as show the variance that the clusters show (Korn and Graubard), never
-more than there are. Where every row agrees, a cluster counts as one. It needs no resamples.
+Without clusters and weights it is the interval of Clopper and Pearson, which holds its level for every number
+of rows. With them, the rows count as fewer: as many as show the variance that the clusters show (Korn and
+Graubard), never more than there are. Where every row agrees, a cluster counts as one. It needs no resamples.
 """
 
 from __future__ import annotations

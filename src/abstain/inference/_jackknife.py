@@ -1,19 +1,20 @@
 """The jackknife over clusters: the standard error of a difference, its interval and its p-value.
 
-With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j = n/m_j``,
-the value ``t`` and the values ``t_j`` without group ``j``::
+With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j
+= n/m_j``, the value ``t`` and the values ``t_j`` without group ``j``::
 
     pseudo_j = h_j*t - (h_j - 1)*t_j          centre = g*t - sum_j (1 - m_j/n) * t_j
     se^2 = (1/g) * sum_j (pseudo_j - centre)^2 / (h_j - 1)
 
-which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. The interval is ``t +- q * se`` with the quantile of the t
-distribution on ``g - 1`` degrees of freedom, and the p-value comes from the same statistic: the one says "0 lies outside"
-exactly where the other falls below ``1 - level``. Reference: Busing, Meijer and van der Leeden, "Delete-m Jackknife for
-Unequal m", Statistics and Computing, 1999.
+which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. The interval is ``t +- q * se`` with the
+quantile of the t distribution on ``g - 1`` degrees of freedom, and the p-value comes from the same statistic:
+the one says "0 lies outside" exactly where the other falls below ``1 - level``. Reference: Busing, Meijer and
+van der Leeden, "Delete-m Jackknife for Unequal m", Statistics and Computing, 1999.
 
-Where the difference is the same whichever group is left out, there is no spread to go by. Were it the other way round in a
-share ``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so ``u`` is at most
-``1 - ((1-level)/2)^(1/n)``, the interval reaches from ``t`` to ``(1-2u)*t``, and the p-value is ``2^(1-n)``.
+Where the difference is the same whichever group is left out, there is no spread to go by. Were it the other
+way round in a share ``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so
+``u`` is at most ``1 - ((1-level)/2)^(1/n)``, the interval reaches from ``t`` to ``(1-2u)*t``, and the p-value
+is ``2^(1-n)``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The verdict: who is better, decided here and nowhere else.
 
-A difference (right - left) has a direction in which it is good, an interval and a p-value from the same statistic (see
-`_jackknife`), corrected for the family that it belongs to. `decide` makes the verdict of these: "left", "right" or "cannot
-tell". Words, sentences, colours, gates and files ask for it. With two systems the family is one difference, and "better" is
-said exactly where the interval excludes 0. "Cannot tell" is never "the same": that two systems are within a margin of each
-other, or one not worse than the other by more than it, are verdicts of their own, see `within_margin`.
+A difference (right - left) has a direction in which it is good, an interval and a p-value from the same
+statistic (see `_jackknife`), corrected for the family that it belongs to. `decide` makes the verdict of
+these: "left", "right" or "cannot tell". Words, sentences, colours, gates and files ask for it. With two
+systems the family is one difference, and "better" is said exactly where the interval excludes 0. "Cannot
+tell" is never "the same": that two systems are within a margin of each other, or one not worse than the other
+by more than it, are verdicts of their own, see `within_margin`.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def verdict_words(verdict: str, direction: str) -> str:
 
 
 def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:
-    """Return whether a number lies beyond a bound: True or False where its whole interval says so, None where it spans it.
+    """Return whether a number lies beyond a bound: True or False where its whole interval says so, else None.
 
     >>> from abstain.inference import Estimate
     >>> [beyond(Estimate(0.3, 0.2, 0.4), bound, upwards=True) for bound in (0.1, 0.4, 0.3)]

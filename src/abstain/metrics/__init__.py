@@ -1,6 +1,6 @@
 """Metrics: plain functions of arrays, each with the measure that intervals are made of.
 
-    from abstain.metrics import aurc, expected_calibration_error, selective_accuracy
+    from abstain.metrics import aurc, expected_calibration_error, interval_coverage, selective_accuracy
 
 Every function takes what it judges first (``loss, confidence`` or ``y_true, y_pred``) and the rest by name:
 ``abstained``, ``sample_weight``, ``cluster``, ``bins``. `abstain.metrics.registry` lists every metric, and `BaseMetric`
@@ -34,7 +34,6 @@ from abstain.metrics.abstention import (
 )
 from abstain.metrics.answers import (
     ClassificationScores,
-    RegressionScores,
     accuracy,
     auroc,
     balanced_accuracy,
@@ -42,12 +41,8 @@ from abstain.metrics.answers import (
     correctness_auroc,
     f1,
     macro_f1,
-    mean_absolute_error,
-    pearson_r,
     precision,
     recall,
-    regression_scores,
-    root_mean_squared_error,
 )
 from abstain.metrics.base import BaseMetric
 from abstain.metrics.calibration import (
@@ -78,6 +73,25 @@ from abstain.metrics.instruments import (
     total_items,
     totals,
 )
+from abstain.metrics.intervals import (
+    CoverageBin,
+    GroupCoverage,
+    StratifiedCoverage,
+    WorstSlab,
+    interval_coverage,
+    interval_coverage_by_group,
+    interval_coverage_gap,
+    interval_coverage_width_criterion,
+    interval_feature_stratified_coverage,
+    interval_hsic,
+    interval_mean_width,
+    interval_size_stratified_coverage,
+    interval_width_quantiles,
+    interval_worst_slab_coverage,
+    weighted_interval_score,
+    winkler_score,
+)
+from abstain.metrics.quantiles import PitHistogram, pinball_loss, pit_histogram
 from abstain.metrics.registry import (
     MetricSpecification,
     find_metric,
@@ -85,6 +99,13 @@ from abstain.metrics.registry import (
     register_metric,
     select_metrics,
     unregister_metric,
+)
+from abstain.metrics.regression import (
+    RegressionScores,
+    mean_absolute_error,
+    pearson_r,
+    regression_scores,
+    root_mean_squared_error,
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
 from abstain.metrics.selective import (
@@ -100,6 +121,18 @@ from abstain.metrics.selective import (
     eaugrc,
     eaurc,
     risk_at_coverage,
+)
+from abstain.metrics.sets import (
+    set_coverage,
+    set_coverage_by_group,
+    set_coverage_by_label,
+    set_coverage_gap,
+    set_empty_rate,
+    set_feature_stratified_coverage,
+    set_mean_width,
+    set_singleton_rate,
+    set_size_stratified_coverage,
+    set_worst_slab_coverage,
 )
 from abstain.results import EvaluationResult, MetricScore, items_to_results, results_to_items
 
@@ -148,22 +181,27 @@ __all__ = [
     "CalibrationTest",
     "ClassificationScores",
     "Columns",
+    "CoverageBin",
     "CumulativeDifferences",
     "DeferralAlignment",
     "DeferralConfusion",
     "EvaluationResult",
     "ExpectedCalibrationError",
+    "GroupCoverage",
     "Instrument",
     "ItemPrediction",
     "MetricScore",
     "MetricSpecification",
+    "PitHistogram",
     "PopulationTable",
     "RegressionScores",
     "ReliabilityCurve",
     "RiskCoverageCurve",
     "SelectiveAccuracy",
+    "StratifiedCoverage",
     "TieSensitivity",
     "Totals",
+    "WorstSlab",
     "abstention_accuracy",
     "abstention_auroc",
     "abstention_f1",
@@ -220,6 +258,16 @@ __all__ = [
     "find_instrument",
     "find_metric",
     "guidance",
+    "interval_coverage",
+    "interval_coverage_by_group",
+    "interval_coverage_gap",
+    "interval_coverage_width_criterion",
+    "interval_feature_stratified_coverage",
+    "interval_hsic",
+    "interval_mean_width",
+    "interval_size_stratified_coverage",
+    "interval_width_quantiles",
+    "interval_worst_slab_coverage",
     "items_to_results",
     "known_metrics",
     "kolmogorov_smirnov",
@@ -230,6 +278,8 @@ __all__ = [
     "negative_log_likelihood",
     "over_conservativeness",
     "pearson_r",
+    "pinball_loss",
+    "pit_histogram",
     "population_table",
     "precision",
     "recall",
@@ -243,6 +293,16 @@ __all__ = [
     "root_mean_squared_error",
     "select_metrics",
     "selective_accuracy",
+    "set_coverage",
+    "set_coverage_by_group",
+    "set_coverage_by_label",
+    "set_coverage_gap",
+    "set_empty_rate",
+    "set_feature_stratified_coverage",
+    "set_mean_width",
+    "set_singleton_rate",
+    "set_size_stratified_coverage",
+    "set_worst_slab_coverage",
     "severity_tier_accuracy",
     "simpleqa_f",
     "smooth_calibration_error",
@@ -252,4 +312,6 @@ __all__ = [
     "total_items",
     "totals",
     "unregister_metric",
+    "weighted_interval_score",
+    "winkler_score",
 ]

@@ -218,7 +218,7 @@ def single_item_trapezoid(run: Run) -> Floats:
 def hull_area(run: Run) -> Floats:
     """Return the area under the lower convex hull of the (coverage, risk) points, in counts, flat below the first.
 
-    The hulls of all resamples are found together. A point on or above the line between any two other points
+    The hulls of all weight vectors are found together. A point on or above the line between any two other points
     is no corner of the hull, so all such points can be dropped at once, whoever else is dropped with them:
     first those above the two lines that join the lowest point to the ends, then those above lines between
     neighbours, until none is. Lines between far neighbours come first where many points are left: they clear

@@ -121,7 +121,7 @@ NO_POSITIVE_TRUTH = Condition(
 )
 NO_INTERVALS = Condition(
     "no_intervals",
-    "no answered row has an interval (signals low and high); for tables see `abstain intervals`",
+    "no answered row has an interval; name the columns of its bounds (--low and --high, low= and high=)",
     lambda rows: not rows.bounded.any(),
 )
 CONSTANT_BOUNDED = Condition(
@@ -134,7 +134,7 @@ SINGLE_INTERVAL = Condition(
 )
 NO_SETS = Condition(
     "no_sets",
-    "no answered row has a set; for tables see `abstain sets`",
+    "no answered row has a set; name the column of it (--set, set=)",
     lambda rows: not rows.gathered.any(),
 )
 NO_LOSS = Condition(
@@ -146,7 +146,8 @@ NO_LOSS = Condition(
 
 def unreached(rows: Columns, coverage: float) -> Condition | None:
     """Return the condition of a coverage that these rows cannot reach, or None."""
-    highest = float(rows.weight[rows.answered].sum() / rows.weight.sum())
+    total = float(rows.weight.sum())
+    highest = float(rows.weight[rows.answered].sum()) / total if total else 0.0
     if highest >= coverage - TOLERANCE:
         return None
     return _stated("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")

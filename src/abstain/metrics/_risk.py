@@ -136,7 +136,7 @@ class _Work:
         reached = run.reaching(self.total[:, None] * (np.array(self.coverages) - _areas.TOLERANCE))
         columns = run.count.shape[1]
         found = run.risk.take(np.minimum(reached, columns - 1) + run.row_start[:, None])
-        return np.where(reached < columns, found, np.nan)
+        return np.where((reached < columns) & (self.total[:, None] > 0), found, np.nan)
 
     def coverage_at_risk(self, bound: float) -> Floats:
         """Return the largest coverage whose selective risk keeps to a bound, 0 where none does."""
@@ -227,9 +227,9 @@ def _matched(work: _Work, name: str, coverage: Floats, convention: str) -> Float
 def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
     """Return the selective risk, then the generalized risk, at fixed thresholds: confidences that occur, descending.
 
-    A threshold that is fixed accepts the same rows whatever their weights, so its risks are ratios of running sums.
-    Ranks between the thresholds asked for are one rank, which changes nothing at the thresholds themselves and makes a
-    curve of a million rows as cheap as one of a hundred.
+    A threshold that is fixed accepts the same rows whatever their weights, so its risks are ratios of running
+    sums. Ranks between the thresholds asked for are one rank, which changes nothing at the thresholds
+    themselves and makes a curve of a million rows as cheap as one of a hundred.
     """
     answered = columns.answered
     # Ascending for the search; a row enters at the highest threshold that it reaches.

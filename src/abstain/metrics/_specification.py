@@ -36,6 +36,7 @@ _DEFINED_IN = {
     "instruments": "docs/definitions/accuracy.md#{name}",
     "intervals": "docs/definitions/intervals-and-sets.md#intervals",
     "objects": "docs/definitions/metric-objects.md#the-objects",
+    "regression": "docs/definitions/accuracy.md#{name}",
     "selective": "docs/definitions.md#risk-coverage-curve",
     "sets": "docs/definitions/intervals-and-sets.md#sets",
 }
@@ -182,7 +183,9 @@ def alone(build: Callable[..., Measure]) -> Build:
     """Let every metric have a measure of its own, built from the columns and the metric's parameter."""
 
     def built(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
-        return Measure.joined([build(columns, **metric.parameters) for metric in metrics])
+        return Measure.joined(
+            [replace(build(columns, **metric.parameters), names=(metric.key,)) for metric in metrics]
+        )
 
     return built
 
@@ -194,7 +197,7 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
     """
     families: dict[Any, list[int]] = {}
     for place, metric in enumerate(metrics):
-        build = metric.measure if metric.problem(columns) is None else None
+        build = metric.measure if len(columns) and metric.problem(columns) is None else None
         families.setdefault(build, []).append(place)
     parts = []
     for build, places in families.items():

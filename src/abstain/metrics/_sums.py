@@ -98,6 +98,11 @@ def outcome_columns(columns: Columns) -> list[Floats]:
     ]
 
 
+def coverage_of(columns: Columns) -> float:
+    """Return answered / n of rows that are counted by their weight alone."""
+    return float(columns.weight[columns.answered].sum() / columns.weight.sum())
+
+
 def ratio(above: Floats, below: Floats) -> Floats:
     """Divide, with NaN where the divisor is 0."""
     return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below != 0)

@@ -2,13 +2,13 @@
 
 `accuracy` and `balanced_accuracy` are over all rows: an abstention is a miss, so that who declines gains nothing.
 Everything else is over the answered rows, and cannot be compared without the coverage at which it was had:
-`classification_scores` and `regression_scores` give both at once. Labels match as `abstain.labels` says;
+`classification_scores` gives both at once. Labels match as `abstain.labels` says;
 ``abstained`` is a mask (nothing abstained from when left out), ``sample_weight`` holds multiplicities. An answered
-None is wrong, and has no place in a regression. A metric over nothing is NaN.
+None is wrong. A metric over nothing is NaN.
 
 Each function is its measure at weights all one; the measures and the registry's entries stand below the functions.
-Whether abstentions were called for is in `abstain.metrics.abstention`, whether confidences can be believed in
-`abstain.metrics.calibration`.
+Answers that are numbers are in `abstain.metrics.regression`, whether abstentions were called for in
+`abstain.metrics.abstention`, whether confidences can be believed in `abstain.metrics.calibration`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from abstain.errors import DataError
 from abstain.metrics import _reasons as when
 from abstain.metrics._areas import Run
 from abstain.metrics._columns import Columns
-from abstain.metrics._specification import HIGHER, LOWER, MetricSpecification, alone
-from abstain.metrics._sums import harmonic, outcome_measure, ratio, sums_measure
+from abstain.metrics._specification import HIGHER, MetricSpecification, alone
+from abstain.metrics._sums import coverage_of, harmonic, outcome_measure, ratio, sums_measure
 from abstain.tally import Batch, Measure, Tally, keys_ascending
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClassificationScores",
-    "RegressionScores",
     "accuracy",
     "auroc",
     "balanced_accuracy",
@@ -47,12 +46,8 @@ __all__ = [
     "correctness_auroc",
     "f1",
     "macro_f1",
-    "mean_absolute_error",
-    "pearson_r",
     "precision",
     "recall",
-    "regression_scores",
-    "root_mean_squared_error",
 ]
 
 
@@ -201,39 +196,6 @@ def correctness_auroc(
     return _point("correctness_auroc", Columns.checked(y_true, y_pred, **given))
 
 
-def mean_absolute_error(
-    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
-) -> float:
-    """Return ``mean |y_pred - y_true|`` over the answered rows; NaN when there is none.
-
-    >>> mean_absolute_error([3, 0, 2], [1, 0, None], abstained=[False, False, True])
-    1.0
-    """
-    return _point("mean_absolute_error", _numbers(y_true, y_pred, abstained, sample_weight))
-
-
-def root_mean_squared_error(
-    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
-) -> float:
-    """Return ``sqrt(mean (y_pred - y_true)^2)`` over the answered rows; NaN when there is none.
-
-    >>> root_mean_squared_error([3, 0], [1, 0]) ** 2
-    2.0000000000000004
-    """
-    return _point("root_mean_squared_error", _numbers(y_true, y_pred, abstained, sample_weight))
-
-
-def pearson_r(
-    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
-) -> float:
-    """Return the correlation of truths and predictions over the answered rows; NaN when either is constant.
-
-    >>> round(pearson_r([0, 1, 2, 3], [0, 1, 1, 2]), 6)
-    0.948683
-    """
-    return _point("pearson_r", _numbers(y_true, y_pred, abstained, sample_weight))
-
-
 @dataclass(frozen=True, slots=True)
 class ClassificationScores:
     """How good the answers are, beside how many there are.
@@ -280,7 +242,7 @@ def classification_scores(
         columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")], positive
     )
     return ClassificationScores(
-        coverage=_coverage(columns),
+        coverage=coverage_of(columns),
         n=float(columns.weight.sum()),
         accuracy=_point("accuracy", columns),
         balanced_accuracy=_point("balanced_accuracy", columns),
@@ -288,40 +250,6 @@ def classification_scores(
         macro_f1=_point("macro_f1", columns),
         **dict(zip(detected.names, detected.points.tolist(), strict=True)),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class RegressionScores:
-    """How close the answers are, beside how many there are.
-
-    Attributes:
-        coverage: answered / n.
-        n: weight of all rows.
-        mean_absolute_error: over the answered rows.
-        root_mean_squared_error: over the answered rows.
-        pearson_r: over the answered rows.
-    """
-
-    coverage: float
-    n: float
-    mean_absolute_error: float
-    root_mean_squared_error: float
-    pearson_r: float
-
-
-def regression_scores(
-    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
-) -> RegressionScores:
-    """Return the scores of a regression that may decline, beside its coverage.
-
-    >>> scores = regression_scores([3, 0, 2], [1, 0, None], abstained=[False, False, True])
-    >>> scores.mean_absolute_error, round(scores.coverage, 4)
-    (1.0, 0.6667)
-    """
-    columns = _numbers(y_true, y_pred, abstained, sample_weight)
-    names = ("mean_absolute_error", "root_mean_squared_error", "pearson_r")
-    found = regression_measure(columns, [_BY_NAME[name] for name in names])
-    return RegressionScores(_coverage(columns), float(columns.weight.sum()), *found.points.tolist())
 
 
 def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) -> Measure:
@@ -368,40 +296,6 @@ class _Detected(NamedTuple):
     @property
     def recall(self) -> Floats:
         return ratio(self.hits, self.actual)
-
-
-def regression_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
-    """Return the measure of errors and correlation, over the rows that are answered with a number."""
-    rows = columns.take(columns.predicted)
-    error = rows.prediction_number - rows.truth_number
-    # Centred on what all rows have in common, so that the products of a resample do not cancel.
-    x, y = (
-        values - (np.median(values) if len(values) else 0.0)
-        for values in (rows.truth_number, rows.prediction_number)
-    )
-    return sums_measure(rows, metrics, [np.abs(error), error**2, x, y, x * x, y * y, x * y], _Moments)
-
-
-class _Moments(NamedTuple):
-    """Sums of errors, and of centred truths x and predictions y with their products."""
-
-    n: Floats
-    error: Floats
-    squared: Floats
-    x: Floats
-    y: Floats
-    xx: Floats
-    yy: Floats
-    xy: Floats
-
-    @property
-    def correlation(self) -> Floats:
-        n = self.n
-        spread_x, spread_y = n * self.xx - self.x**2, n * self.yy - self.y**2
-        # A spread within rounding of zero is the spread of a constant.
-        varied = (spread_x > 1e-12 * n * self.xx) & (spread_y > 1e-12 * n * self.yy)
-        scale = np.sqrt(np.where(varied, spread_x * spread_y, 1.0))
-        return np.where(varied, np.clip((n * self.xy - self.x * self.y) / scale, -1.0, 1.0), np.nan)
 
 
 def _balanced_accuracy(columns: Columns) -> Measure:
@@ -466,40 +360,17 @@ def _labelled(
     return _point(name, Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight))
 
 
-def _coverage(columns: Columns) -> float:
-    return float(columns.weight[columns.answered].sum() / columns.weight.sum())
-
-
-def _numbers(
-    y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
-) -> Columns:
-    """Check that what is answered is answered with finite numbers; a missing answer has no distance from the truth."""
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
-    for (name, numbers), labels in zip(named.items(), (columns.truth, columns.prediction), strict=True):
-        text = columns.answered & np.isnan(numbers) & ~labels.missing(given)
-        if text.any():
-            raise DataError(f"{name} must hold numbers, got text at row {int(np.argmax(text))}")
-        _validate.finite(
-            numbers, name, among=columns.answered, hint="mark rows that were declined in abstained="
-        )
-    return columns
-
-
 _LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
-_NO_NUMBERS = (when.NOTHING_PREDICTED, when.NOT_NUMBERS)
 
 
-def _metric(
-    function: Callable[..., Any], *conditions: when.Condition, direction: str = HIGHER, **others: Any
-) -> MetricSpecification:
+def _metric(function: Callable[..., Any], *conditions: when.Condition, **others: Any) -> MetricSpecification:
     common: dict[str, Any] = {
         "arguments": _LABELS,
         "unit": "share",
         "undefined": conditions,
         "answered_only": True,
     }
-    return MetricSpecification(function, direction=direction, **common | others)
+    return MetricSpecification(function, direction=HIGHER, **common | others)
 
 
 METRICS: tuple[MetricSpecification, ...] = (
@@ -530,30 +401,6 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.ONE_CORRECTNESS,
         arguments={**_LABELS, "confidence": "confidence"},
         measure=alone(_correctness_auroc),
-    ),
-    _metric(
-        mean_absolute_error,
-        *_NO_NUMBERS,
-        direction=LOWER,
-        unit="unit of the truth",
-        measure=regression_measure,
-        finish=lambda t: ratio(t.error, t.n),
-    ),
-    _metric(
-        root_mean_squared_error,
-        *_NO_NUMBERS,
-        direction=LOWER,
-        unit="unit of the truth",
-        measure=regression_measure,
-        finish=lambda t: np.sqrt(ratio(t.squared, t.n)),
-    ),
-    _metric(
-        pearson_r,
-        *_NO_NUMBERS,
-        when.CONSTANT,
-        unit="correlation",
-        measure=regression_measure,
-        finish=lambda t: t.correlation,
     ),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

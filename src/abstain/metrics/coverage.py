@@ -85,9 +85,7 @@ def criterion_measure(
     """
     means = means_measure(("coverage", "width"), (covered, width), rows)
     counted = slice(None) if rows.weight is None else rows.weight > 0.0
-    lowest, highest = np.full(rows.units, np.inf), np.full(rows.units, -np.inf)
-    np.minimum.at(lowest, rows.unit[counted], truth[counted])
-    np.maximum.at(highest, rows.unit[counted], truth[counted])
+    lowest, highest = _extremes(truth[counted], rows.unit[counted], rows.units)
 
     def finish(batch: Batch) -> Floats:
         coverage, mean_width = means(batch).T
@@ -101,6 +99,16 @@ def criterion_measure(
         return np.where(np.isnan(scale), np.nan, values)[:, None]
 
     return Measure((name,), rows.units, 3 * rows.units, finish)
+
+
+def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats]:
+    """The smallest and the largest value of each unit; infinities the wrong way round where it has none."""
+    if units == 1:
+        return values.min(keepdims=True, initial=np.inf), values.max(keepdims=True, initial=-np.inf)
+    lowest, highest = np.full(units, np.inf), np.full(units, -np.inf)
+    np.minimum.at(lowest, unit, values)
+    np.maximum.at(highest, unit, values)
+    return lowest, highest
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,8 +7,9 @@ same: one loss and one confidence per item, ``abstained`` (a mask, or how many f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MATCHED_METRICS",
+    "NO_CURVE",
+    "NO_TIES",
     "RiskCoverageCurve",
     "TieSensitivity",
     "matched_measure",
@@ -37,6 +40,7 @@ __all__ = [
 ]
 
 _ONE = np.ones((1, 1))
+_NOTHING = np.empty(0)
 _OPTIMAL_POINTS = 200
 
 
@@ -107,6 +111,11 @@ class TieSensitivity:
         return self.tied_share > 0.1
 
 
+# Where there is no item at all.
+NO_CURVE = RiskCoverageCurve(_NOTHING, _NOTHING, _NOTHING, _NOTHING, 0.0)
+NO_TIES = TieSensitivity(math.nan, math.nan, 0.0)
+
+
 def risk_coverage_curve(
     loss: ArrayLike,
     confidence: ArrayLike,
@@ -138,8 +147,7 @@ def risk_coverage_curve(
 def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCurve:
     """Return the curve of the smallest losses first, each item its own working point, at a choice of counts."""
     if not len(loss):
-        nothing = np.empty(0)
-        return RiskCoverageCurve(nothing, nothing, nothing, nothing, total)
+        return replace(NO_CURVE, total=total)
     key, distinct = keys_ascending(loss)
     run = _single_run(key, len(distinct), loss, weight)
     items = int(run.last_count[0])

@@ -29,6 +29,7 @@ from abstain.metrics.base import (
 from abstain.metrics.calibration import METRICS as CALIBRATION
 from abstain.metrics.instruments import METRICS as INSTRUMENTS
 from abstain.metrics.intervals import METRICS as INTERVALS
+from abstain.metrics.regression import METRICS as REGRESSION
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.sets import METRICS as SETS
 
@@ -58,7 +59,9 @@ def _section(metric: MetricSpecification) -> int:
     return 4 if metric.ranked or "loss" in metric.needs else 0
 
 
-_OF_ANSWERS = sorted((*ANSWERS, *ABSTENTION, *INSTRUMENTS, *CALIBRATION, *SELECTIVE), key=_section)
+_OF_ANSWERS = sorted(
+    (*ANSWERS, *REGRESSION, *ABSTENTION, *INSTRUMENTS, *CALIBRATION, *SELECTIVE), key=_section
+)
 
 METRICS: dict[str, MetricSpecification] = {
     metric.name: metric for metric in (*_OF_ANSWERS, *INTERVALS, *SETS)

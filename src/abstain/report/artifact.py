@@ -13,39 +13,37 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 import abstain
+from abstain.errors import ArgumentError
 from abstain.report.metric_parts import (
+    Delta,
+    Interval,
     MetricsPart,
     PairedMetricsPart,
+    delta,
     metrics_part,
     paired_metrics_part,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from abstain.calibrators import Calibration
-    from abstain.evaluation import Caution, Comparison, Evaluation, Population, VariantDelta, VariantResult
+    from abstain.errors import ResultWarning
+    from abstain.evaluation import ConfidenceResult, Deltas, Result, Settings, SystemResult
     from abstain.inference import Estimate
-    from abstain.metrics.selective import RiskCoverageCurve
+    from abstain.losses import ItemLoss
+    from abstain.metrics.curves import RiskCoverageCurve
 
-__all__ = ["comparison_artifact", "encode", "evaluation_artifact", "metrics_schema"]
+__all__ = ["artifact", "encode", "metrics_schema"]
 
-Interval = Annotated[tuple[float, float], Meta(description="lower and upper end")]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 _CURVE_POINTS = 10_000
 _FURTHER = ("aurc_optimal", "augrc_optimal", "eaurc", "eaugrc", "aurc_achievable")
-_CI_NAMES = {
-    "cmax": "cmax",
-    "aurc": "aurc_full",
-    "augrc": "augrc_full",
-    "aurc_at_coverage": "aurc_at_c",
-    "augrc_at_coverage": "augrc_at_c",
-} | {name: name for name in _FURTHER}
-_DELTA_NAMES = {"aurc": "aurc_full", "augrc": "augrc_full", "cmax": "cmax"} | {
-    name: name for name in _FURTHER
-}
+# What the artifact calls a metric: the seed's names for those that it has.
+_NAMES = {"cmax": "cmax", "aurc": "aurc_full", "augrc": "augrc_full"} | {name: name for name in _FURTHER}
+_AT_COVERAGE = {"aurc_at_coverage": "aurc_at_c", "augrc_at_coverage": "augrc_at_c"}
 
 
 class Input(Struct, kw_only=True):
@@ -88,6 +86,7 @@ class LossPart(Struct, kw_only=True):
     name: str
     definition: str
     raw_multiplier: float
+    rule: Annotated[str, Meta(description="why this loss was taken")]
 
 
 class Interpretation(Struct, kw_only=True):
@@ -115,7 +114,7 @@ class RiskAtCoverage(Struct, kw_only=True):
 
 
 class Intervals(Struct, kw_only=True):
-    """Percentile intervals of the figures, at the level that the bootstrap names."""
+    """Percentile intervals of the metrics, at the level that the bootstrap names."""
 
     cmax: Interval | None
     aurc_full: Interval | None
@@ -131,7 +130,7 @@ class Intervals(Struct, kw_only=True):
 
 
 class DropRate(Struct, kw_only=True):
-    """The share of resamples in which a figure was undefined."""
+    """The share of resamples in which a metric was undefined."""
 
     mae_at_coverage: dict[str, Share]
 
@@ -165,7 +164,7 @@ class Ties(Struct, kw_only=True):
     aurc_worst: float
 
 
-class CautionPart(Struct, kw_only=True):
+class WarningPart(Struct, kw_only=True):
     """What the reader of the numbers must know."""
 
     code: str
@@ -173,7 +172,7 @@ class CautionPart(Struct, kw_only=True):
 
 
 class VariantPart(Struct, kw_only=True):
-    """All figures of one confidence."""
+    """All metrics of one confidence."""
 
     cmax: float
     aurc_full: float | None
@@ -191,21 +190,14 @@ class VariantPart(Struct, kw_only=True):
     curve: Curve
     tie_sensitivity: Ties
     reasons: dict[str, str]
-    warnings: list[CautionPart]
+    warnings: list[WarningPart]
 
 
 class VariantPair(Struct, kw_only=True):
-    """The figures of one confidence on both sides of a comparison."""
+    """The metrics of one confidence on both sides of a comparison."""
 
     input_0: VariantPart
     input_1: VariantPart
-
-
-class Delta(Struct, kw_only=True):
-    """A difference, right - left."""
-
-    delta: float | None
-    ci95: Interval | None
 
 
 class NoComparison(Struct, kw_only=True):
@@ -240,8 +232,8 @@ class Head(Struct, kw_only=True):
     inputs: list[Input]
     calibrations: list[CalibrationInput]
     population: PopulationPart
-    loss: LossPart
-    warnings: list[CautionPart]
+    loss: LossPart | None
+    warnings: list[WarningPart]
 
 
 class SingleArtifact(Head, kw_only=True):
@@ -260,43 +252,54 @@ class PairedArtifact(Head, kw_only=True):
     metrics: PairedMetricsPart | UnsetType = UNSET
 
 
-def evaluation_artifact(evaluation: Evaluation, created_at: datetime) -> SingleArtifact:
-    """Return the artifact of one evaluation."""
+def artifact(result: Result, created_at: datetime) -> SingleArtifact | PairedArtifact:
+    """Return the artifact of one system or two."""
+    if len(result.systems) > 2:
+        raise ArgumentError(
+            f"the artifact holds one system or two, and there are {len(result.systems)}; "
+            "write their tables as JSON (--format json)"
+        )
+    return _single(result, created_at) if len(result.systems) == 1 else _paired(result, created_at)
+
+
+def _single(result: Result, created_at: datetime) -> SingleArtifact:
+    system = result.only
     return SingleArtifact(
-        **_head([evaluation], evaluation.population, evaluation.cautions, created_at),
-        confidence_variants={name: _variant(result, evaluation) for name, result in evaluation.items()},
+        **_head(result, created_at),
+        confidence_variants={name: _variant(variant, system) for name, variant in system.items()},
         comparison=NoComparison(),
-        metrics=UNSET if evaluation.metrics is None else metrics_part(evaluation.metrics),
+        metrics=UNSET if system.metrics is None else metrics_part(system.metrics),
     )
 
 
-def comparison_artifact(comparison: Comparison, created_at: datetime) -> PairedArtifact:
-    """Return the artifact of a comparison."""
-    left, right, overlap = comparison.left, comparison.right, comparison.overlap
+def _paired(result: Result, created_at: datetime) -> PairedArtifact:
+    left, right, matching = result.left, result.right, result.matching
+    assert matching is not None
+    deltas = {name: found for name, found in result.deltas.items() if name in left and name in right}
     return PairedArtifact(
-        **_head([left, right], comparison.population, comparison.cautions, created_at),
+        **_head(result, created_at),
         confidence_variants={
             name: VariantPair(input_0=_variant(left[name], left), input_1=_variant(right[name], right))
-            for name in comparison.deltas
+            for name in deltas
         },
         comparison=ComparisonPart(
             enabled=True,
-            intersection_only=overlap.intersection_only,
-            deltas={name: _deltas(delta) for name, delta in comparison.deltas.items()},
-            participants_left_only=overlap.left_only,
-            participants_right_only=overlap.right_only,
-            participants_overlap_total=overlap.total,
-            participants_overlap_included=overlap.included,
-            participants_failed_left=overlap.failed_left,
-            participants_failed_right=overlap.failed_right,
+            intersection_only=matching.intersection_only,
+            deltas={name: _deltas(found) for name, found in deltas.items()},
+            participants_left_only=matching.clusters_alone[left.name],
+            participants_right_only=matching.clusters_alone[right.name],
+            participants_overlap_total=matching.clusters_shared,
+            participants_overlap_included=matching.clusters,
+            participants_failed_left=matching.clusters_failed[left.name],
+            participants_failed_right=matching.clusters_failed[right.name],
         ),
-        metrics=paired_metrics_part(comparison) or UNSET,
+        metrics=paired_metrics_part(result) or UNSET,
     )
 
 
-def encode(artifact: Struct) -> bytes:
+def encode(document: Struct) -> bytes:
     """Return an artifact as JSON that people can read, ending in a newline."""
-    return msgspec.json.format(msgspec.json.encode(artifact), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def metrics_schema() -> dict[str, Any]:
@@ -317,16 +320,14 @@ def metrics_schema() -> dict[str, Any]:
     }
 
 
-def _head(
-    evaluations: list[Evaluation], population: Population, cautions: tuple[Caution, ...], created_at: datetime
-) -> dict[str, Any]:
-    loss = evaluations[0].loss
+def _head(result: Result, created_at: datetime) -> dict[str, Any]:
+    population = result.population
     return {
         "created_at": created_at.isoformat().replace("+00:00", "Z"),
         "abstain_version": abstain.__version__,
-        "convention": evaluations[0].settings.convention,
-        "inputs": [_input(evaluation.provenance) for evaluation in evaluations],
-        "calibrations": [_calibration(used) for used in evaluations[0].calibrations],
+        "convention": result.settings.convention,
+        "inputs": [_input(system.provenance) for system in result.systems.values()],
+        "calibrations": [_calibration(used) for used in result.first.calibrations],
         "population": PopulationPart(
             participants_total=population.total,
             participants_included=population.included,
@@ -337,9 +338,15 @@ def _head(
             items_failed=population.items_failed,
             items_unscored=population.items_unscored,
         ),
-        "loss": LossPart(name=loss.name, definition=loss.definition, raw_multiplier=loss.raw_multiplier),
-        "warnings": _cautions(cautions),
+        "loss": None if result.loss is None else _loss(result.loss),
+        "warnings": _warnings(result.warnings),
     }
+
+
+def _loss(loss: ItemLoss) -> LossPart:
+    return LossPart(
+        name=loss.name, definition=loss.definition, raw_multiplier=loss.raw_multiplier, rule=loss.rule
+    )
 
 
 def _input(provenance: Mapping[str, Any]) -> Input:
@@ -360,38 +367,46 @@ def _calibration(used: Calibration) -> CalibrationInput:
     )
 
 
-def _variant(result: VariantResult, evaluation: Evaluation) -> VariantPart:
-    settings = evaluation.settings
-    used = min(settings.area_coverage, result.cmax.value)
-
-    def area(estimate: Estimate) -> AreaAtCoverage:
-        return AreaAtCoverage(requested=settings.area_coverage, used=used, value=_number(estimate))
-
+def _variant(variant: ConfidenceResult, system: SystemResult) -> VariantPart:
+    settings, found = system.settings, _named(variant, system.settings)
+    used = min(settings.area_coverage, variant.cmax.value)
+    parts: dict[str, Any] = {name: _number(found[name]) for name in _NAMES.values()}
+    parts |= {
+        name: AreaAtCoverage(requested=settings.area_coverage, used=used, value=_number(found[name]))
+        for name in _AT_COVERAGE.values()
+    }
     return VariantPart(
-        cmax=result.cmax.value,
-        aurc_full=_number(result.aurc),
-        augrc_full=_number(result.augrc),
-        aurc_optimal=_number(result.aurc_optimal),
-        augrc_optimal=_number(result.augrc_optimal),
-        eaurc=_number(result.eaurc),
-        eaugrc=_number(result.eaugrc),
-        aurc_achievable=_number(result.aurc_achievable),
+        **parts,
         interpretation=Interpretation(
-            aurc_gap_pct=result.aurc_gap_pct,
-            augrc_gap_pct=result.augrc_gap_pct,
-            achievable_gain_pct=result.achievable_gain_pct,
+            aurc_gap_pct=variant.aurc_gap_pct,
+            augrc_gap_pct=variant.augrc_gap_pct,
+            achievable_gain_pct=variant.achievable_gain_pct,
         ),
-        aurc_at_c=area(result.aurc_at_coverage),
-        augrc_at_c=area(result.augrc_at_coverage),
-        mae_at_coverage={_key(coverage): _risk(result, coverage) for coverage in settings.coverage_grid},
-        bootstrap=_bootstrap(result, evaluation),
-        curve=_curve(result.curve),
+        mae_at_coverage={_key(coverage): _risk(variant, coverage) for coverage in settings.coverage_grid},
+        bootstrap=_bootstrap(variant, settings),
+        curve=_curve(variant.curve),
         tie_sensitivity=Ties(
-            tied_share=result.ties.tied_share, aurc_best=result.ties.best, aurc_worst=result.ties.worst
+            tied_share=variant.ties.tied_share, aurc_best=variant.ties.best, aurc_worst=variant.ties.worst
         ),
-        reasons=_reasons(result),
-        warnings=_cautions(result.cautions),
+        reasons=_reasons(variant, settings),
+        warnings=_warnings(variant.warnings),
     )
+
+
+def _named(variant: ConfidenceResult, settings: Settings) -> dict[str, Estimate]:
+    """The estimates that the artifact holds, by its names for them."""
+    found = {name: variant.estimates[key] for key, name in _NAMES.items()}
+    return found | {
+        name: variant.estimates[f"{key}@{settings.area_coverage:g}"] for key, name in _AT_COVERAGE.items()
+    }
+
+
+def _risks(variant: ConfidenceResult, settings: Settings) -> dict[str, Estimate]:
+    return {_key(coverage): _risk_estimate(variant, coverage) for coverage in settings.coverage_grid}
+
+
+def _risk_estimate(variant: ConfidenceResult, coverage: float) -> Estimate:
+    return variant.estimates[f"risk_at_coverage@{coverage:g}"]
 
 
 def _curve(curve: RiskCoverageCurve) -> Curve:
@@ -408,50 +423,44 @@ def _curve(curve: RiskCoverageCurve) -> Curve:
     )
 
 
-def _reasons(result: VariantResult) -> dict[str, str]:
-    figures = {name: getattr(result, field) for field, name in _CI_NAMES.items()}
-    figures |= {
-        f"mae_at_coverage.{_key(coverage)}": risk for coverage, risk in result.risk_at_coverage.items()
-    }
-    return {name: estimate.reason for name, estimate in figures.items() if estimate.reason}
+def _reasons(variant: ConfidenceResult, settings: Settings) -> dict[str, str]:
+    found = _named(variant, settings)
+    found |= {f"mae_at_coverage.{key}": risk for key, risk in _risks(variant, settings).items()}
+    return {name: estimate.reason for name, estimate in found.items() if estimate.reason}
 
 
-def _risk(result: VariantResult, coverage: float) -> RiskAtCoverage | None:
-    index = result.curve.first_reaching(coverage)
+def _risk(variant: ConfidenceResult, coverage: float) -> RiskAtCoverage | None:
+    index = variant.curve.first_reaching(coverage)
     if index is None:
         return None
-    achieved = float(result.curve.coverage[index])
-    return RiskAtCoverage(
-        requested=coverage, achieved=achieved, value=result.risk_at_coverage[coverage].value
-    )
+    achieved = float(variant.curve.coverage[index])
+    value = _risk_estimate(variant, coverage).value
+    return RiskAtCoverage(requested=coverage, achieved=achieved, value=value)
 
 
-def _bootstrap(result: VariantResult, evaluation: Evaluation) -> Bootstrap:
-    settings, risks = evaluation.settings, result.risk_at_coverage
+def _bootstrap(variant: ConfidenceResult, settings: Settings) -> Bootstrap:
     if not settings.resamples:
         return Bootstrap()
+    risks = _risks(variant, settings)
     return Bootstrap(
         seed=settings.seed,
         n_resamples=settings.resamples,
         level=settings.level,
-        n_clusters=result.cmax.clusters,
+        n_clusters=variant.cmax.clusters,
         ci95=Intervals(
-            **{name: getattr(result, field).interval for field, name in _CI_NAMES.items()},
-            mae_at_coverage={_key(coverage): risk.interval for coverage, risk in risks.items()},
+            **{name: estimate.percentile for name, estimate in _named(variant, settings).items()},
+            mae_at_coverage={key: risk.percentile for key, risk in risks.items()},
         ),
-        drop_rate=DropRate(
-            mae_at_coverage={_key(coverage): risk.drop_rate for coverage, risk in risks.items()}
-        ),
+        drop_rate=DropRate(mae_at_coverage={key: risk.drop_rate for key, risk in risks.items()}),
     )
 
 
-def _deltas(delta: VariantDelta) -> dict[str, Delta]:
-    figures = {name: getattr(delta, field) for field, name in _DELTA_NAMES.items()}
-    return {name: Delta(delta=_number(value), ci95=value.interval) for name, value in figures.items()}
+def _deltas(deltas: Deltas) -> dict[str, Delta]:
+    return {name: delta(deltas.differences[key]) for key, name in _NAMES.items() if key in deltas.differences}
 
 
-def _cautions(cautions: tuple[Caution, ...]) -> list[CautionPart]:
-    return [CautionPart(code=caution.code, message=caution.message) for caution in cautions]
+def _warnings(warnings: Iterable[ResultWarning]) -> list[WarningPart]:
+    return [WarningPart(code=warning.code, message=warning.message) for warning in warnings]
 
 
 def _key(coverage: float) -> str:

@@ -1,7 +1,7 @@
 """The artifact of intervals or sets: one JSON document with every number, its interval and its verdict.
 
-The structures below are its schema (version "1"). JSON has no infinity: an infinite number is null, as an undefined
-one is, and the reason beside it says which.
+The structures below are its schema (version "2"; version "1" said levels for claims and figures for metrics).
+JSON has no infinity: an infinite number is null, as an undefined one is, and the reason beside it says which.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from abstain.evaluation.conformal import ConformalEvaluation, LevelResult, Stratum
+    from abstain.errors import ResultWarning
+    from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
     from abstain.inference import CoverageVerdict, Estimate
-    from abstain.metrics._slab import WorstSlab
+    from abstain.metrics.coverage import WorstSlab
 
 __all__ = ["ConformalArtifact", "conformal_artifact", "conformal_schema"]
 
@@ -41,7 +42,7 @@ class EstimatePart(Struct, kw_only=True):
 
 
 class VerdictPart(Struct, kw_only=True):
-    """Whether coverage reaches its level: covered, under-covered or undecided."""
+    """Whether coverage reaches its claim: covered, under-covered or undecided."""
 
     verdict: str
     reason: str
@@ -75,12 +76,12 @@ class SlabPart(Struct, kw_only=True):
     reason: str
 
 
-class LevelPart(Struct, kw_only=True):
-    """Everything about one level of the predictions."""
+class ClaimPart(Struct, kw_only=True):
+    """Everything about one claim of the predictions."""
 
-    level: float
+    claim: float
     verdict: VerdictPart
-    figures: dict[str, EstimatePart]
+    metrics: dict[str, EstimatePart]
     strata: list[StratumPart]
     groups: dict[str, list[StratumPart]]
     width_quantiles: list[float | None]
@@ -96,17 +97,17 @@ class InputPart(Struct, kw_only=True):
 
 
 class SettingsPart(Struct, kw_only=True):
-    """What was asked for."""
+    """What was asked for; `level` is that of the intervals around the metrics."""
 
     bins: int | None
     eta: float
     margin: float
     resamples: int
     seed: int
-    confidence_level: float
+    level: float
 
 
-class CautionPart(Struct, kw_only=True):
+class WarningPart(Struct, kw_only=True):
     """What the reader of the numbers must know."""
 
     code: str
@@ -116,7 +117,7 @@ class CautionPart(Struct, kw_only=True):
 class ConformalArtifact(Struct, kw_only=True):
     """What `abstain intervals` and `abstain sets` write."""
 
-    schema_version: str = "1"
+    schema_version: str = "2"
     kind: str
     created_at: str
     abstain_version: str
@@ -124,12 +125,12 @@ class ConformalArtifact(Struct, kw_only=True):
     rows: int
     clusters: int
     settings: SettingsPart
-    levels: list[LevelPart]
-    figures: dict[str, EstimatePart]
-    warnings: list[CautionPart]
+    claims: list[ClaimPart]
+    metrics: dict[str, EstimatePart]
+    warnings: list[WarningPart]
 
 
-def conformal_artifact(result: ConformalEvaluation, created_at: datetime) -> ConformalArtifact:
+def conformal_artifact(result: CoverageResult, created_at: datetime) -> ConformalArtifact:
     """Return the artifact of a judgement of intervals or sets."""
     settings, provenance = result.settings, result.provenance
     return ConformalArtifact(
@@ -149,11 +150,11 @@ def conformal_artifact(result: ConformalEvaluation, created_at: datetime) -> Con
             margin=settings.margin,
             resamples=settings.resamples,
             seed=settings.seed,
-            confidence_level=settings.confidence_level,
+            level=settings.level,
         ),
-        levels=[_level(level) for level in result.levels],
-        figures=_figures(result.figures),
-        warnings=[CautionPart(code=caution.code, message=caution.message) for caution in result.cautions],
+        claims=[_claim(claim) for claim in result.claims],
+        metrics=_metrics(result.metrics),
+        warnings=[_warning(warning) for warning in result.warnings],
     )
 
 
@@ -172,11 +173,11 @@ def conformal_schema() -> dict[str, Any]:
     }
 
 
-def _level(result: LevelResult) -> LevelPart:
-    return LevelPart(
-        level=result.level,
+def _claim(result: ClaimResult) -> ClaimPart:
+    return ClaimPart(
+        claim=result.claim,
         verdict=_verdict(result.verdict),
-        figures=_figures(result),
+        metrics=_metrics(result),
         strata=[_stratum(part) for part in result.strata],
         groups={name: [_stratum(part) for part in parts] for name, parts in result.groups.items()},
         width_quantiles=[_number(value) for value in result.width_quantiles.tolist()],
@@ -184,8 +185,12 @@ def _level(result: LevelResult) -> LevelPart:
     )
 
 
-def _figures(figures: Mapping[str, Estimate]) -> dict[str, EstimatePart]:
-    return {name: _estimate(estimate) for name, estimate in figures.items()}
+def _metrics(metrics: Mapping[str, Estimate]) -> dict[str, EstimatePart]:
+    return {name: _estimate(estimate) for name, estimate in metrics.items()}
+
+
+def _warning(warning: ResultWarning) -> WarningPart:
+    return WarningPart(code=warning.code, message=warning.message)
 
 
 def _estimate(estimate: Estimate) -> EstimatePart:

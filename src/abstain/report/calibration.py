@@ -1,27 +1,26 @@
-"""The terminal summary of a calibration: what was learned, from how much, and how well it does on clusters not seen.
+"""What a calibration learned, from how much, and how well it does on clusters not seen: a summary and a table.
 
-Everything that came from a file is printed as plain text, never as markup. Figures are read off the artifact,
-not computed.
+The metrics are read off the artifact, not computed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from abstain.calibrators import TrainedCalibration, VerbalizedCalibration
+from abstain.report.console import WIDTH, heading, line, shown, warnings_list
+from abstain.report.tables import Column, Table
+from abstain.report.views import source_line
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.text import Text
 
     from abstain.calibrators import Calibration
+    from abstain.report.tables import Cell
 
-__all__ = ["calibration_summary"]
+__all__ = ["calibration_summary", "calibration_table"]
 
 _LABELS = {
     "nll_before": "NLL before",
@@ -37,36 +36,46 @@ _LABELS = {
 }
 
 
-def calibration_summary(calibration: Calibration) -> Group:
+def calibration_summary(calibration: Calibration, width: int = WIDTH) -> Group:
     """Return the summary of an artifact."""
     source = calibration.source
-    where = f"{source.path or 'items'}{f' ({source.mode})' if source.mode else ''}"
     clusters = "" if source.n_clusters is None else f" in {source.n_clusters} clusters"
-    parts: list[RenderableType] = [
-        Text(f"{_title(calibration)}, learned from {where}", style="bold"),
-        Text(f"{source.n_samples} answered items{clusters}{_base_rate(calibration)}"),
+    parts = [
+        heading(f"{_title(calibration)}, learned from {_where(calibration)}"),
+        line(f"{source.n_samples} answered items{clusters}{_base_rate(calibration)}"),
         *_learned(calibration),
     ]
     validation = calibration.validation
     if validation is not None:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("figure")
-        table.add_column("in-sample", justify="right")
-        table.add_column("held out", justify="right")
-        for name, value in validation.in_sample.items():
-            held_out = None if validation.held_out is None else validation.held_out.get(name)
-            table.add_row(_LABELS.get(name, name), _number(value), _number(held_out))
+        table = calibration_table(calibration)
+        rows = tuple(
+            (_LABELS.get(str(name), name), *("undefined" if value is None else value for value in values))
+            for name, *values in table.rows
+        )
         how = (
             validation.reason or f"{validation.method}; report this column, the other flatters the calibrator"
         )
-        parts += [Text(), table, Text(f"[held out: {how}]", style="dim")]
-    if calibration.warnings:
-        lines = [
-            Padding(Text(f"! {notice.message}", style="yellow"), (0, 0, 0, 2))
-            for notice in calibration.warnings
-        ]
-        parts += [Text(), Text("take care", style="bold"), *lines]
-    return Group(*parts)
+        parts += [line(), shown(Table("", table.columns, rows), width), line(f"[held out: {how}]", dim=True)]
+    return Group(*parts, *warnings_list((notice.message for notice in calibration.warnings), width))
+
+
+def calibration_table(calibration: Calibration) -> Table:
+    """Return the metrics of a calibration, in-sample and held out."""
+    columns = (Column("metric"), Column("in_sample", "in-sample", digits=3), Column("held_out", digits=3))
+    validation = calibration.validation
+    rows: list[tuple[Cell, ...]] = []
+    notes = [notice.message for notice in calibration.warnings]
+    if validation is not None:
+        held_out = validation.held_out or {}
+        rows = [(name, value, held_out.get(name)) for name, value in validation.in_sample.items()]
+        notes.insert(0, f"Held out: {validation.reason or validation.method}.")
+    samples = calibration.source.n_samples
+    title = f"Calibration learned from {samples} answered items of {_where(calibration)}"
+    return Table(title, columns, tuple(rows), tuple(notes))
+
+
+def _where(calibration: Calibration) -> str:
+    return source_line({"path": calibration.source.path, "mode": calibration.source.mode})
 
 
 def _title(calibration: Calibration) -> str:
@@ -85,9 +94,5 @@ def _base_rate(calibration: Calibration) -> str:
 def _learned(calibration: Calibration) -> list[Text]:
     if isinstance(calibration, VerbalizedCalibration):
         verdict = "overconfident" if calibration.temperature > 1.0 else "not overconfident"
-        return [Text(f"temperature {calibration.temperature:.3f}: what the model states is {verdict}")]
+        return [line(f"temperature {calibration.temperature:.3f}: what the model states is {verdict}")]
     return []
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.3f}"

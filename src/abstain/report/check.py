@@ -1,115 +1,140 @@
-"""The summary of `abstain check` for the terminal; everything that came from a file is plain text."""
+"""What `abstain check` says of a source, as a summary for the terminal and as a table for programs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+
+from abstain.report.console import WIDTH, heading, line, listed, shown
+from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import RenderableType
+    from abstain.evaluation import Availability, ClusterSizes, SourceCheck
+    from abstain.report.tables import Cell
 
-    from abstain.evaluation import Availability, SourceCheck
-
-__all__ = ["check_summary"]
+__all__ = ["check_summary", "check_table"]
 
 _LISTED = 12
 
 
-def check_summary(found: SourceCheck, notes: Sequence[str] = ()) -> Group:
+def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WIDTH) -> Group:
     """Return the summary of what a source is and can serve."""
     counts, clusters = found.counts, found.clusters
-    parts: list[RenderableType] = [Text(f"{found.source}: {found.format}", style="bold")]
+    parts = [heading(f"{found.source}: {found.format}")]
     if found.columns:
         columns = ", ".join(
             f"{role} = {name}{' (guessed)' if role in found.guessed else ''}"
             for role, name in found.columns.items()
         )
-        parts.append(Text(f"columns:   {columns}"))
+        parts.append(line(f"columns: {columns}"))
     coverage = f", coverage {counts.coverage:.3f}" if counts.n else ""
-    sizes = f"{clusters.smallest} to {clusters.largest} items each, median {clusters.median:g}"
     parts += [
-        Text(
-            f"outcomes:  {counts.answered:,} answered, {counts.abstained:,} abstained, {counts.failed:,} failed, "
+        line(
+            f"outcomes: {counts.answered:,} answered, {counts.abstained:,} abstained, {counts.failed:,} failed, "
             f"{counts.unscored:,} unscored{coverage}"
         ),
-        Text(f"clusters:  {clusters.count:,} {clusters.noun}s, {sizes}"),
+        line(f"clusters: {clusters.count:,} {clusters.noun}s, {_sizes(clusters)}"),
     ]
     if found.metadata:
         further = f" and {len(found.metadata) - _LISTED} more" if len(found.metadata) > _LISTED else ""
-        parts.append(Text(f"metadata:  {', '.join(found.metadata[:_LISTED])}{further}"))
-    parts += [Text(note) for note in notes]
-    if found.signals:
-        parts += [Text(), _signals(found)]
+        parts.append(line(f"metadata: {', '.join(found.metadata[:_LISTED])}{further}"))
+    parts += [line(note) for note in notes]
+    parts += [line(), *([shown(_signals(found), width)] if found.signals else [])]
     served = ", ".join(found.servable) or "none"
     parts += [
-        Text(),
-        Text("confidence variants", style="bold"),
-        Padding(
-            Text(f"this source can serve: {served}, and every signal above by its own name"), (0, 0, 0, 2)
+        heading("confidence variants"),
+        listed("-", f"this source can serve: {served}, and every signal above by its own name", width),
+        listed(
+            "-",
+            f"when none is named: confidence {found.defaults['confidence']}; {_loss(found.defaults)}",
+            width,
         ),
-        Padding(
-            Text(f"when none is named: {found.defaults['confidence']}, with loss {found.defaults['loss']}"),
-            (0, 0, 0, 2),
-        ),
-        *_reasons(found.confidences),
-        Text(),
-        Text("metrics", style="bold"),
+        *(listed("-", reason, width) for reason in _reasons(found.confidences)),
+        line(),
+        heading("metrics"),
         *(
-            Padding(Text(f"{'yes' if state.possible else 'no '}  {name}{_because(state)}"), (0, 0, 0, 2))
+            listed(
+                "yes" if state.possible else "no ",
+                f"{name}{f': {state.reason}' if state.reason else ''}",
+                width,
+            )
             for name, state in found.metrics.items()
         ),
-        Text(),
+        line(),
     ]
     if found.problems:
-        parts += [
-            Text("problems", style="bold"),
-            *(Padding(Text(f"! {problem}", style="red"), (0, 0, 0, 2)) for problem in found.problems),
-        ]
+        parts += [heading("problems"), *(listed("!", problem, width, "red") for problem in found.problems)]
     else:
-        parts.append(Text("no problems found"))
+        parts.append(line("no problems found"))
     return Group(*parts)
 
 
+def _loss(defaults: Mapping[str, str]) -> str:
+    """The rule of the loss that is taken, or why none can be."""
+    rule = defaults["loss_rule"]
+    return rule if rule.startswith("loss ") else f"no loss: {rule}"
+
+
+def _sizes(clusters: ClusterSizes) -> str:
+    return f"{clusters.smallest} to {clusters.largest} items each, median {clusters.median:g}"
+
+
 def _signals(found: SourceCheck) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("signal")
-    for heading in ("from", "to", "distinct", "tied", "missing"):
-        table.add_column(heading, justify="right")
-    for name, signal in found.signals.items():
-        table.add_row(
-            Text(name),
-            f"{signal.low:g}",
-            f"{signal.high:g}",
-            f"{signal.distinct:,}",
-            f"{100 * signal.tied_share:.0f}%",
-            f"{signal.missing:,}",
+    columns = (
+        Column("signal"),
+        Column("from", digits=3),
+        Column("to", digits=3),
+        Column("distinct", digits=0),
+        Column("tied", digits=0),
+        Column("missing", digits=0),
+    )
+    rows = tuple(
+        (
+            *(name, f"{signal.low:g}", f"{signal.high:g}", signal.distinct),
+            *(f"{100 * signal.tied_share:.0f}%", signal.missing),
         )
-    return table
+        for name, signal in found.signals.items()
+    )
+    return Table("", columns, rows)
 
 
-def _reasons(confidences: Mapping[str, Availability]) -> list[RenderableType]:
-    """One line for each reason, with the variants that share it."""
+def _reasons(confidences: Mapping[str, Availability]) -> list[str]:
+    """One sentence for each reason, with the variants that share it."""
     grouped: dict[str, list[str]] = {}
     for name, state in confidences.items():
         if not state.possible:
             reason = state.reason.partition(" needs ")[2].partition(";")[0].partition(" (first")[0]
-            grouped.setdefault(reason, []).append(name)
-    return [
-        Padding(Text(f"not {', '.join(names)}: {_first_need(reason)}"), (0, 0, 0, 2))
-        for reason, names in grouped.items()
+            grouped.setdefault(reason or "the values are not finite", []).append(name)
+    return [f"not {', '.join(names)}: {reason}" for reason, names in grouped.items()]
+
+
+def check_table(found: SourceCheck) -> Table:
+    """Return what a source holds and what it can serve: one row for each finding."""
+    counts, clusters = found.counts, found.clusters
+    rows: list[tuple[Cell, ...]] = [
+        ("column", role, name, "guessed" if role in found.guessed else "")
+        for role, name in found.columns.items()
     ]
-
-
-def _first_need(reason: str) -> str:
-    return reason or "the values are not finite"
-
-
-def _because(state: Availability) -> str:
-    return f": {state.reason}" if state.reason else ""
+    rows += [
+        ("outcome", name, getattr(counts, name), "")
+        for name in ("answered", "abstained", "failed", "unscored")
+    ]
+    rows.append(("clusters", clusters.noun, clusters.count, _sizes(clusters)))
+    rows += [
+        (
+            "signal",
+            name,
+            f"{signal.low:g} to {signal.high:g}",
+            f"{signal.distinct} distinct, {100 * signal.tied_share:.0f}% tied, {signal.missing} missing",
+        )
+        for name, signal in found.signals.items()
+    ]
+    for what, states in (("confidence", found.confidences), ("metric", found.metrics)):
+        rows += [(what, name, state.possible, state.reason) for name, state in states.items()]
+    rows += [("default", name, value, "") for name, value in found.defaults.items()]
+    rows += [("problem", "", "", problem) for problem in found.problems]
+    columns = (Column("about"), Column("name"), Column("value"), Column("remark"))
+    return Table(f"{found.source}: {found.format}", columns, tuple(rows))

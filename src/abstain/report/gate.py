@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from abstain.report.tables import Column, Table, plain_text, render
+from abstain.report.tables import Column, Table, plain_text, render, table_text
 
 if TYPE_CHECKING:
     from abstain.evaluation import GateResult
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def gate_table(result: GateResult) -> Table:
-    """Return one row a condition."""
+    """Return one row per condition."""
     rows = tuple(
         (
             check.condition.text,
@@ -42,17 +42,16 @@ def gate_table(result: GateResult) -> Table:
     notes = (
         f"Judged by {100 * result.level:g}% intervals over {result.clusters:,} {result.cluster_noun}s; "
         "undecided where the interval spans the bound.",
-        *(str(caution) for caution in result.cautions),
+        *(str(warning) for warning in result.warnings),
     )
     return Table(f"Gate: {result.verdict}", _COLUMNS, rows, notes)
 
 
-def gate_text(result: GateResult) -> str:
-    """Return the verdict for the terminal."""
-    lines = [f"gate: {result.verdict}", ""]
-    width = max(len(check.verdict) for check in result.checks)
-    lines += [f"  {check.verdict:<{width}}  {plain_text(check.words)}" for check in result.checks]
-    return "\n".join([*lines, "", *(plain_text(note) for note in gate_table(result).notes)]) + "\n"
+def gate_text(result: GateResult, width: int | None = None) -> str:
+    """Return the verdict for the terminal, and what each condition came to."""
+    columns = (Column("verdict"), Column("in_words"))
+    rows = tuple((check.verdict, check.words) for check in result.checks)
+    return table_text(Table(f"gate: {result.verdict}", columns, rows, gate_table(result).notes), width)
 
 
 def gate_markdown(result: GateResult) -> str:
@@ -61,7 +60,7 @@ def gate_markdown(result: GateResult) -> str:
 
 
 def gate_junit(result: GateResult) -> str:
-    """Return JUnit XML: a test case a condition; an undecided one is an error unless it counts as pass or fail.
+    """Return JUnit XML: one test case per condition; an undecided one is an error unless it counts as pass or fail.
 
     XML knows no control characters, not even escaped, so the text is made plain; the library escapes the rest.
     """

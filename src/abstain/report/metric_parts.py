@@ -1,25 +1,69 @@
-"""The part of the artifact that holds metric tables: the structures of its schema, and how they are filled."""
+"""Parts of the artifact: differences with their verdicts, and the tables of metrics that were asked for by name.
+
+Both are structures of its schema, and how they are filled.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from abstain.evaluation import Comparison, MetricTable
+    from abstain.evaluation import Difference, MetricTable, Result
     from abstain.inference import Estimate
 
-__all__ = ["MetricsPart", "PairedMetricsPart", "metrics_part", "paired_metrics_part"]
+__all__ = [
+    "Delta",
+    "Interval",
+    "MetricsPart",
+    "PairedMetricsPart",
+    "delta",
+    "metrics_part",
+    "paired_metrics_part",
+]
 
 Interval = Annotated[tuple[float, float], Meta(description="lower and upper end")]
 
 
 class MetricPart(Struct, kw_only=True):
     """One metric: its value, its interval, and why it is undefined or must not be trusted."""
+
+    value: float | None
+    ci95: Interval | None
+    n: int
+    clusters: int
+    drop_rate: float
+    reason: str
+
+
+class Told(Struct, kw_only=True):
+    """Who is better: the verdict, the two systems, and what it rests on."""
+
+    verdict: Annotated[
+        str, Meta(description="left, right or cannot tell; who is higher where no direction is better")
+    ]
+    left: str
+    right: str
+    p: float | None
+    p_holm: float | None
+    interval: Interval | None
+    method: str
+
+
+class Delta(Told, kw_only=True):
+    """A difference, right - left, with its percentile interval beside the one that the verdict rests on."""
+
+    delta: float | None
+    ci95: Interval | None
+
+
+class MetricDelta(Told, kw_only=True):
+    """The difference of a metric that was asked for by name: what a `MetricPart` holds, and the verdict."""
 
     value: float | None
     ci95: Interval | None
@@ -85,8 +129,8 @@ class PairedMetricsPart(Struct, kw_only=True):
 
     input_0: MetricsPart
     input_1: MetricsPart
-    deltas: dict[str, MetricPart]
-    group_deltas: dict[str, dict[str, MetricPart]]
+    deltas: dict[str, MetricDelta]
+    group_deltas: dict[str, dict[str, MetricDelta]]
 
 
 def metrics_part(table: MetricTable) -> MetricsPart:
@@ -132,17 +176,60 @@ def metrics_part(table: MetricTable) -> MetricsPart:
     )
 
 
-def paired_metrics_part(comparison: Comparison) -> PairedMetricsPart | None:
-    """Return the tables of a comparison, or None when no metrics were asked for."""
-    left, right, deltas = comparison.left.metrics, comparison.right.metrics, comparison.metrics
-    if left is None or right is None or deltas is None:
+def paired_metrics_part(result: Result) -> PairedMetricsPart | None:
+    """Return the tables of two systems, or None when no metrics were asked for."""
+    left, right = result.left.metrics, result.right.metrics
+    if left is None or right is None:
         return None
+    known = {
+        (each.confidence, each.metric, each.group): each for each in result.differences if not each.matched
+    }
+    labels = [group.label for group in left.groups]
+    found = {
+        label: {
+            name: _metric_delta(known[key._replace(group=label)])
+            for name, key in left.keys_of.items()
+            if key._replace(group=label) in known
+        }
+        for label in ("", *labels)
+    }
     return PairedMetricsPart(
         input_0=metrics_part(left),
         input_1=metrics_part(right),
-        deltas=_metrics(deltas),
-        group_deltas={label: _metrics(group) for label, group in deltas.groups.items()},
+        deltas=found[""],
+        group_deltas={label: found[label] for label in labels if found[label]},
     )
+
+
+def delta(difference: Difference) -> Delta:
+    """Return a difference as the seed's schema has it, and its verdict beside."""
+    estimate = difference.estimate
+    return Delta(delta=_finite(estimate.value), ci95=_percentile(estimate), **_told(difference))
+
+
+def _metric_delta(difference: Difference) -> MetricDelta:
+    part = asdict(_metric(difference.estimate)) | {"ci95": _percentile(difference.estimate)}
+    return MetricDelta(**part, **_told(difference))
+
+
+def _told(difference: Difference) -> dict[str, Any]:
+    estimate = difference.estimate
+    return {
+        "verdict": difference.verdict,
+        "left": difference.left,
+        "right": difference.right,
+        "p": _finite(difference.p),
+        "p_holm": _finite(difference.p_adjusted),
+        "interval": _ends(estimate.interval),
+        "method": estimate.method,
+    }
+
+
+def _percentile(estimate: Estimate) -> tuple[float, float] | None:
+    """The bootstrap's interval; without resamples the point repeated, as the seed has it."""
+    if not math.isfinite(estimate.value):
+        return None
+    return (estimate.value, estimate.value) if estimate.percentile is None else _ends(estimate.percentile)
 
 
 def _metrics(estimates: Mapping[str, Estimate]) -> dict[str, MetricPart]:
@@ -150,15 +237,20 @@ def _metrics(estimates: Mapping[str, Estimate]) -> dict[str, MetricPart]:
 
 
 def _metric(estimate: Estimate) -> MetricPart:
-    interval = estimate.interval
-    if interval is not None and not all(map(math.isfinite, interval)):
-        interval = None
     return MetricPart(
-        value=estimate.value if math.isfinite(estimate.value) else None,
-        ci95=interval,
+        value=_finite(estimate.value),
+        ci95=_ends(estimate.interval),
         n=estimate.n,
         clusters=estimate.clusters,
         drop_rate=estimate.drop_rate,
         # JSON has no word for infinity; a null needs its reason.
         reason="the value is infinite" if math.isinf(estimate.value) else estimate.reason,
     )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _ends(interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    return interval if interval is not None and all(map(math.isfinite, interval)) else None

@@ -1,66 +1,68 @@
-"""How results look in a notebook: a table of estimates, as plain HTML without script or style."""
+"""How results look in a notebook: verdicts, tables and warnings, as plain HTML without script or style."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
-from abstain.evaluation import Comparison, Evaluation, SystemsComparison
+from abstain.evaluation import Result
+from abstain.report import views
+from abstain.report.tables import Column, Table, plain_text, table_html
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+    from typing import Any
 
-    from abstain.evaluation.conformal import ConformalEvaluation
+    from abstain.evaluation.conformal import CoverageResult
 
 __all__ = ["result_html"]
 
-_FIGURES = {"Cmax": "cmax", "AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc"}
+
+def result_html(result: Result | CoverageResult) -> str:
+    """Return a result as HTML: whom it is about, what can be said, its tables, and its warnings."""
+    return _evaluated(result) if isinstance(result, Result) else _coverage(result)
 
 
-def result_html(result: Evaluation | Comparison | SystemsComparison | ConformalEvaluation) -> str:
-    """Return a result as HTML: one line about whom, one table, and what to take care of."""
-    if isinstance(result, Evaluation):
-        population = result.population
-        title = (
-            f"{population.items:,} items: {population.answered:,} answered, {population.abstained:,} abstained; "
-            f"loss {result.loss.name}"
-        )
-        rows = [
-            [name, *(str(getattr(variant, field)) for field in _FIGURES.values())]
-            for name, variant in result.items()
+def _evaluated(result: Result) -> str:
+    if len(result.systems) == 1:
+        system = result.only
+        lines = [
+            views.population_line(system),
+            views.loss_line(system.loss),
+            f"answer rate {system.coverage}",
         ]
-        rows += [[name, str(estimate)] for name, estimate in (result.metrics or {}).items()]
-        return _page(title, ["confidence", *_FIGURES], rows, map(str, result.cautions))
-    if isinstance(result, Comparison):
-        title = f"Right less left over {result.overlap.included:,} {result.left.cluster_noun}s"
-        rows = [
-            [name, *(str(getattr(delta, field)) for field in _FIGURES.values())]
-            for name, delta in result.deltas.items()
-        ]
-        return _page(title, ["confidence", *_FIGURES], rows, map(str, result.cautions))
-    if isinstance(result, SystemsComparison):
-        title = f"{len(result.systems)} systems over {result.matching.judged:,} items"
-        rows = [
-            [f"{each.right} - {each.left}", each.metric, str(each.difference), each.words]
-            for each in result.differences
-        ]
-        return _page(
-            title, ["comparison", "metric", "difference", "in words"], rows, map(str, result.cautions)
-        )
-    names = list(dict.fromkeys(name for level in result.levels for name in level))
-    rows = [
-        [f"{level.level:g}", level.verdict.verdict, *(str(level[name]) for name in names)]
-        for level in result.levels
+        tables = [views.areas_table(system)]
+        if system.metrics is not None:
+            tables += [views.metrics_table(system.metrics), views.groups_table(system.metrics)]
+        return _page(lines, [], tables, views.warning_lines(result))
+    differences = views.differences_table(result, views.chosen(result))
+    lines = [f"{len(result.systems)} systems, {views.basis_line(result)}", views.loss_line(result.loss)]
+    tables = [Table("", differences.columns, differences.rows), views.systems_table(result)]
+    return _page(lines, views.sentences(result), tables, views.warning_lines(result))
+
+
+def _coverage(result: CoverageResult) -> str:
+    names = list(dict.fromkeys(name for claim in result.claims for name in claim))
+    columns = (
+        Column("claim", digits=2),
+        Column("verdict"),
+        *(Column(name, name, estimate=True) for name in names),
+    )
+    rows: list[tuple[Any, ...]] = [
+        (claim.claim, claim.verdict.verdict, *(claim.get(name) for name in names)) for claim in result.claims
     ]
-    title = f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"
-    return _page(title, ["level", "verdict", *names], rows, map(str, result.cautions))
+    line = f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"
+    return _page([line], [], [Table("", columns, tuple(rows))], list(map(str, result.warnings)))
 
 
-def _page(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], cautions: Iterable[str]) -> str:
-    from markupsafe import escape  # noqa: PLC0415
+def _page(lines: Sequence[str], said: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]) -> str:
+    head = "".join(f"<p>{escape(plain_text(line))}</p>" for line in lines if line)
+    body = "".join(table_html(table) for table in tables if table.rows)
+    return f"<div>{head}{_list('', said)}{body}{_list('warnings', warnings)}</div>"
 
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    care = "".join(f"<li>{escape(caution)}</li>" for caution in cautions)
-    listed = f"<ul>{care}</ul>" if care else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><p>{escape(title)}</p>{table}{listed}</div>"
+
+def _list(title: str, texts: Sequence[str]) -> str:
+    if not texts:
+        return ""
+    parts = "".join(f"<li>{escape(plain_text(text))}</li>" for text in texts)
+    return f"{f'<p>{title}</p>' if title else ''}<ul>{parts}</ul>"

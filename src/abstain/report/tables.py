@@ -1,9 +1,10 @@
-"""Tables: one model, five forms. Text, Markdown, CSV, LaTeX (booktabs) and JSON say the same.
+"""Tables: one model, six forms. Text, Markdown, CSV, LaTeX (booktabs), JSON and HTML say the same.
 
 A table holds numbers as numbers and estimates as estimates; a form decides how they look. Where a person reads
-(text, Markdown, LaTeX) an estimate is one cell, ``0.134 [0.094, 0.176]``; where a program does (CSV, JSON) it
-becomes three columns, with all digits. Text from a file is hostile: no form lets it become markup, a
-spreadsheet formula, a LaTeX command or a terminal's control sequence. Nothing is computed here.
+(text, Markdown, LaTeX, HTML) an estimate is one cell, ``0.134 [0.094, 0.176]``; where a program does (CSV, JSON)
+it becomes three columns, with all digits. Text from a file is hostile: no form lets it become markup, a
+spreadsheet formula, a LaTeX command or a terminal's control sequence. How text lines up is in `_text`. Nothing is
+computed here, and no result is worded.
 """
 
 from __future__ import annotations
@@ -12,23 +13,37 @@ import json
 import math
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import Estimate
+from abstain.report._text import display_width, plain_text, text_lines, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     Cell = str | int | float | bool | Estimate | None
 
-__all__ = ["FORMATS", "Column", "Table", "format_of", "plain_text", "render"]
+__all__ = [
+    "FORMATS",
+    "Column",
+    "Table",
+    "fits",
+    "format_of",
+    "plain_text",
+    "render",
+    "table_html",
+    "table_text",
+]
 
 _ENDINGS = {".txt": "text", ".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json"}
 _UNDEFINED = "undefined"
+# A name that is wrapped below this many letters is no longer read.
+_NARROWEST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +52,13 @@ class Column:
 
     Attributes:
         key: the name in CSV and JSON.
-        heading: the name in text, Markdown and LaTeX; the key in words when left out.
+        heading: the name where people read; the key in words when left out.
         digits: how many decimals a number is printed with, or None for whole numbers and text.
         estimate: True where the cells are estimates, which take three columns in CSV and JSON.
-        detail: True where only programs read the column: it is left out of text, Markdown and LaTeX.
+        detail: True where only programs read the column: CSV and JSON alone have it.
+        spare: True where a text that is too wide may do without the column.
+        once: True where a text shows a value that rows in a run share in the first of them only.
+        whole: True where a text never breaks the cells: a name that is wrapped cannot be copied.
     """
 
     key: str
@@ -48,6 +66,9 @@ class Column:
     digits: int | None = None
     estimate: bool = False
     detail: bool = False
+    spare: bool = False
+    once: bool = False
+    whole: bool = False
 
     @property
     def title(self) -> str:
@@ -65,9 +86,9 @@ class Table:
     """A table with its caption and what must be read with it.
 
     Attributes:
-        title: what the table shows.
+        title: what the table shows; empty where what stands above it says so.
         columns: its columns.
-        rows: one cell a column.
+        rows: one cell per column.
         notes: sentences that travel with the table.
 
     >>> table = Table("Areas", (Column("system"), Column("augrc", "AUGRC", estimate=True)),
@@ -100,17 +121,31 @@ class Table:
     @property
     def readable(self) -> Table:
         """The table as people read it, without its details."""
-        kept = [place for place, column in enumerate(self.columns) if not column.detail]
-        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
-        return Table(self.title, tuple(self.columns[place] for place in kept), rows, self.notes)
+        return self.only([place for place, column in enumerate(self.columns) if not column.detail])
+
+    def only(self, places: Sequence[int]) -> Table:
+        """Return the table with some of its columns."""
+        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in places), rows=rows)
+
+    def without_empty(self, **empty: Cell) -> Table:
+        """Return the table without the columns that say nothing: by key, what stands in every row of such a one."""
+        kept = [
+            place
+            for place, column in enumerate(self.columns)
+            if column.key not in empty or any(row[place] != empty[column.key] for row in self.rows)
+        ]
+        return self.only(kept)
 
 
-def render(tables: Sequence[Table], form: str) -> str:
+def render(tables: Sequence[Table], form: str, width: int | None = None) -> str:
     """Return tables in one of `FORMATS`, ending in a newline.
 
-    CSV can hold one table alone: the first, which is the one that a command is about.
+    CSV can hold one table alone: the first, which is the one that a command is about. `width` is what a text keeps to.
     """
-    return _RENDERERS[_validate.choice(form, "format", FORMATS)](tables)
+    if _validate.choice(form, "format", FORMATS) == "text":
+        return "\n".join(table_text(table, width) for table in tables)
+    return _RENDERERS[form](tables)
 
 
 def format_of(asked: str | None, output: Path | None) -> str:
@@ -120,29 +155,98 @@ def format_of(asked: str | None, output: Path | None) -> str:
     return _ENDINGS.get(output.suffix.lower(), "text") if output is not None else "text"
 
 
-def _text(tables: Sequence[Table]) -> str:
-    parts = []
-    for table in (table.readable for table in tables):
-        cells = [[plain_text(column.title) for column in table.columns]]
-        cells += [_displayed(row, table.columns, plain_text) for row in table.rows]
-        widths = [max(_display_width(text) for text in column) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(
-                _padded(text, width, right=column.numeric)
-                for text, width, column in zip(row, widths, table.columns, strict=True)
-            ).rstrip()
-            for row in cells
+def table_text(table: Table, width: int | None = None) -> str:
+    """Return a table as text that lines up, within a width where one is named, ending in a newline.
+
+    A table that is too wide wraps its last column of text, does without its spare columns, then without the
+    intervals of all estimates but the last one, then wraps names, and says what it did without.
+    """
+    shown = table.readable
+    lines, lost = _fitted(shown, width)
+    head = [*_wrapped_note(shown.title, width), ""] if shown.title else []
+    notes = [
+        *shown.notes,
+        *([f"Left out, as the text would be too wide: {', '.join(lost)}."] if lost else []),
+    ]
+    noted = [line for note in notes for line in _wrapped_note(note, width)]
+    return "\n".join([*head, *lines, *(["", *noted] if noted else [])]) + "\n"
+
+
+def fits(table: Table, width: int) -> bool:
+    """Return whether a table keeps to a width with all that it has, on one line per row."""
+    return _natural(table.readable) <= width
+
+
+def _natural(table: Table) -> int:
+    cells = _cells(table, ())
+    lines, _ = text_lines(cells, [column.numeric for column in table.columns])
+    return max(map(display_width, lines))
+
+
+def _fitted(table: Table, width: int | None) -> tuple[list[str], list[str]]:
+    """The lines of a table, and the names of what had to go for them to keep to the width."""
+    lost: list[str] = []
+    bare: set[str] = set()
+    while True:
+        right = [column.numeric for column in table.columns]
+        # The last column of text is the one to wrap at no loss: a remark, a reason, words.
+        last = max((place for place, side in enumerate(right) if not side), default=None)
+        lines, fitting = text_lines(_cells(table, bare), right, width, shrink=() if last is None else (last,))
+        if fitting:
+            return lines, lost
+        spare = [place for place, column in enumerate(table.columns) if column.spare]
+        dressed = [
+            column
+            for column in table.columns
+            if column.estimate and column.key not in bare and _has_interval(table, column)
         ]
-        rule = "  ".join("-" * width for width in widths)
-        parts.append("\n".join([plain_text(table.title), "", lines[0], rule, *lines[1:], *_noted(table)]))
-    return "\n\n".join(parts) + "\n"
+        if spare:
+            lost.append(table.columns[spare[-1]].title)
+            table = table.only([place for place in range(len(table.columns)) if place != spare[-1]])
+        elif len(dressed) > 1:
+            bare.update(column.key for column in dressed[:-1])
+            lost.append(f"the intervals of {' and '.join(column.title for column in dressed[:-1])}")
+        else:
+            names = [
+                place for place, column in enumerate(table.columns) if not column.numeric and not column.whole
+            ]
+            return text_lines(_cells(table, bare), right, width, shrink=names, least=_NARROWEST)[0], lost
+
+
+def _has_interval(table: Table, column: Column) -> bool:
+    place = table.columns.index(column)
+    cells = [row[place] for row in table.rows]
+    return any(isinstance(cell, Estimate) and cell.interval is not None for cell in cells)
+
+
+def _cells(table: Table, bare: Collection[str]) -> list[list[str]]:
+    """The heading and the rows as text: without the intervals of the `bare` columns, without repeated names."""
+    rows = [[plain_text(column.title) for column in table.columns]]
+    above: tuple[Cell, ...] | None = None
+    for row in table.rows:
+        told = tuple(
+            Estimate(cell.value) if isinstance(cell, Estimate) and column.key in bare else cell
+            for cell, column in zip(row, table.columns, strict=True)
+        )
+        cells = _displayed(told, table.columns, plain_text)
+        for place, column in enumerate(table.columns):
+            # A run ends where any value to the left changes: the name is then told again.
+            if column.once and above is not None and above[: place + 1] == row[: place + 1]:
+                cells[place] = ""
+        rows.append(cells)
+        above = row
+    return rows
+
+
+def _wrapped_note(text: str, width: int | None) -> list[str]:
+    return [plain_text(text)] if width is None else wrapped(plain_text(text), width)
 
 
 def _markdown(tables: Sequence[Table]) -> str:
     parts = []
     for table in (table.readable for table in tables):
         heads = [_markdown_text(column.title) for column in table.columns]
-        rows = [_displayed(row, table.columns, _markdown_text) for row in table.rows]
+        rows = [_displayed(row, table.columns, _markdown_text, escape) for row in table.rows]
         rule = "|".join("---:" if column.numeric else ":---" for column in table.columns)
         lines = [f"**{_markdown_text(table.title)}**", "", f"| {' | '.join(heads)} |", f"|{rule}|"]
         lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -199,14 +303,43 @@ def _json(tables: Sequence[Table]) -> str:
     return json.dumps({"tables": records}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def table_html(table: Table) -> str:
+    """Return a table as plain HTML: escaped, without script or style; numbers are in cells of the class "number".
+
+    >>> table_html(Table("", (Column("x"),), (("<b>",),), ("Few.",)))
+    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table><ul><li>Few.</li></ul>'
+    """
+    shown = table.readable
+    sides = [' class="number"' if column.numeric else "" for column in shown.columns]
+
+    def line(tag: str, texts: Sequence[str]) -> str:
+        cells = (f"<{tag}{side}>{text}</{tag}>" for text, side in zip(texts, sides, strict=True))
+        return f"<tr>{''.join(cells)}</tr>"
+
+    caption = f"<caption>{_html_text(shown.title)}</caption>" if shown.title else ""
+    head = line("th", [_html_text(column.title) for column in shown.columns])
+    body = "".join(line("td", _displayed(row, shown.columns, _html_text, escape)) for row in shown.rows)
+    notes = "".join(f"<li>{_html_text(note)}</li>" for note in shown.notes)
+    listed = f"<ul>{notes}</ul>" if notes else ""
+    return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{listed}"
+
+
+def _html(tables: Sequence[Table]) -> str:
+    return "\n".join(map(table_html, tables)) + "\n"
+
+
+def _html_text(text: str) -> str:
+    return escape(plain_text(text))
+
+
 _RENDERERS: dict[str, Callable[[Sequence[Table]], str]] = {
-    "text": _text,
     "markdown": _markdown,
     "csv": _csv,
     "latex": _latex,
     "json": _json,
+    "html": _html,
 }
-FORMATS = tuple(_RENDERERS)
+FORMATS = ("text", *_RENDERERS)
 
 
 def _displayed(
@@ -231,7 +364,10 @@ def _display(cell: Estimate | int | float | bool | None, digits: int | None) -> 
         return ""
     if isinstance(cell, int):
         return f"{cell:,}"
-    return f"{cell:g}" if digits is None else f"{cell:.{digits}f}"
+    if digits is None:
+        return f"{cell:g}"
+    # A small p-value is not 0.
+    return f"<{0.1**digits:.{digits}f}" if 0.0 < cell < 0.5 * 0.1**digits else f"{cell:.{digits}f}"
 
 
 def _keys(table: Table) -> list[str]:
@@ -248,7 +384,7 @@ def _values(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[Any]:
         if isinstance(cell, Estimate):
             values += [_finite(cell.value), _finite(cell.low), _finite(cell.high)]
         elif column.estimate:
-            values += [cell, None, None]
+            values += [_finite(cell) if isinstance(cell, float) else cell, None, None]
         else:
             values.append(_finite(cell) if isinstance(cell, float) else cell)
     return values
@@ -260,27 +396,6 @@ def _finite(value: float) -> float | None:
 
 def _noted(table: Table) -> list[str]:
     return ["", *(plain_text(note) for note in table.notes)] if table.notes else []
-
-
-def plain_text(text: str) -> str:
-    """One line without anything that a terminal, an editor or a reader could take for more than letters."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in _one_line(text)
-    )
-
-
-def _one_line(text: str) -> str:
-    return " ".join(str(text).split())
-
-
-def _display_width(text: str) -> int:
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
-
-
-def _padded(text: str, width: int, *, right: bool) -> str:
-    space = " " * (width - _display_width(text))
-    return space + text if right else text + space
 
 
 def _markdown_text(text: str) -> str:
@@ -315,8 +430,8 @@ def _latex_text(text: str) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A minus before a number is no hyphen.
-    return text.replace("-", "$-$")
+    # A minus before a number is no hyphen, and "<" outside of mathematics may print as another letter.
+    return text.replace("-", "$-$").replace("<", "$<$")
 
 
 def _spreadsheet_cell(value: Any) -> str:

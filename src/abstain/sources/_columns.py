@@ -17,8 +17,9 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
+from abstain._item_columns import checked_intervals, checked_weight
 from abstain.errors import DataError
-from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
+from abstain.items import Items, Outcome, Signal
 from abstain.sources import _values
 from abstain.sources._problems import Problems
 from abstain.sources._roles import Roles, assign_columns, cluster_noun, possible_cluster

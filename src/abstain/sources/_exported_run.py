@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain._export import OUTCOMES, decode_rows
+from abstain._item_columns import signals_from_rows
 from abstain.errors import FormatError
-from abstain.items import Items, signals_from_rows
+from abstain.items import Items
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._item_columns import signals_from_rows
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, signals_from_rows
+from abstain.items import Items, Outcome
 from abstain.sources._rules import Determination
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _files, _validate
+from abstain._item_columns import signals_from_rows
 from abstain.errors import ArgumentError, DataError, FormatError
-from abstain.items import Items, Outcome, signals_from_rows
+from abstain.items import Items, Outcome
 from abstain.sources._exported_run import exported_items
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 DEFAULT_SCALE = (0.0, 3.0)
 _EVIDENCE = "llm_evidence_count"
+# The signals that the format itself knows to be numbers.
+_NUMBERS = frozenset(
+    (
+        *(_EVIDENCE, "retrieval_reference_count", "retrieval_similarity_mean", "retrieval_similarity_max"),
+        *("verbalized_confidence", "token_msp", "token_pe", "token_energy", "consistency_modal_score"),
+        *("consistency_modal_count", "consistency_modal_confidence", "consistency_score_std"),
+        "consistency_na_rate",
+    )
+)
 
 
 def read_run_file(
@@ -232,7 +242,7 @@ def _score(value: object, what: str, scale: tuple[float, float], place: str) -> 
 
 def _items(rows: list[_Row], scale: tuple[float, float], path: object) -> Items:
     keys = dict.fromkeys(key for row in rows for key in row.signals)
-    numeric = {key for key in keys if _is_numeric([row.signals.get(key) for row in rows])}
+    numeric = {key for key in keys if _is_numeric(key, [row.signals.get(key) for row in rows])}
     return Items(
         truth=np.array([row.truth for row in rows]),
         prediction=np.array([row.prediction for row in rows]),
@@ -255,15 +265,15 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _is_numeric(values: list[Any]) -> bool:
+def _is_numeric(key: str, values: list[Any]) -> bool:
     """True for a signal: numbers and nulls, and whatever true or false stands among them, which is refused later.
 
-    True and false alone, without any number beside them, are metadata; so are text and lists.
+    True and false alone, under a key that the format does not know, are metadata; so are text and lists.
     """
     known = [value for value in values if value is not None]
     if not all(isinstance(value, (int, float)) for value in known):
         return False
-    return not known or not all(isinstance(value, bool) for value in known)
+    return key in _NUMBERS or not known or not all(isinstance(value, bool) for value in known)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

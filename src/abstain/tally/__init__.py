@@ -1,16 +1,18 @@
 """Tallies: rows summed once by unit and key, so that any number of weights can be tried on them.
 
-A *unit* is what is drawn or left out: a cluster, or a group of clusters. A *key* is what a metric runs along: a rank
-(a distinct confidence, in order), a loss value, a bin, a class, or nothing. A `Tally` keeps a few sums for each pair of
-them that occurs; to *weigh* it is to give every unit a weight. Three shapes carry nearly every metric:
+A *unit* is what is drawn or left out: a cluster, or a group of clusters. A *key* is what a metric runs along:
+a rank (a distinct confidence, in order), a loss value, a bin, a class, or nothing. A `Tally` keeps a few sums
+for each pair of them that occurs; to *weigh* it is to give every unit a weight. Three shapes carry nearly
+every metric:
 
 - **ranks**: keys in order, read as running sums (`Tally.run`);
 - **bins**: keys side by side, read as one sum per key (`Tally.weigh`);
 - **sums**: a single key.
 
-A `Measure` is a tally (or several) with its *finisher*, which turns weighed sums into metrics. Weights all one give the
-point estimate, a unit left out gives the jackknife, drawn multiplicities give the bootstrap: one implementation of
-each metric serves all three. What a metric means is known elsewhere, and so is where the weights come from.
+A `Measure` is a tally (or several) with its *finisher*, which turns weighed sums into metrics. Weights all
+one give the point estimate, a unit left out gives the jackknife, drawn multiplicities give the bootstrap: one
+implementation of each metric serves all three. What a metric means is known elsewhere, and so is where the
+weights come from.
 """
 
 from abstain.tally._measure import Batch, Measure

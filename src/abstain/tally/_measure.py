@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    Values = Sequence[float] | Floats | NDArray[np.bool_]
 
 __all__ = ["Batch", "Measure"]
 
@@ -65,7 +66,7 @@ class Measure:
     def of_sums(
         cls,
         names: tuple[str, ...],
-        columns: Sequence[Sequence[float] | Floats],
+        columns: Sequence[Values],
         *,
         unit: Sequence[int] | Indices,
         units: int,

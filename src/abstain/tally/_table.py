@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    Values = Sequence[float] | Floats | NDArray[np.bool_]
 
 __all__ = ["Tally", "keys_ascending", "keys_descending", "total_by"]
 
@@ -57,12 +58,14 @@ class Tally:
         *,
         unit: Sequence[int] | Indices,
         key: Sequence[int] | Indices,
-        columns: Sequence[Sequence[float] | Floats],
+        columns: Sequence[Values],
         units: int,
         keys: int,
         weight: Floats | None = None,
     ) -> Tally:
         """Sum rows by unit and key: how many there are, then each column; a weight of 2 is the row twice."""
+        if units == keys == 1:
+            return cls._of_one_cell(len(key), columns, weight)
         code = np.asarray(key, np.intp) * units + np.asarray(unit, np.intp) if units > 1 else np.asarray(key)
         if units * keys <= max(_DENSE_LIMIT, 4 * len(code)):
             occurs = np.bincount(code, minlength=units * keys)
@@ -78,6 +81,16 @@ class Tally:
         if units == 1:
             return cls(np.broadcast_to(np.intp(0), len(cells)), cells, summed, 1, keys)
         return cls(cells % units, cells // units, summed, units, keys)
+
+    @classmethod
+    def _of_one_cell(
+        cls, rows: int, columns: Sequence[Values], weight: Floats | None
+    ) -> Tally:
+        """Sum all rows into one cell, without places: many times as fast."""
+        with np.errstate(over="ignore"):
+            summed = [_sum_of(np.asarray(column), weight) for column in columns]
+        sums = np.array([float(rows) if weight is None else weight.sum(), *summed])[:, None]
+        return cls(np.zeros(1, np.intp), np.zeros(1, np.intp), sums, 1, 1)
 
     @property
     def width(self) -> int:
@@ -142,6 +155,12 @@ class Tally:
         return np.searchsorted(self.key, np.arange(self.keys + 1)).astype(np.intp)
 
 
+def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:
+    if weight is not None:
+        return float(column @ weight)
+    return float(np.count_nonzero(column) if column.dtype == np.bool_ else column.sum())
+
+
 def keys_ascending(values: Floats) -> tuple[Indices, Floats]:
     """Number rows by their value, the lowest at key 0; equal values share a key. With the value of each key.
 
@@ -162,7 +181,7 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
     return len(distinct) - 1 - place, distinct[::-1]
 
 
-def total_by(place: Indices, values: Sequence[float] | Floats | None = None, size: int = 0) -> Floats:
+def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:
     """Add `values` up by their place, counted from 0; count the places where there are no values.
 
     >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)

@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     import altair as alt
+
+    from abstain.inference import Estimate
 
     Chart = alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.Chart
 
@@ -26,6 +29,9 @@ __all__ = [
     "data",
     "finished",
     "heading",
+    "interval_words",
+    "lower_is_better",
+    "metric_name",
     "unchecked",
 ]
 
@@ -33,6 +39,19 @@ BLUE, ORANGE, GREY, PALE = "#0072B2", "#D55E00", "#555555", "#D9D9D9"
 INK, GRID = "#222222", "#EEEEEE"
 # Okabe and Ito's colours, in an order that keeps neighbours apart.
 COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", GREY)
+_METRIC_NAMES = {
+    "cmax": "Cmax",
+    "aurc": "AURC",
+    "augrc": "AUGRC",
+    "eaurc": "e-AURC",
+    "eaugrc": "e-AUGRC",
+    "aurc_optimal": "optimal AURC",
+    "augrc_optimal": "optimal AUGRC",
+    "aurc_achievable": "achievable AURC",
+    "aurc_at_coverage": "AURC",
+    "augrc_at_coverage": "AUGRC",
+    "risk_at_coverage": "risk",
+}
 _FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
@@ -53,8 +72,38 @@ def data(rows: list[dict[str, Any]]) -> Any:
     return alt.InlineData(values=rows)
 
 
-def heading(title: str, subtitle: str = "", *, size: int = 14) -> Any:
-    """Return a title with a quiet line below it."""
+def metric_name(key: str) -> str:
+    """Return a metric as people write it.
+
+    >>> metric_name("augrc"), metric_name("aurc_at_coverage@0.5"), metric_name("accuracy")
+    ('AUGRC', 'AURC@0.5', 'accuracy')
+    """
+    base, at, value = key.partition("@")
+    return f"{_METRIC_NAMES[base]}{at}{value}" if base in _METRIC_NAMES else key
+
+
+def lower_is_better(key: str) -> bool:
+    """Return whether a metric is an area or a risk, which are losses; of others nothing is said."""
+    base = key.partition("@")[0]
+    return base in _METRIC_NAMES and base != "cmax"
+
+
+def interval_words(estimate: Estimate, noun: str) -> str:
+    """Return what the interval of a number is: its level and how it was made.
+
+    >>> from abstain.inference import Estimate
+    >>> interval_words(Estimate(0.2, 0.1, 0.3, method="jackknife over 9 clusters", degrees=8), "patient")
+    '95% intervals: jackknife over 9 clusters'
+    """
+    if estimate.method == "none":
+        return "no intervals" if estimate.resamples else "no intervals: 0 resamples"
+    # What rests on a t distribution was not drawn; the rest was.
+    drawn = "" if estimate.degrees else f", {estimate.resamples:,} resamples of {noun}s"
+    return f"{100 * estimate.level:g}% intervals: {estimate.method}{drawn}"
+
+
+def heading(title: str, subtitle: str | Sequence[str] = "", *, size: int = 14) -> Any:
+    """Return a title with one quiet line or more below it."""
     import altair as alt  # noqa: PLC0415
 
     below = subtitle or alt.Undefined

@@ -1,7 +1,7 @@
-"""Charts of selective prediction: risk over coverage with its band, several confidences at once, areas, differences.
+"""Charts of risk over coverage: one confidence with its band, or several at once.
 
-What is drawn is an evaluation's profile: the curve, the interval of the risk at each threshold, the curve of a
-perfect ranking and that of a random one.
+What is drawn is a system's profile: the curve, the interval of the risk at each threshold, the curve of a perfect
+ranking and that of a random one. Metrics with their intervals are drawn by `forest`.
 """
 
 from __future__ import annotations
@@ -10,41 +10,20 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain.report.charts._look import BLUE, COLOURS, GREY, INK, ORANGE, data, finished, heading
+from abstain.report.charts._look import BLUE, COLOURS, GREY, ORANGE, data, finished, heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import altair as alt
 
-    from abstain.evaluation import Comparison, Evaluation, MetricTable, SystemsComparison
-    from abstain.evaluation._profile import Line, Profile
-    from abstain.inference import Estimate
+    from abstain.evaluation import Line, Profile, Result, SystemResult
     from abstain.report.charts._look import Chart
 
-__all__ = [
-    "FIGURE_NAMES",
-    "RISKS",
-    "curves_chart",
-    "difference_chart",
-    "figures_chart",
-    "groups_chart",
-    "risk_coverage_chart",
-    "systems_chart",
-]
+__all__ = ["RISKS", "curves_chart", "risk_coverage_chart"]
 
 RISKS = ("selective", "generalized")
-FIGURE_NAMES = {
-    "cmax": "Cmax",
-    "aurc": "AURC",
-    "augrc": "AUGRC",
-    "eaurc": "e-AURC",
-    "eaugrc": "e-AUGRC",
-    "aurc_achievable": "achievable AURC",
-    "aurc_at_coverage": "AURC up to a coverage",
-    "augrc_at_coverage": "AUGRC up to a coverage",
-}
-_WIDTH, _HEIGHT, _ROW = 460, 300, 22
+_WIDTH, _HEIGHT = 460, 300
 _TITLES = {
     "selective": "selective risk (mean loss of what is answered)",
     "generalized": "generalized risk (loss per item asked)",
@@ -55,7 +34,7 @@ _EARLY = 0.05
 
 
 def risk_coverage_chart(
-    evaluation: Evaluation,
+    system: SystemResult | Result,
     confidence: str | None = None,
     *,
     risk: str = "selective",
@@ -64,16 +43,16 @@ def risk_coverage_chart(
     """Draw the risk of one confidence over coverage, with its band, the optimal and the random curve.
 
     Args:
-        evaluation: what `evaluate` returns.
+        system: a system, or a result with one alone.
         confidence: which of its confidences; the first when left out.
         risk: "selective" or "generalized".
-        profile: the evaluation's profile, where it is at hand.
+        profile: its profile, where it is at hand.
     """
     import altair as alt  # noqa: PLC0415
 
     _validate.choice(risk, "risk", RISKS)
-    name = evaluation[next(iter(evaluation)) if confidence is None else confidence].name
-    profile = evaluation.profile() if profile is None else profile
+    name = system[next(iter(system)) if confidence is None else confidence].name
+    profile = system.profile() if profile is None else profile
     points, line = profile.points[name], profile.lines[name]
     top = _top(profile, [name], risk)
     x, y = _axes(alt, top, risk)
@@ -87,7 +66,7 @@ def risk_coverage_chart(
         )
         if not math.isnan(low)
     ]
-    layers = [_beyond(alt, evaluation, x, top)]
+    layers = [_beyond(alt, system, x, top)]
     if len(band) > 1:
         layers.append(
             alt.Chart(data(band))
@@ -126,13 +105,13 @@ def risk_coverage_chart(
         alt.layer(*layers).properties(
             width=_WIDTH,
             height=_HEIGHT,
-            title=heading(f"{risk.capitalize()} risk, {name}", _band_words(evaluation)),
+            title=heading(f"{risk.capitalize()} risk, {name}", _band_words(system)),
         )
     )
 
 
 def curves_chart(
-    evaluation: Evaluation,
+    system: SystemResult | Result,
     confidences: Iterable[str] | None = None,
     *,
     risk: str = "selective",
@@ -141,16 +120,16 @@ def curves_chart(
     """Draw the risks of several confidences over coverage, without bands, which would hide each other.
 
     Args:
-        evaluation: what `evaluate` returns.
+        system: a system, or a result with one alone.
         confidences: which; the first eight that are not the same ranking when left out.
         risk: "selective" or "generalized".
-        profile: the evaluation's profile, where it is at hand.
+        profile: its profile, where it is at hand.
     """
     import altair as alt  # noqa: PLC0415
 
     _validate.choice(risk, "risk", RISKS)
-    profile = evaluation.profile() if profile is None else profile
-    names = _distinct(profile) if confidences is None else [evaluation[name].name for name in confidences]
+    profile = system.profile() if profile is None else profile
+    names = _distinct(profile) if confidences is None else [system[name].name for name in confidences]
     top = _top(profile, names, risk)
     x, y = _axes(alt, top, risk)
     rows = [row | {"confidence": name} for name in names for row in _rows(profile.lines[name], risk, top)]
@@ -179,118 +158,8 @@ def curves_chart(
     ]
     told = "dashed: perfect ranking of the same answers; dotted: random order; grey: declined by the model"
     return finished(
-        alt.layer(_beyond(alt, evaluation, x, top), *references, lines).properties(
+        alt.layer(_beyond(alt, system, x, top), *references, lines).properties(
             width=_WIDTH, height=_HEIGHT, title=heading(f"{risk.capitalize()} risk over coverage", told)
-        )
-    )
-
-
-def figures_chart(evaluation: Evaluation, figure: str = "augrc", *, title: str = "") -> Chart:
-    """Draw one figure of every confidence with its interval, the best first.
-
-    Args:
-        evaluation: what `evaluate` returns.
-        figure: which, such as "augrc", "aurc", "eaurc" or "cmax".
-        title: the heading; the figure's name when left out.
-    """
-    _validate.choice(figure, "figure", FIGURE_NAMES)
-    found = {name: getattr(result, figure) for name, result in evaluation.items()}
-    order = sorted(found, key=lambda name: (not found[name].defined, found[name].value))
-    told = (
-        f"{_interval_words(evaluation)}; lower is better" if figure != "cmax" else _interval_words(evaluation)
-    )
-    return _forest(
-        [(name, found[name]) for name in order], FIGURE_NAMES[figure], title or FIGURE_NAMES[figure], told
-    )
-
-
-def difference_chart(comparison: Comparison, figure: str = "augrc", *, title: str = "") -> Chart:
-    """Draw the differences right - left of one figure with their intervals.
-
-    Args:
-        comparison: what `compare` returns.
-        figure: which, such as "augrc", "aurc", "eaurc" or "cmax".
-        title: the heading.
-    """
-    _validate.choice(figure, "figure", FIGURE_NAMES)
-    rows = [(name, getattr(delta, figure)) for name, delta in comparison.deltas.items()]
-    told = _interval_words(comparison.left)
-    if figure != "cmax":
-        told += "; left of 0 the right side is better"
-    label = f"difference in {FIGURE_NAMES[figure]}, right - left"
-    return _forest(rows, label, title or f"Difference in {FIGURE_NAMES[figure]}", told, rule=0.0)
-
-
-def systems_chart(comparison: SystemsComparison, metric: str | None = None) -> Chart:
-    """Draw the differences between systems by one metric with their intervals, at matched coverage too.
-
-    Args:
-        comparison: what `compare_systems` returns.
-        metric: which of its metrics; the first when left out.
-    """
-    name = _validate.choice(metric or next(iter(comparison.metrics)), "metric", comparison.metrics)
-    rows = [
-        (
-            f"{each.right} - {each.left}{f' at coverage {each.coverage:.2f}' if each.matched else ''}",
-            each.difference,
-        )
-        for each in comparison.differences
-        if each.metric == name
-    ]
-    settings = comparison.settings
-    told = (
-        f"{100 * settings.level:g}% intervals, {settings.resamples:,} resamples of {comparison.cluster_noun}s"
-        if settings.resamples
-        else "no intervals: 0 resamples"
-    )
-    return _forest(rows, f"difference in {name}", f"Differences in {name}", told, rule=0.0)
-
-
-def groups_chart(table: MetricTable, metric: str) -> Chart:
-    """Draw one metric of every group with its interval; the dashed line is the metric over all items.
-
-    Args:
-        table: the metrics of an evaluation, by group.
-        metric: which of its metrics.
-    """
-    whole = table[metric]
-    rows = [(group.label, group.estimates[metric]) for group in table.groups]
-    told = f"{100 * whole.level:g}% intervals" if whole.resamples else "no intervals: 0 resamples"
-    told += "; dashed: all items"
-    return _forest(rows, metric, f"{metric} by group", told, rule=whole.value)
-
-
-def _forest(
-    rows: Sequence[tuple[str, Estimate]], label: str, title: str, subtitle: str, *, rule: float | None = None
-) -> Chart:
-    """Points with interval bars, one row a name, in the order given, and a dashed line at `rule`."""
-    import altair as alt  # noqa: PLC0415
-
-    records: list[dict[str, Any]] = []
-    for name, estimate in rows:
-        if estimate.defined:
-            low, high = estimate.interval or (estimate.value, estimate.value)
-            records.append(
-                {"name": name, "value": estimate.value, "low": low, "high": high, "told": str(estimate)}
-            )
-    order = [record["name"] for record in records]
-    base = alt.Chart(data(records)).encode(
-        y=alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
-    )
-    scale = alt.Scale(zero=rule == 0.0, nice=True)
-    bars = base.mark_rule(color=BLUE, strokeWidth=2, opacity=0.6).encode(
-        x=alt.X("low:Q", title=label, scale=scale), x2="high:Q"
-    )
-    dots = base.mark_point(color=BLUE, filled=True, size=60, opacity=1).encode(
-        x=alt.X("value:Q", scale=scale), tooltip=["name:N", alt.Tooltip("told:N", title=label)]
-    )
-    layers = [bars, dots]
-    if rule is not None:
-        line = alt.Chart(data([{"rule": rule}])).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
-        layers.insert(0, line)
-    return finished(
-        alt.layer(*layers).properties(
-            width=_WIDTH, height=_ROW * max(len(records), 2), title=heading(title, subtitle)
         )
     )
 
@@ -306,9 +175,9 @@ def _axes(alt: Any, top: float, risk: str) -> tuple[Any, Any]:
     return x, y
 
 
-def _beyond(alt: Any, evaluation: Evaluation, x: Any, top: float) -> Any:
+def _beyond(alt: Any, system: SystemResult | Result, x: Any, top: float) -> Any:
     """The coverage that cannot be reached, because the model declined."""
-    population = evaluation.population
+    population = system.population
     cmax = population.answered / population.items
     area = [{"coverage": cmax, "end": 1.0, "bottom": 0.0, "top": top}] if cmax < 1.0 else []
     return (
@@ -350,15 +219,10 @@ def _legend(alt: Any) -> alt.Legend:
     return legend
 
 
-def _band_words(evaluation: Evaluation) -> str:
-    words = _interval_words(evaluation)
-    words = f"band: {words}, at each threshold" if evaluation.settings.resamples else words
-    return f"{words}; grey: declined by the model" if evaluation.population.abstained else words
-
-
-def _interval_words(evaluation: Evaluation) -> str:
-    settings = evaluation.settings
-    if not settings.resamples:
-        return "no intervals: 0 resamples"
-    noun = evaluation.cluster_noun
-    return f"{100 * settings.level:g}% intervals, {settings.resamples:,} resamples of {noun}s"
+def _band_words(system: SystemResult | Result) -> str:
+    settings = system.settings
+    words = "no band: 0 resamples"
+    if settings.resamples:
+        drawn = f"{settings.resamples:,} resamples of {system.cluster_noun}s"
+        words = f"band: {100 * settings.level:g}% percentile intervals, {drawn}, at each threshold"
+    return f"{words}; grey: declined by the model" if system.population.abstained else words

@@ -1,4 +1,4 @@
-"""Charts of intervals and sets: coverage against level, by width, by group, and how wide the predictions are.
+"""Charts of intervals and sets: coverage against its claim, by width, by group, and how wide the predictions are.
 
 Each function takes a judgement and returns an Altair chart, which a notebook shows and `save_chart` writes.
 A chart shows what was estimated, with its interval; it computes nothing. Undefined numbers are left out.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import altair as alt
 
-    from abstain.evaluation.conformal import ConformalEvaluation, Stratum
+    from abstain.evaluation.conformal import CoverageResult, Stratum
     from abstain.report.charts._look import Chart
 
 __all__ = ["CHARTS", "charts", "coverage_chart", "groups_chart", "strata_chart", "width_chart"]
@@ -29,13 +29,13 @@ _ROW_HEIGHT = 22
 _MOST_GROUPS = 40
 
 
-def coverage_chart(result: ConformalEvaluation) -> Chart:
-    """Coverage against the level that was claimed, with exact intervals; on the diagonal it keeps its word."""
+def coverage_chart(result: CoverageResult) -> Chart:
+    """Coverage against what was claimed, with exact intervals; on the diagonal it keeps its word."""
     import altair as alt  # noqa: PLC0415
 
     rows = [
-        _row(level.level, level.verdict.estimate.value, level.verdict.estimate, level.verdict.verdict)
-        for level in result.levels
+        _row(each.claim, each.verdict.estimate.value, each.verdict.estimate, each.verdict.verdict)
+        for each in result.claims
     ]
     ends = [row[key] for row in rows for key in ("low", "high", "x") if row[key] is not None]
     low = max(0.0, min(ends) - 0.03)
@@ -43,7 +43,7 @@ def coverage_chart(result: ConformalEvaluation) -> Chart:
     diagonal = _data([{"x": low, "y": low}, {"x": 1.0, "y": 1.0}]).mark_line(
         strokeDash=[4, 4], color="#888888"
     )
-    base = _data(rows).encode(x=alt.X("x:Q", title="level that was claimed", scale=axis))
+    base = _data(rows).encode(x=alt.X("x:Q", title="coverage that was claimed", scale=axis))
     layers = [diagonal.encode(x=alt.X("x:Q", scale=axis), y=alt.Y("y:Q", scale=axis))]
     if len(rows) > 1:
         band = base.mark_area(opacity=0.15, color=_COLOURS[0])
@@ -53,32 +53,32 @@ def coverage_chart(result: ConformalEvaluation) -> Chart:
         base.mark_rule().encode(y=alt.Y("low:Q", title="coverage", scale=axis), y2="high:Q", color=_colour())
     )
     layers.append(_points(base).encode(y=alt.Y("y:Q", title="coverage", scale=axis)))
-    return _finished(alt.layer(*layers).properties(width=320, height=320), "Coverage against level")
+    return _finished(alt.layer(*layers).properties(width=320, height=320), "Coverage against its claim")
 
 
-def strata_chart(result: ConformalEvaluation) -> Chart:
-    """Coverage by stratum of width or by set size; the line is the level."""
+def strata_chart(result: CoverageResult) -> Chart:
+    """Coverage by stratum of width or by set size; the line is the claim."""
     what = "width" if result.kind == "intervals" else "set size"
-    return _by_part(result, lambda level: level.strata, what, f"Coverage by {what}")
+    return _by_part(result, lambda claim: claim.strata, what, f"Coverage by {what}")
 
 
-def groups_chart(result: ConformalEvaluation, grouping: str) -> Chart:
-    """Coverage by group; the line is the level. Of many groups the lowest are shown."""
-    return _by_part(result, lambda level: level.groups[grouping], grouping, f"Coverage by {grouping}")
+def groups_chart(result: CoverageResult, grouping: str) -> Chart:
+    """Coverage by group; the line is the claim. Of many groups the lowest are shown."""
+    return _by_part(result, lambda claim: claim.groups[grouping], grouping, f"Coverage by {grouping}")
 
 
-def width_chart(result: ConformalEvaluation) -> Chart:
+def width_chart(result: CoverageResult) -> Chart:
     """How wide the predictions are: the share of them that is no wider than each width."""
     import altair as alt  # noqa: PLC0415
 
     what = "width of the interval" if result.kind == "intervals" else "classes in the set"
     rows = []
-    for level in result.levels:
-        values = level.width_quantiles.tolist()
+    for each in result.claims:
+        values = each.width_quantiles.tolist()
         for place, width in enumerate(values):
             last = place + 1 == len(values) or values[place + 1] != width
             if math.isfinite(width) and last:
-                rows.append({"width": width, "share": place / (len(values) - 1), "level": f"{level.level:g}"})
+                rows.append({"width": width, "share": place / (len(values) - 1), "claim": f"{each.claim:g}"})
     chart = _data(rows).mark_line(
         interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12
     )
@@ -90,18 +90,18 @@ def width_chart(result: ConformalEvaluation) -> Chart:
             scale=alt.Scale(domain=[0, 1]),
             axis=alt.Axis(format="%"),
         ),
-        color=alt.Color("level:N", title="level", scale=alt.Scale(scheme="viridis")),
+        color=alt.Color("claim:N", title="claim", scale=alt.Scale(scheme="viridis")),
     )
     return _finished(alt.layer(chart).properties(width=420, height=260), "How wide the predictions are")
 
 
-def charts(result: ConformalEvaluation) -> dict[str, Chart]:
-    """Return every chart of a judgement by name, one a grouping among them."""
+def charts(result: CoverageResult) -> dict[str, Chart]:
+    """Return every chart of a judgement by name, one per grouping among them."""
     found = {name: draw(result) for name, draw in CHARTS.items()}
-    return found | {f"coverage-by-{name}": groups_chart(result, name) for name in result.levels[0].groups}
+    return found | {f"coverage-by-{name}": groups_chart(result, name) for name in result.claims[0].groups}
 
 
-CHARTS: dict[str, Callable[[ConformalEvaluation], Chart]] = {
+CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {
     "coverage": coverage_chart,
     "coverage-by-size": strata_chart,
     "width": width_chart,
@@ -109,13 +109,13 @@ CHARTS: dict[str, Callable[[ConformalEvaluation], Chart]] = {
 
 
 def _by_part(
-    result: ConformalEvaluation, parts_of: Callable[[Any], Sequence[Stratum]], axis: str, title: str
+    result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], axis: str, title: str
 ) -> Chart:
     import altair as alt  # noqa: PLC0415
 
     panels = []
-    for level in result.levels:
-        parts = [part for part in parts_of(level) if part.coverage.defined]
+    for each in result.claims:
+        parts = [part for part in parts_of(each) if part.coverage.defined]
         if len(parts) > _MOST_GROUPS:
             parts = sorted(parts, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
         rows = [
@@ -128,14 +128,14 @@ def _by_part(
         )
         scale = alt.Scale(domain=[0, 1])
         claimed = (
-            _data([{"level": level.level}]).mark_rule(strokeDash=[4, 4], color="#888888").encode(x="level:Q")
+            _data([{"claim": each.claim}]).mark_rule(strokeDash=[4, 4], color="#888888").encode(x="claim:Q")
         )
         spans = base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title="coverage", scale=scale), x2="high:Q", color=_colour()
         )
         panel = alt.layer(claimed, spans, _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale)))
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
-        panels.append(panel.properties(title=f"level {level.level:g}") if len(result.levels) > 1 else panel)
+        panels.append(panel.properties(title=f"claim {each.claim:g}") if len(result.claims) > 1 else panel)
     return _finished(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
 
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
-from abstain.evaluation import Comparison, Evaluation, SystemsComparison
+from abstain.evaluation import Result
 from abstain.report.charts import unchecked
-from abstain.report.html import _panels, _words
-from abstain.report.html._explorer import embedded_json, explorer_data
-from abstain.report.html._further import conformal_panel, metric_panels, mistakes_panel, systems_panel
+from abstain.report.html._page import Asked, page_of
 from abstain.report.html._parts import figure_markup
 
 if TYPE_CHECKING:
@@ -29,16 +28,14 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from abstain.evaluation.conformal import ConformalEvaluation
-
-    Result = Evaluation | Comparison | SystemsComparison | ConformalEvaluation
+    from abstain.evaluation.conformal import CoverageResult
 
 __all__ = ["report_html", "write_report"]
 
 
 def write_report(
     path: str | os.PathLike[str],
-    result: Result,
+    result: Result | CoverageResult,
     **options: Any,
 ) -> Path:
     """Write the report of a result to a file; the options are those of `report_html`."""
@@ -47,12 +44,12 @@ def write_report(
 
 
 def report_html(
-    result: Result,
+    result: Result | CoverageResult,
     *,
     title: str = "",
     command: str = "",
     created_at: datetime | None = None,
-    conformal: ConformalEvaluation | None = None,
+    coverage: CoverageResult | None = None,
     mistakes: int = 0,
     responses: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -60,11 +57,11 @@ def report_html(
     """Return the report of a result as one HTML page.
 
     Args:
-        result: what `evaluate`, `compare`, `compare_systems`, `evaluate_intervals` or `evaluate_sets` returns.
-        title: the heading; the source when left out.
+        result: what `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets` returns.
+        title: the heading; the source, or the names of the systems, when left out.
         command: what makes these numbers again.
         created_at: when; now when left out.
-        conformal: intervals or sets of the same model, for a panel of their own.
+        coverage: intervals or sets of the same model, for a panel of their own.
         mistakes: how many of the most confident wrong answers to list, with the ids of their clusters.
         responses: show what the model was asked and wrote beside these mistakes, where the source has it.
         progress: called with the number of resamples done since the last call.
@@ -73,10 +70,15 @@ def report_html(
 
     import abstain  # noqa: PLC0415
 
-    _validate.whole(mistakes, "mistakes")
+    asked = Asked(_validate.whole(mistakes, "mistakes"), responses, progress)
     made = created_at or datetime.now(UTC)
     style, script = _text("report.css"), _text("explorer.js")
-    context: dict[str, Any] = {
+    with unchecked():
+        if isinstance(result, Result):
+            context = page_of(result, coverage, made, asked)
+        else:
+            context = page_of(None, result, made, asked)
+    context |= {
         "created": made.strftime("%Y-%m-%d %H:%M %Z").strip(),
         "version": abstain.__version__,
         "command": command,
@@ -85,56 +87,9 @@ def report_html(
         "style_hash": _hash(style),
         "script_hash": _hash(script),
     }
-    with unchecked():
-        if isinstance(result, (Evaluation, Comparison)):
-            context |= _judged(result, made, conformal, mistakes, responses=responses, progress=progress)
-        elif isinstance(result, SystemsComparison):
-            context |= _panels.systems_page(result, made)
-            context["panels"] = [systems_panel(result)]
-        else:
-            context |= _panels.conformal_page(result, made)
-            context["panels"] = [conformal_panel(result)]
     if title:
         context["title"] = title
-    context["sections"] = _panels.sections(context)
     return str(_environment().get_template("report.html").render(context))
-
-
-def _judged(
-    result: Evaluation | Comparison,
-    made: datetime,
-    conformal: ConformalEvaluation | None,
-    mistakes: int,
-    *,
-    responses: bool,
-    progress: Callable[[int], None] | None,
-) -> dict[str, Any]:
-    """What a page about answers and abstentions shows."""
-    sides = _panels.sides_of(result, progress)
-    first, profile = next(iter(sides.values()))
-    reliability, left_out = _panels.reliability_figures(sides)
-    panels = metric_panels(result)
-    panels += [] if conformal is None else [conformal_panel(conformal)]
-    panels += [mistakes_panel(first, mistakes, responses=responses)] if mistakes else []
-    return {
-        "title": _panels.title_of(sides),
-        "subtitle": _panels.subtitle_of(first),
-        "verdict": _panels.verdict(result, profile),
-        "cautions": _panels.cautions(sides, result),
-        "sides": _panels.side_views(sides),
-        "comparison": _panels.comparison_view(result),
-        "explorer": _panels.curve_figures(first, profile),
-        "explorer_json": embedded_json(explorer_data(sides)),
-        "reliability": reliability,
-        "reliability_left_out": left_out,
-        "panels": panels,
-        "noun": first.cluster_noun,
-        "interval_words": _words.interval_words(first),
-        "level_words": f"{100 * first.settings.level:g}%",
-        "band_words": _words.band_words(first),
-        "definitions": _words.definitions(first),
-        "facts": _panels.facts(sides, made),
-    }
 
 
 @cache
@@ -150,6 +105,16 @@ def _fixed(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}"
 
 
+def _number(value: float, digits: int | None) -> str:
+    """A number as a table prints it: nothing where there is none, and never 0 where it is more than that."""
+    if math.isnan(value):
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    least = 0.1 ** (3 if digits is None else digits)
+    return f"<{least:g}" if 0.0 < value < least else _fixed(value, 3 if digits is None else digits)
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415
@@ -161,10 +126,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "fixed": _fixed,
-        "grouped": lambda value: f"{value:,}",
-        "plain": lambda value: f"{value:g}",
-    }
+    environment.filters |= {"fixed": _fixed, "number": _number, "grouped": lambda value: f"{value:,}"}
     environment.globals["figure"] = figure_markup
     return environment

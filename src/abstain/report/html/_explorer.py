@@ -13,42 +13,46 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
-    from abstain.evaluation import Evaluation
-    from abstain.evaluation._profile import Line, Profile, WorkingPoints
+    from abstain.evaluation import Line, WorkingPoints
+    from abstain.report.html._panels import Side
 
 __all__ = ["embedded_json", "explorer_data"]
 
 _DIGITS = 6
 
 
-def explorer_data(sides: Mapping[str, tuple[Evaluation, Profile]]) -> dict[str, Any]:
+def explorer_data(sides: Sequence[Side]) -> dict[str, Any]:
     """Return the explorer's data; with more than one side, the side's label stands before each confidence."""
     found: dict[str, Any] = {"sides": [], "curves": [], "start": 0}
-    for number, (label, (evaluation, profile)) in enumerate(sides.items()):
+    leaders = []
+    for side in sides:
+        profile = side.profile
+        if profile is None:
+            continue
+        number = len(found["sides"])
+        leaders.append(profile.leader)
         found["sides"].append(
             {"mean": _rounded(profile.random.selective_risk[:1])[0], "optimal": _line(profile.optimal)}
         )
         for name, points in profile.points.items():
             if len(points):
-                key = f"{label}: {name}" if len(sides) > 1 else name
                 line = profile.lines[name]
                 found["curves"].append(
                     {
-                        "key": key,
+                        "key": f"{side.label}: {name}" if side.label else name,
                         "name": name,
                         "side": number,
-                        "n": evaluation.population.items,
+                        "n": side.system.population.items,
                         **_points(points),
                         # A curve that is offered point by point is drawn through these points.
                         "line": None if points.in_curve == len(points) else _line(line),
                     }
                 )
     # The page opens with what its verdict speaks of.
-    leaders = [curve["name"] for curve in found["curves"]]
-    leader = next(iter(sides.values()))[1].leader
-    found["start"] = leaders.index(leader) if leader in leaders else 0
+    names = [curve["name"] for curve in found["curves"]]
+    found["start"] = names.index(leaders[0]) if leaders and leaders[0] in names else 0
     return found
 
 

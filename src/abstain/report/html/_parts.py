@@ -1,9 +1,13 @@
-"""What panels are built of: figures and tables, and how a figure becomes markup."""
+"""What a page is built of: panels, and the parts of a panel, each of which the template shows by its kind.
+
+A part holds text, numbers and estimates; the template escapes all of it. Only charts come as markup, and they are made
+by the chart renderer from specifications. Tables are those of `abstain.report.tables`, with what a page adds to them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from abstain.report.charts import chart_svg
 
@@ -12,12 +16,46 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-__all__ = ["Figure", "Panel", "TableView", "figure", "figure_markup"]
+    from abstain.report.tables import Table
+
+__all__ = [
+    "Explorer",
+    "Figure",
+    "Gallery",
+    "Heading",
+    "Note",
+    "Panel",
+    "Strip",
+    "StripPart",
+    "TableView",
+    "figure",
+    "figure_markup",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading within a panel."""
+
+    kind: ClassVar[str] = "heading"
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A quiet sentence."""
+
+    kind: ClassVar[str] = "note"
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A chart and what it shows, in words; a wide one scrolls where there is no room for it."""
+
+    kind: ClassVar[str] = "figure"
 
     svg: str
     words: str
@@ -25,28 +63,86 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class TableView:
-    """A table whose cells are texts or estimates; the first cell of a row is its heading.
+class Gallery:
+    """Charts of one kind, side by side."""
 
-    A compact one has intervals below their values.
+    kind: ClassVar[str] = "gallery"
+
+    figures: Sequence[Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table in a page; the first cell of a row is its heading.
+
+    Attributes:
+        table: the table.
+        label: what a screen reader calls it.
+        compact: intervals stand below their values.
+        grouped: a heading that repeats that of the row before is not shown again.
+        folded: the line that unfolds the table; empty where it is not folded.
+        unfolded: a folded table that begins open.
+        marked: the heading of the row that stands out.
     """
 
-    caption: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    kind: ClassVar[str] = "table"
+
+    table: Table
+    label: str
     compact: bool = False
+    grouped: bool = False
+    folded: str = ""
+    unfolded: bool = False
+    marked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StripPart:
+    """A part of all items: what became of them, how many, and where the part begins and ends, in percent."""
+
+    outcome: str
+    name: str
+    count: int
+    start: str
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """What became of the items of a system: a strip with its parts, and beside them further numbers, if any."""
+
+    kind: ClassVar[str] = "strip"
+
+    parts: Sequence[StripPart]
+    tiles: Sequence[tuple[str, Any]]
+
+    @property
+    def words(self) -> str:
+        """The strip in words."""
+        return "Items: " + ", ".join(f"{part.count:,} {part.name}" for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Explorer:
+    """The curves with the threshold explorer; the still charts stand where scripts do not run."""
+
+    kind: ClassVar[str] = "explorer"
+
+    charts: Sequence[Figure]
+    noun: str
+
+
+Part = str | Heading | Note | Figure | Gallery | TableView | Strip | Explorer
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A section of the page: sentences, tables, charts."""
+    """A section of the page: a title, the short one of the menu, and parts in their order; a text is a paragraph."""
 
     anchor: str
     title: str
     short: str
-    words: Sequence[str] = ()
-    tables: Sequence[TableView] = ()
-    figures: Sequence[Figure] = ()
+    parts: Sequence[Part]
 
 
 def figure(chart: Any, words: str, *, wide: bool = False) -> Figure:
@@ -54,12 +150,10 @@ def figure(chart: Any, words: str, *, wide: bool = False) -> Figure:
     return Figure(chart_svg(chart), words, wide)
 
 
-def figure_markup(shown: Figure | None) -> Markup:
+def figure_markup(shown: Figure) -> Markup:
     """Return a chart as a figure that a screen reader announces by its words."""
     from markupsafe import Markup  # noqa: PLC0415
 
-    if shown is None:
-        return Markup("")
     # The renderer escapes the texts of a chart; the words are escaped here.
     frame = Markup('<figure class="chart{}" role="group" aria-label="{}">{}</figure>')
     return frame.format(" wide" if shown.wide else "", shown.words, Markup(shown.svg))

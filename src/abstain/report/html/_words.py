@@ -1,31 +1,38 @@
-"""What the report says in sentences: the verdict, the comparison, and the exact definitions that were used.
+"""What the report says in sentences: the verdict, and the exact definitions that were used.
 
-Every number in a sentence is read off a result; none is computed here.
+Every number in a sentence is read off a result; none is computed here, and who is better is asked of the verdict
+that each difference carries.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
+
+from abstain.inference import Estimate
+from abstain.report.charts import interval_words, metric_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain.evaluation import Comparison, Evaluation
-    from abstain.evaluation._profile import Profile
-    from abstain.inference import Estimate
+    from abstain.evaluation import Difference, MetricTable, Profile, Result, Settings, SystemResult
+    from abstain.evaluation.conformal import CoverageResult
+    from abstain.losses import ItemLoss
 
 __all__ = [
     "band_words",
     "comparison_verdict",
+    "coverage_definitions",
+    "coverage_verdict",
     "definitions",
-    "difference_words",
-    "evaluation_verdict",
-    "interval_words",
+    "each_by_itself",
+    "headline_metrics",
     "listed",
+    "loss_words",
+    "system_verdict",
 ]
 
 _MANY = 4
+_MOST_SENTENCES = 12
 _HALF = 0.5
 
 _CONVENTIONS = {
@@ -36,28 +43,28 @@ _CONVENTIONS = {
 }
 
 
-def evaluation_verdict(evaluation: Evaluation, profile: Profile) -> list[str]:
-    """Return the verdict on one set of items, a sentence or two a paragraph."""
-    population = evaluation.population
+def system_verdict(system: SystemResult, profile: Profile | None) -> list[str]:
+    """Return the verdict on one system, a sentence or two per paragraph."""
+    population = system.population
     if not population.answered:
         return [
             f"Nothing was answered: all {population.items:,} items were declined. There is no risk to judge, and an "
             "area of 0 over an empty range is no achievement."
         ]
-    if not profile.leader:
+    if profile is None or not profile.leader:
         return [
             f"The model answers {population.answered:,} of {population.items:,} items and declines the rest."
         ]
-    leader = evaluation[profile.leader]
+    leader = system[profile.leader]
     points = profile.points[profile.leader]
-    full = Tell(points.selective_risk[-1], points.selective_low[-1], points.selective_high[-1])
+    full = Estimate(points.selective_risk[-1], points.selective_low[-1], points.selective_high[-1])
     wrong = int(points.wrong[-1])
     lines = [
         f"The model answers {population.answered:,} of {population.items:,} items and declines "
         f"{population.abstained:,}: its coverage ends at {leader.cmax}. Of what it answers, {wrong:,} "
         f"{'is' if wrong == 1 else 'are'} wrong; the mean loss is {full}."
     ]
-    order = f"Ordered by {leader.name}" if len(evaluation) == 1 else f"{leader.name} orders the answers best"
+    order = f"Ordered by {leader.name}" if len(system) == 1 else f"{leader.name} orders the answers best"
     lines.append(
         f"{order}: AUGRC {leader.augrc}, where a perfect order of the same answers would have "
         f"{leader.augrc_optimal.value:.3f} and a random one {profile.random_augrc:.3f}."
@@ -68,90 +75,132 @@ def evaluation_verdict(evaluation: Evaluation, profile: Profile) -> list[str]:
             f" At the first threshold that answers at least half of all items, the mean loss is {half}."
         )
     if profile.contrasts:
-        lines.append(_contrasts(evaluation, profile))
+        lines.append(_contrasts(list(profile.contrasts.values()), system.settings))
     return lines
 
 
-def _contrasts(evaluation: Evaluation, profile: Profile) -> str:
-    level = f"{100 * evaluation.settings.level:g}%"
-    if not evaluation.settings.resamples:
-        return "Without resamples there is no telling whether the other confidences are worse by more than chance."
-    close = [name for name, contrast in profile.contrasts.items() if contrast.low <= 0.0]
-    worse = len(profile.contrasts) - len(close)
+def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:
+    """How the other confidences stand to the leader, which is the left side of each contrast."""
+    close = [each.right for each in contrasts if each.compared and each.winner is None]
+    worse = [each.right for each in contrasts if each.winner == each.left]
+    untold = [each.right for each in contrasts if not each.compared]
     parts = []
     if close:
         parts.append(f"{listed(close)} cannot be told apart from it")
     if worse:
-        what = "All others are" if not close else f"{worse} other{'s are' if worse > 1 else ' is'}"
+        what = (
+            f"{len(worse)} other{'s are' if len(worse) > 1 else ' is'}"
+            if close or untold
+            else "All others are"
+        )
         parts.append(f"{what} worse by more than chance")
+    if untold:
+        parts.append(f"{listed(untold)} cannot be compared with it")
+    corrected = f", corrected for {len(contrasts)} by Holm's method" if len(contrasts) > 1 else ""
     return (
-        f"{'; '.join(parts)} ({level} intervals of the paired differences in AUGRC, each for itself: "
+        f"{'; '.join(parts)} (paired differences in AUGRC, jackknife, at a level of {settings.level:g}{corrected}; "
         "whoever picks the best of many should judge it on new data)."
     )
 
 
-def comparison_verdict(comparison: Comparison) -> list[str]:
-    """Return the verdict on a comparison."""
+def headline_metrics(result: Result) -> list[str]:
+    """Return the metrics that the verdict of a comparison speaks of: those asked for, else AUGRC and Cmax."""
+    there = list(dict.fromkeys(each.metric for each in result.differences if not each.matched))
+    asked = _asked(result.first.metrics)
+    return [key for key in asked or ("augrc", "cmax") if key in there] or there[:1]
+
+
+def _asked(table: MetricTable | None) -> list[str]:
+    return [] if table is None else list(dict.fromkeys(key.metric for key in table.keys_of.values()))
+
+
+def comparison_verdict(result: Result) -> list[str]:
+    """Return the verdict on every pair by the headline metrics, over all items and at matched coverage."""
+    told = headline_metrics(result)
+    shown = [each for each in result.differences if not each.group and each.metric in told]
+    if not any(each.matched for each in shown):
+        shown += [each for each in result.differences if each.matched and each.metric == "risk"]
+    # What the comparison is about comes first, over all items and then at matched coverage.
+    shown.sort(key=lambda each: told.index(each.metric) if each.metric in told else len(told))
+    several = len({each.confidence for each in shown if each.confidence}) > 1
     lines = []
-    for name, delta in list(comparison.deltas.items())[:_MANY]:
-        lines.append(f"By {name}: {difference_words(delta.augrc, 'AUGRC')}; {_coverage_words(delta.cmax)}.")
-    if len(comparison.deltas) > _MANY:
-        lines.append(f"The table below has the other {len(comparison.deltas) - _MANY} confidences.")
+    for each in shown[:_MOST_SENTENCES]:
+        by = f" by {each.confidence}" if several and each.confidence else ""
+        lines.append(f"{metric_name(each.metric)}{by}: {each.words}.")
+    if len(shown) > len(lines):
+        lines.append(f"The table below has the other {len(shown) - len(lines):,} differences.")
     return lines
 
 
-def difference_words(change: Estimate, figure: str) -> str:
-    """Return which side is better in a figure that goes down, or that one cannot tell."""
-    if not change.defined:
-        return f"the difference in {figure} is undefined"
-    if change.interval is None:
-        return f"{figure} differs by {change}, without an interval"
-    low, high = change.interval
-    if low <= 0.0 <= high:
-        return f"cannot tell the sides apart, {figure} differs by {change}"
-    return f"the {'left' if low > 0 else 'right'} side is better, {figure} differs by {change}"
+def coverage_verdict(result: CoverageResult) -> list[str]:
+    """Return whether coverage holds, one sentence per claim."""
+    return [
+        f"At a claim of {each.claim:g} the {result.kind} are {each.verdict.verdict}: coverage "
+        f"{each.verdict.estimate} ({each.verdict.reason})."
+        for each in result.claims
+    ]
 
 
-def _coverage_words(change: Estimate) -> str:
-    low, high = change.interval or (0.0, 0.0)
-    if low > 0.0:
-        return f"the right side answers more, Cmax differs by {change}"
-    if high < 0.0:
-        return f"the right side answers less, Cmax differs by {change}"
-    return f"Cmax differs by {change}"
+def loss_words(loss: ItemLoss) -> str:
+    """Return the loss, its formula, and why it is this one."""
+    return f"loss {loss.name} = {loss.definition} ({loss.rule.removeprefix(f'loss {loss.name}: ')})"
 
 
-def interval_words(evaluation: Evaluation) -> str:
-    """Return what the intervals are."""
-    settings, population = evaluation.settings, evaluation.population
-    if not settings.resamples:
-        return "no intervals, because no resamples were drawn"
-    return (
-        f"{100 * settings.level:g}% percentile intervals over {settings.resamples:,} resamples of "
-        f"{population.included:,} {evaluation.cluster_noun}{'' if population.included == 1 else 's'}"
-    )
-
-
-def band_words(evaluation: Evaluation) -> str:
+def band_words(system: SystemResult) -> str:
     """Return what the band around a curve is."""
-    if not evaluation.settings.resamples:
+    if not system.settings.resamples:
         return "There is no band, because no resamples were drawn."
     return (
-        f"The band holds the {100 * evaluation.settings.level:g}% interval of the risk at each threshold by itself, "
-        f"from the same resamples of {evaluation.cluster_noun}s as all other intervals."
+        f"The band holds the {100 * system.settings.level:g}% percentile interval of the risk at each threshold by "
+        f"itself, from the same resamples of {system.cluster_noun}s as all other intervals."
     )
 
 
-def definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the definitions that the report's numbers follow."""
-    settings, loss = evaluation.settings, evaluation.loss
+def each_by_itself(result: Result) -> str:
+    """Return whether the intervals of differences hold together or each by itself; empty for one difference."""
+    if len(result.systems) < 3:
+        return ""
+    if result.settings.simultaneous:
+        return "Their intervals hold for all pairs of systems together."
+    return (
+        "Each interval is for one comparison by itself; the verdict and p (Holm) are corrected for all pairs."
+    )
+
+
+def definitions(result: Result) -> list[tuple[str, str]]:
+    """Return the definitions that the numbers about answers and abstentions follow."""
     found = [
         (
             "Items",
             "An item is one decision that was asked for. N counts answered and abstained items, K the answered ones; "
-            "failed and unscored items are counted and enter no figure.",
-        ),
-        ("Loss", f"{loss.name} = {loss.definition}. An answer is called wrong where its loss is above 0."),
+            "failed and unscored items are counted and enter no metric.",
+        )
+    ]
+    loss = result.loss
+    if loss is not None:
+        found.append(
+            (
+                "Loss",
+                f"{loss.rule}. {loss.name} = {loss.definition}. An answer is called wrong where its loss is above 0.",
+            )
+        )
+    if any(result.systems.values()):
+        found += _selective_definitions(result.settings)
+    described = {
+        name: spec for name, spec in result.specifications.items() if name in _asked(result.first.metrics)
+    }
+    known = {name for name, _ in found}
+    found += [
+        (metric_name(name), spec.summary.replace("``", ""))
+        for name, spec in described.items()
+        if metric_name(name) not in known
+    ]
+    return found + _inference_definitions(result)
+
+
+def _selective_definitions(settings: Settings) -> list[tuple[str, str]]:
+    at = f"{settings.area_coverage:g}"
+    return [
         (
             "Working point",
             "Answered items are sorted by confidence, descending; each distinct confidence is one working point, and "
@@ -169,23 +218,74 @@ def definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
             "e-AURC, e-AUGRC",
             "The area less that of a perfect ranking, which takes the same answers by their loss, smallest first.",
         ),
-        (
-            f"AURC@{settings.area_coverage:g}, AUGRC@{settings.area_coverage:g}",
-            f"The areas up to a coverage of {settings.area_coverage:g}, or Cmax if that is less.",
-        ),
+        (f"AURC@{at}, AUGRC@{at}", f"The areas up to a coverage of {at}, or Cmax if that is less."),
         (
             "Risk at a coverage",
             "Selective risk of the first working point that reaches the coverage; none beyond Cmax.",
         ),
     ]
-    if settings.resamples:
+
+
+def _inference_definitions(result: Result) -> list[tuple[str, str]]:
+    """What intervals and verdicts are: of single numbers, and of differences."""
+    settings, system = result.settings, result.first
+    found = []
+    made = next((each for each in system.estimates.values() if each.method != "none"), None)
+    if made is not None:
+        seed = f" (seed {made.seed})" if made.seed is not None and not made.degrees else ""
         found.append(
             (
                 "Intervals",
-                f"{100 * settings.level:g}% percentile intervals of {settings.resamples:,} resamples of whole "
-                f"{evaluation.cluster_noun}s (seed {settings.seed}). Resamples in which a figure is undefined are "
-                "dropped.",
+                f"Of single numbers, {interval_words(made, system.cluster_noun)}{seed}. Whole {system.cluster_noun}s "
+                "are drawn; resamples in which a metric is undefined are dropped.",
             )
+        )
+    told = next((each for each in result.differences if each.compared), None)
+    if told is None:
+        return found
+    alpha = f"{1 - settings.level:.2g}"
+    found += [
+        (
+            "Difference",
+            f"Right less left over the same items, {interval_words(told.estimate, system.cluster_noun)}. "
+            f"{each_by_itself(result)}".strip(),
+        ),
+        (
+            "Better",
+            f"Said where the p-value is at most {alpha}, after Holm's correction for all pairs of systems by one "
+            "metric, confidence and group; it comes from the same statistic as the interval. A system that answers "
+            "nothing never wins. Where no direction is better, as for Cmax, the verdict says which side is higher.",
+        ),
+    ]
+    if any(each.matched for each in result.differences):
+        found.append(
+            (
+                "At coverage c",
+                "Systems that answer different shares are compared at the largest coverage that both reach, too: areas "
+                "up to it, and the selective risk at it.",
+            )
+        )
+    return found
+
+
+def coverage_definitions(result: CoverageResult) -> list[tuple[str, str]]:
+    """Return the definitions that the numbers about intervals or sets follow."""
+    settings = result.settings
+    percent = f"{100 * settings.level:g}%"
+    found = [
+        ("Coverage", "The share of truths that lie within their closed interval, or in their set."),
+        ("Claim", "The coverage that the predictions promise."),
+        (
+            "Verdict on coverage",
+            f"Covered where the exact binomial {percent} interval of the coverage, scaled to clusters, lies at or "
+            f"above the claim less a margin of {settings.margin:g}; under-covered where it lies below; else "
+            "undecided.",
+        ),
+    ]
+    metrics = next(iter(result.claims[0].values()), None)
+    if metrics is not None and metrics.method != "none":
+        found.append(
+            ("Intervals of coverage metrics", f"{interval_words(metrics, 'cluster')} (seed {settings.seed}).")
         )
     return found
 
@@ -199,17 +299,3 @@ def listed(names: Sequence[str]) -> str:
     if len(names) > _MANY + 1:
         return f"{', '.join(names[:_MANY])} and {len(names) - _MANY} others"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-class Tell:
-    """A number with its interval, as an estimate is printed.
-
-    >>> print(Tell(0.5, 0.4, 0.6))
-    0.500 [0.400, 0.600]
-    """
-
-    def __init__(self, value: float, low: float, high: float) -> None:
-        self._text = f"{value:.3f}" if math.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
-
-    def __str__(self) -> str:
-        return self._text

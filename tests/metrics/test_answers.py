@@ -11,27 +11,27 @@ from scipy import stats
 from sklearn import metrics as sklearn
 
 from abstain.errors import DataError
-from abstain.metrics import accuracy
+from abstain.metrics import answers, regression
 
 
 def test_an_abstention_is_wrong_even_where_a_stored_prediction_is_right() -> None:
     rows: dict[str, Any] = {"abstained": [False, False, False, True]}
-    assert accuracy.accuracy([1, 0, 1, 1], [1, 1, 1, 1], **rows) == 0.5
-    neutral = accuracy.accuracy([1, 0, 1, 1], [1, 1, 1, 1], **rows, treat_abstention_as_neutral=True)
+    assert answers.accuracy([1, 0, 1, 1], [1, 1, 1, 1], **rows) == 0.5
+    neutral = answers.accuracy([1, 0, 1, 1], [1, 1, 1, 1], **rows, treat_abstention_as_neutral=True)
     assert neutral == pytest.approx(2 / 3)
 
 
 def test_balanced_accuracy_by_hand() -> None:
     # Class 1: two of three hits, one declined; class 0: an answered None is a miss, one hit.
     truth, prediction = [1, 1, 1, 0, 0], [1, 1, 1, None, 0]
-    found = accuracy.balanced_accuracy(truth, prediction, abstained=[False, False, True, False, False])
+    found = answers.balanced_accuracy(truth, prediction, abstained=[False, False, True, False, False])
     assert found == pytest.approx((2 / 3 + 1 / 2) / 2)
-    assert math.isnan(accuracy.balanced_accuracy([1, 1], [1, 0]))
+    assert math.isnan(answers.balanced_accuracy([1, 1], [1, 0]))
 
 
 def test_labels_match_across_spellings() -> None:
-    assert accuracy.accuracy(["1", "2"], [1, 2]) == 1.0
-    assert accuracy.accuracy([" Stable", "WORSE"], ["stable", "worse "]) == 1.0
+    assert answers.accuracy(["1", "2"], [1, 2]) == 1.0
+    assert answers.accuracy([" Stable", "WORSE"], ["stable", "worse "]) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -43,22 +43,22 @@ def test_classification_agrees_with_scikit_learn_on_the_answered_rows(seed: int)
     kept = ~abstained
     rows: dict[str, Any] = {"abstained": abstained}
     binary, said = truth[kept] == 1, prediction[kept] == 1
-    assert accuracy.precision(truth, prediction, **rows) == pytest.approx(
+    assert answers.precision(truth, prediction, **rows) == pytest.approx(
         sklearn.precision_score(binary, said)
     )
-    assert accuracy.recall(truth, prediction, **rows) == pytest.approx(sklearn.recall_score(binary, said))
-    assert accuracy.f1(truth, prediction, **rows) == pytest.approx(sklearn.f1_score(binary, said))
-    assert accuracy.macro_f1(truth, prediction, **rows) == pytest.approx(
+    assert answers.recall(truth, prediction, **rows) == pytest.approx(sklearn.recall_score(binary, said))
+    assert answers.f1(truth, prediction, **rows) == pytest.approx(sklearn.f1_score(binary, said))
+    assert answers.macro_f1(truth, prediction, **rows) == pytest.approx(
         sklearn.f1_score(truth[kept], prediction[kept], average="macro")
     )
-    assert accuracy.auroc(truth == 1, score, **rows) == pytest.approx(
+    assert answers.auroc(truth == 1, score, **rows) == pytest.approx(
         sklearn.roc_auc_score(binary, score[kept])
     )
     right = truth[kept] == prediction[kept]
-    assert accuracy.correctness_auroc(truth, prediction, score, **rows) == pytest.approx(
+    assert answers.correctness_auroc(truth, prediction, score, **rows) == pytest.approx(
         sklearn.roc_auc_score(right, score[kept])
     )
-    assert accuracy.balanced_accuracy(truth[kept], prediction[kept]) == pytest.approx(
+    assert answers.balanced_accuracy(truth[kept], prediction[kept]) == pytest.approx(
         sklearn.balanced_accuracy_score(truth[kept], prediction[kept])
     )
 
@@ -71,52 +71,52 @@ def test_regression_agrees_with_scikit_learn_and_scipy(seed: int) -> None:
     abstained = rng.random(50) < 0.4
     kept, rows = ~abstained, {"abstained": abstained}
     pair = (truth[kept], prediction[kept])
-    assert accuracy.mean_absolute_error(truth, prediction, **rows) == pytest.approx(
+    assert regression.mean_absolute_error(truth, prediction, **rows) == pytest.approx(
         sklearn.mean_absolute_error(*pair)
     )
-    assert accuracy.root_mean_squared_error(truth, prediction, **rows) == pytest.approx(
+    assert regression.root_mean_squared_error(truth, prediction, **rows) == pytest.approx(
         sklearn.root_mean_squared_error(*pair)
     )
-    assert accuracy.pearson_r(truth, prediction, **rows) == pytest.approx(stats.pearsonr(*pair).statistic)
+    assert regression.pearson_r(truth, prediction, **rows) == pytest.approx(stats.pearsonr(*pair).statistic)
 
 
 def test_weighted_scores_agree_with_scikit_learn() -> None:
     rng = np.random.default_rng(3)
     truth, prediction, weight = rng.integers(0, 2, 80), rng.integers(0, 2, 80), rng.random(80)
-    assert accuracy.accuracy(truth, prediction, weights=weight) == pytest.approx(
+    assert answers.accuracy(truth, prediction, sample_weight=weight) == pytest.approx(
         sklearn.accuracy_score(truth, prediction, sample_weight=weight)
     )
-    assert accuracy.balanced_accuracy(truth, prediction, weights=weight) == pytest.approx(
+    assert answers.balanced_accuracy(truth, prediction, sample_weight=weight) == pytest.approx(
         sklearn.balanced_accuracy_score(truth, prediction, sample_weight=weight)
     )
     score = rng.integers(0, 5, 80)
-    assert accuracy.auroc(truth, score, weights=weight) == pytest.approx(
+    assert answers.auroc(truth, score, sample_weight=weight) == pytest.approx(
         sklearn.roc_auc_score(truth, score, sample_weight=weight)
     )
 
 
 def test_scores_stand_beside_their_coverage() -> None:
-    found = accuracy.classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
+    found = answers.classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
     assert (found.coverage, found.n, found.accuracy) == (0.75, 4.0, 0.5)
     assert found.precision == pytest.approx(2 / 3)
-    near = accuracy.regression_scores([3, 0, 2, 1], [1, 0, 2, None], abstained=[0, 0, 0, 1])
+    near = regression.regression_scores([3, 0, 2, 1], [1, 0, 2, None], abstained=[0, 0, 0, 1])
     assert near.coverage == 0.75
     assert near.mean_absolute_error == pytest.approx(2 / 3)
 
 
 def test_undefined_is_nan() -> None:
     nothing: dict[str, Any] = {"abstained": [True, True]}
-    for metric in (accuracy.precision, accuracy.recall, accuracy.f1, accuracy.macro_f1):
+    for metric in (answers.precision, answers.recall, answers.f1, answers.macro_f1):
         assert math.isnan(metric([1, 0], [None, None], **nothing))
-    assert math.isnan(accuracy.mean_absolute_error([1, 0], [None, None], **nothing))
-    assert math.isnan(accuracy.pearson_r([1, 1], [0, 1]))
-    assert math.isnan(accuracy.auroc([1, 1], [0.5, 0.6]))
+    assert math.isnan(regression.mean_absolute_error([1, 0], [None, None], **nothing))
+    assert math.isnan(regression.pearson_r([1, 1], [0, 1]))
+    assert math.isnan(answers.auroc([1, 1], [0.5, 0.6]))
 
 
 def test_many_classes_need_little_memory() -> None:
     truth = np.arange(200_000) % 100_000
-    assert accuracy.balanced_accuracy(truth, truth) == 1.0
-    assert accuracy.macro_f1(truth, truth) == 1.0
+    assert answers.balanced_accuracy(truth, truth) == 1.0
+    assert answers.macro_f1(truth, truth) == 1.0
 
 
 class TestBadInput:
@@ -124,27 +124,27 @@ class TestBadInput:
         with pytest.raises(
             DataError, match="y_true has mixed label types: a number at row 0 and text at row 2"
         ):
-            accuracy.accuracy([1, 2, "stable"], [1, 2, "stable"])
+            answers.accuracy([1, 2, "stable"], [1, 2, "stable"])
 
     def test_a_label_of_another_type(self) -> None:
         with pytest.raises(DataError, match="y_pred is a list at row 1; a label must be a number or text"):
-            accuracy.accuracy([1, 2], [1, [2]])
+            answers.accuracy([1, 2], [1, [2]])
 
     def test_text_has_no_distance(self) -> None:
         with pytest.raises(DataError, match="y_pred must hold numbers, got text at row 1"):
-            accuracy.mean_absolute_error([1, 2], [1, "two"])
+            regression.mean_absolute_error([1, 2], [1, "two"])
 
     def test_text_where_nothing_was_answered_does_not_matter(self) -> None:
-        assert accuracy.mean_absolute_error([1, 2], [1, "no idea"], abstained=[False, True]) == 0.0
+        assert regression.mean_absolute_error([1, 2], [1, "no idea"], abstained=[False, True]) == 0.0
 
     def test_an_answered_none_has_no_distance(self) -> None:
         with pytest.raises(DataError, match="y_pred is nan at row 1"):
-            accuracy.mean_absolute_error([1, 2], [1, None])
+            regression.mean_absolute_error([1, 2], [1, None])
 
     def test_an_auroc_needs_zeros_and_ones(self) -> None:
         with pytest.raises(DataError, match="y_true must be 0 or 1, and is not at row 1"):
-            accuracy.auroc([1, 2], [0.1, 0.2])
+            answers.auroc([1, 2], [0.1, 0.2])
 
     def test_two_dimensions(self) -> None:
         with pytest.raises(DataError, match=r"y_true must have one dimension, got shape \(1, 2\)"):
-            accuracy.accuracy(np.ones((1, 2)), [1, 2])
+            answers.accuracy(np.ones((1, 2)), [1, 2])

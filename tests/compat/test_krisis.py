@@ -11,6 +11,10 @@ from typing import Any
 import krisis.metrics as krisis
 import numpy as np
 import pytest
+from krisis.backends.base import BackendResponse, BaseBackend
+from krisis.benchmark import Benchmark
+from krisis.data.base import BaseDataSuite, PatientRecord, SuiteConfig, Task
+from krisis.results.report import format_report
 
 from abstain import metrics
 from abstain.errors import DataError
@@ -141,3 +145,70 @@ class TestDocumentedDifferences:
         row: dict[str, Any] = {"prediction": "1_0", "ground_truth": 10}
         assert krisis.Accuracy()([krisis.EvaluationResult(**row)]).value == 1.0
         assert metrics.Accuracy()([EvaluationResult(**row)]).value == 0.0
+
+
+class Replay(BaseBackend):  # type: ignore[misc]
+    """A model that answers as the record says it does."""
+
+    @property
+    def name(self) -> str:
+        return "replay"
+
+    def evaluate(self, record: PatientRecord, task: Task) -> BackendResponse:
+        return BackendResponse(**record.features)
+
+
+class Rows(BaseDataSuite):  # type: ignore[misc]
+    """Two patients, one of whom the model declines to judge."""
+
+    def load(self) -> list[PatientRecord]:
+        said: list[dict[str, Any]] = [
+            {"prediction": 1, "abstained": False, "confidence": 0.8, "raw_response": "yes"},
+            {"prediction": None, "abstained": True, "confidence": None, "raw_response": "cannot say"},
+        ]
+        metadata = ({"ckd_stage": 3, "should_abstain": False}, {"ckd_stage": 4, "should_abstain": True})
+        return [
+            PatientRecord(features=features, label=1, metadata=known)
+            for features, known in zip(said, metadata, strict=True)
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        return {"rows": 2}
+
+
+def test_the_harness_of_krisis_takes_our_metrics_and_their_scores() -> None:
+    class Tokens(metrics.BaseMetric):
+        name = "tokens"
+
+        def compute(self, results: list[EvaluationResult]) -> metrics.MetricScore:
+            return metrics.MetricScore(self.name, 7.0, n_evaluated=len(results))
+
+    suite = Rows(SuiteConfig(task=Task.DETECTION))
+    ours = [*metrics.default_benchmark_metrics(), Tokens()]
+    run = Benchmark(suite, Replay(), metrics=ours).run()
+    theirs = Benchmark(suite, Replay()).run()
+    assert {name: type(score) for name, score in run.metric_scores.items()} == dict.fromkeys(
+        [metric.name for metric in ours], krisis.MetricScore
+    )
+    assert run.metric_scores["tokens"].value == 7.0
+    for name, score in theirs.metric_scores.items():
+        assert same(run.metric_scores[name].model_dump(), score.model_dump()), name
+    assert "Accuracy: 0.5000 (n_evaluated=2, n_abstained=1)" in format_report(run)
+    assert '"tokens"' in run.to_json()
+
+
+def test_a_score_is_the_mapping_of_its_fields_and_nothing_else() -> None:
+    score = metrics.MetricScore("accuracy", 0.5, {"stage_1": 0.5}, 2, 1, {"reason": ""})
+    assert dict(score) == {
+        "name": "accuracy",
+        "value": 0.5,
+        "breakdown": {"stage_1": 0.5},
+        "n_evaluated": 2,
+        "n_abstained": 1,
+        "details": {"reason": ""},
+    }
+    assert len(score) == 6
+    assert krisis.MetricScore(**score).value == 0.5
+    with pytest.raises(KeyError, match="reason"):
+        score["reason"]
+    assert score == metrics.MetricScore("accuracy", 0.5, {"stage_1": 0.5}, 2, 1, {"reason": ""})

@@ -1,0 +1,196 @@
+"""Regression: how far answers that are numbers are from the truth, always beside how many there are.
+
+All metrics are over the answered rows, and cannot be compared without the coverage at which they were had:
+`regression_scores` gives both at once. ``abstained`` is a mask (nothing abstained from when left out),
+``sample_weight`` holds multiplicities. An answered None has no distance from the truth and is an error; a metric over
+nothing is NaN. Each function is its measure at weights all one. Answers that are labels are in
+`abstain.metrics.answers`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abstain import _validate, labels
+from abstain.errors import DataError
+from abstain.metrics import _reasons as when
+from abstain.metrics._columns import Columns
+from abstain.metrics._specification import HIGHER, LOWER, MetricSpecification
+from abstain.metrics._sums import coverage_of, ratio, sums_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain._validate import Column
+    from abstain.tally import Measure
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "RegressionScores",
+    "mean_absolute_error",
+    "pearson_r",
+    "regression_scores",
+    "root_mean_squared_error",
+]
+
+
+def mean_absolute_error(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return ``mean |y_pred - y_true|`` over the answered rows; NaN when there is none.
+
+    >>> mean_absolute_error([3, 0, 2], [1, 0, None], abstained=[False, False, True])
+    1.0
+    """
+    return _point("mean_absolute_error", _numbers(y_true, y_pred, abstained, sample_weight))
+
+
+def root_mean_squared_error(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return ``sqrt(mean (y_pred - y_true)^2)`` over the answered rows; NaN when there is none.
+
+    >>> root_mean_squared_error([3, 0], [1, 0]) ** 2
+    2.0000000000000004
+    """
+    return _point("root_mean_squared_error", _numbers(y_true, y_pred, abstained, sample_weight))
+
+
+def pearson_r(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return the correlation of truths and predictions over the answered rows; NaN when either is constant.
+
+    >>> round(pearson_r([0, 1, 2, 3], [0, 1, 1, 2]), 6)
+    0.948683
+    """
+    return _point("pearson_r", _numbers(y_true, y_pred, abstained, sample_weight))
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionScores:
+    """How close the answers are, beside how many there are.
+
+    Attributes:
+        coverage: answered / n.
+        n: weight of all rows.
+        mean_absolute_error: over the answered rows.
+        root_mean_squared_error: over the answered rows.
+        pearson_r: over the answered rows.
+    """
+
+    coverage: float
+    n: float
+    mean_absolute_error: float
+    root_mean_squared_error: float
+    pearson_r: float
+
+
+def regression_scores(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> RegressionScores:
+    """Return the scores of a regression that may decline, beside its coverage.
+
+    >>> scores = regression_scores([3, 0, 2], [1, 0, None], abstained=[False, False, True])
+    >>> scores.mean_absolute_error, round(scores.coverage, 4)
+    (1.0, 0.6667)
+    """
+    columns = _numbers(y_true, y_pred, abstained, sample_weight)
+    names = ("mean_absolute_error", "root_mean_squared_error", "pearson_r")
+    found = regression_measure(columns, [_BY_NAME[name] for name in names])
+    return RegressionScores(coverage_of(columns), float(columns.weight.sum()), *found.points.tolist())
+
+
+def regression_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return the measure of errors and correlation, over the rows that are answered with a number."""
+    rows = columns.take(columns.predicted)
+    error = rows.prediction_number - rows.truth_number
+    # Centred on what all rows have in common, so that the products of a resample do not cancel.
+    x, y = (
+        values - (np.median(values) if len(values) else 0.0)
+        for values in (rows.truth_number, rows.prediction_number)
+    )
+    return sums_measure(rows, metrics, [np.abs(error), error**2, x, y, x * x, y * y, x * y], _Moments)
+
+
+class _Moments(NamedTuple):
+    """Sums of errors, and of centred truths x and predictions y with their products."""
+
+    n: Floats
+    error: Floats
+    squared: Floats
+    x: Floats
+    y: Floats
+    xx: Floats
+    yy: Floats
+    xy: Floats
+
+    @property
+    def correlation(self) -> Floats:
+        n = self.n
+        spread_x, spread_y = n * self.xx - self.x**2, n * self.yy - self.y**2
+        # A spread within rounding of zero is the spread of a constant.
+        varied = (spread_x > 1e-12 * n * self.xx) & (spread_y > 1e-12 * n * self.yy)
+        scale = np.sqrt(np.where(varied, spread_x * spread_y, 1.0))
+        return np.where(varied, np.clip((n * self.xy - self.x * self.y) / scale, -1.0, 1.0), np.nan)
+
+
+def _point(name: str, columns: Columns) -> float:
+    return _BY_NAME[name].point(columns)
+
+
+def _numbers(
+    y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
+) -> Columns:
+    """Check that what is answered is answered with finite numbers; a missing answer has no distance from the truth."""
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    named = {"y_true": columns.truth_number, "y_pred": columns.prediction_number}
+    for (name, numbers), given in zip(named.items(), (columns.truth, columns.prediction), strict=True):
+        text = columns.answered & np.isnan(numbers) & ~labels.missing(given)
+        if text.any():
+            raise DataError(f"{name} must hold numbers, got text at row {int(np.argmax(text))}")
+        _validate.finite(
+            numbers, name, among=columns.answered, hint="mark rows that were declined in abstained="
+        )
+    return columns
+
+
+_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
+
+
+def _metric(
+    function: Callable[..., Any],
+    finish: Callable[..., Any],
+    *conditions: when.Condition,
+    direction: str,
+    unit: str,
+) -> MetricSpecification:
+    return MetricSpecification(
+        function,
+        _LABELS,
+        direction,
+        unit,
+        measure=regression_measure,
+        finish=finish,
+        undefined=(when.NOTHING_PREDICTED, when.NOT_NUMBERS, *conditions),
+        answered_only=True,
+    )
+
+
+METRICS: tuple[MetricSpecification, ...] = (
+    _metric(mean_absolute_error, lambda t: ratio(t.error, t.n), direction=LOWER, unit="unit of the truth"),
+    _metric(
+        root_mean_squared_error,
+        lambda t: np.sqrt(ratio(t.squared, t.n)),
+        direction=LOWER,
+        unit="unit of the truth",
+    ),
+    _metric(pearson_r, lambda t: t.correlation, when.CONSTANT, direction=HIGHER, unit="correlation"),
+)
+_BY_NAME = {metric.name: metric for metric in METRICS}

@@ -1,0 +1,101 @@
+"""Lines of text: made harmless, measured, wrapped and lined up in columns. What stands in them is not known here."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+__all__ = ["display_width", "plain_text", "text_lines", "wrapped"]
+
+_GAP = "  "
+# A column of text that may be wrapped keeps at least this many letters, if it has as many.
+_LEAST = 24
+
+
+def plain_text(text: str) -> str:
+    """One line without anything that a terminal, an editor or a reader could take for more than letters."""
+    one_line = " ".join(str(text).split())
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in one_line)
+
+
+def display_width(text: str) -> int:
+    """Return how many places of a terminal a text takes."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a text as lines within a width, broken at spaces; a word that fits on no line, after ``_ / - @ ,``.
+
+    >>> wrapped("retrieval_similarity_mean is tied", 14)
+    ['retrieval_', 'similarity_', 'mean is tied']
+    """
+    lines = [""]
+    for word in text.split(" "):
+        pieces = [word] if display_width(word) <= width else re.findall(r"[^_/@,-]+[_/@,-]*|[_/@,-]+", word)
+        for place, piece in enumerate(pieces):
+            gap = " " if place == 0 and lines[-1] else ""
+            if display_width(lines[-1] + gap + piece) <= width:
+                lines[-1] += gap + piece
+                continue
+            if lines[-1]:
+                lines.append("")
+            for letter in piece:
+                if lines[-1] and display_width(lines[-1] + letter) > width:
+                    lines.append("")
+                lines[-1] += letter
+    return lines
+
+
+def text_lines(
+    rows: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    width: int | None = None,
+    *,
+    shrink: Collection[int] = (),
+    least: int = _LEAST,
+) -> tuple[list[str], bool]:
+    r"""Return rows, the heading first, as lines in columns with a rule below the heading, and whether they fit.
+
+    Args:
+        rows: the cells, plain text.
+        right: for each column, whether it stands to the right.
+        width: what the lines keep to; None for any.
+        shrink: the columns that may be wrapped, the widest first.
+        least: the letters that a wrapped column keeps; no word of a heading is broken.
+
+    >>> print("\n".join(text_lines([["x", "n"], ["abc", "1"]], [False, True])[0]))
+    x    n
+    ---  -
+    abc  1
+    """
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    excess = 0 if width is None else sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    floors = [max(least, *map(display_width, title.split(" "))) for title in rows[0]]
+    while excess > 0:
+        free = [place for place in shrink if widths[place] > floors[place]]
+        if not free:
+            break
+        widths[max(free, key=lambda place: widths[place])] -= 1
+        excess -= 1
+    lines = []
+    for number, row in enumerate(rows):
+        parts = [wrapped(text, size) for text, size in zip(row, widths, strict=True)]
+        for height in range(max(map(len, parts))):
+            cells = [
+                _padded(part[height] if height < len(part) else "", size, right=side)
+                for part, size, side in zip(parts, widths, right, strict=True)
+            ]
+            lines.append(_GAP.join(cells).rstrip())
+        if number == 0:
+            lines.append(_GAP.join("-" * size for size in widths))
+    return lines, excess <= 0
+
+
+def _padded(text: str, width: int, *, right: bool) -> str:
+    space = " " * (width - display_width(text))
+    return space + text if right else text + space

@@ -1,0 +1,189 @@
+"""Charts of numbers with their intervals, one row each: a metric of every confidence, of every group, and differences.
+
+Which side of a difference is better is never decided here: a row that tells one is drawn by its verdict.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from abstain import _validate
+from abstain.errors import ArgumentError
+from abstain.inference import CANNOT_TELL
+from abstain.report.charts._look import (
+    BLUE,
+    GREY,
+    INK,
+    data,
+    finished,
+    heading,
+    interval_words,
+    lower_is_better,
+    metric_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from abstain.evaluation import Difference, MetricTable, Result, SystemResult
+    from abstain.inference import Estimate
+    from abstain.report.charts._look import Chart
+
+__all__ = ["differences_chart", "groups_chart", "metric_chart"]
+
+_WIDTH, _ROW = 460, 22
+# What a difference's row looks like: drawn full where one side is told, hollow and grey where it cannot be.
+_TOLD, _UNTOLD = "told", CANNOT_TELL
+_TOWARDS = {
+    "lower": "left of 0 the second of the two is lower, which is better",
+    "higher": "right of 0 the second of the two is higher, which is better",
+    "neither": "right of 0 the second of the two is higher",
+}
+
+
+def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title: str = "") -> Chart:
+    """Draw one metric of every confidence with its interval, the lowest first.
+
+    Args:
+        system: a system, or a result with one alone.
+        metric: which, such as "augrc", "aurc", "eaurc", "cmax" or "risk_at_coverage@0.5".
+        title: the heading; the metric's name when left out.
+    """
+    known = {key for variant in system.values() for key in variant.estimates}
+    key = _known_key(metric, known)
+    found = {name: variant.estimates[key] for name, variant in system.items()}
+    order = sorted(found, key=lambda name: (not found[name].defined, found[name].value))
+    told = interval_words(next(iter(found.values())), system.cluster_noun)
+    if lower_is_better(key):
+        told += "; lower is better"
+    name = metric_name(key)
+    return _forest([(name, found[name], "") for name in order], name, title or name, told)
+
+
+def differences_chart(
+    result: Result, metric: str | None = None, *, confidence: str | None = None, title: str = ""
+) -> Chart:
+    """Draw the differences between systems, right - left, by one metric with their intervals, at matched coverage too.
+
+    A full point is a difference whose verdict tells a side, a hollow grey one a difference that cannot be told.
+
+    Args:
+        result: a result with two or more systems.
+        metric: which of its metrics; AUGRC where there is one, else the first, when left out.
+        confidence: by which confidence; by all when left out.
+        title: the heading.
+    """
+    if not result.differences:
+        raise ArgumentError(
+            "there is no difference to draw: the result has one system; compare it with another one"
+        )
+    known = dict.fromkeys(each.metric for each in result.differences if not each.matched)
+    key = _known_key(metric or ("augrc" if "augrc" in known else next(iter(known))), known)
+    shown = [each for each in result.differences if each.metric == key and not each.group]
+    if confidence is not None:
+        _validate.choice(confidence, "confidence", dict.fromkeys(each.confidence for each in shown))
+        shown = [each for each in shown if each.confidence == confidence]
+    name = metric_name(key)
+    rows = [
+        (label, each.estimate, _UNTOLD if each.winner is None else _TOLD)
+        for label, each in zip(_labels(shown), shown, strict=True)
+    ]
+    told = [
+        interval_words(shown[0].estimate, shown[0].cluster_noun) + _by_itself(shown[0], result),
+        f"{_TOWARDS[shown[0].direction]}; hollow: cannot tell",
+    ]
+    label = f"difference in {name}, right - left"
+    return _forest(rows, label, title or f"Differences in {name}", told, rule=0.0)
+
+
+def groups_chart(table: MetricTable, metric: str) -> Chart:
+    """Draw one metric of every group with its interval; the dashed line is the metric over all items.
+
+    Args:
+        table: the metrics of a system, by group.
+        metric: which of its metrics.
+    """
+    whole = table[metric]
+    rows = [(group.label, group.estimates[metric], "") for group in table.groups]
+    told = f"{interval_words(whole, 'cluster')}; dashed: all items"
+    return _forest(rows, metric, f"{metric} by group", told, rule=whole.value)
+
+
+def _by_itself(difference: Difference, result: Result) -> str:
+    """Whether an interval holds for its own comparison or for all of its family; a single one is no question."""
+    if difference.family < 2 or result.settings.simultaneous:
+        return ""
+    return "; each for one comparison by itself"
+
+
+def _known_key(metric: str, known: Mapping[str, Any] | set[str]) -> str:
+    """The key of a metric among those there are; its parameter may be left out where one alone was asked for."""
+    same = [key for key in known if key.partition("@")[0] == metric]
+    if metric not in known and len(same) == 1:
+        return same[0]
+    return _validate.choice(metric, "metric", sorted(known) if isinstance(known, set) else known)
+
+
+def _labels(shown: Sequence[Difference]) -> list[str]:
+    """What tells the rows apart: the pair, the confidence, the coverage; the pair where there is one row alone."""
+    parts: list[Callable[[Difference], str]] = [
+        lambda each: f"{each.right} - {each.left}",
+        lambda each: each.confidence,
+    ]
+    told = [part for part in parts if len({part(each) for each in shown}) > 1] or parts[:1]
+    return [
+        ", ".join(part(each) for part in told) + (f" at coverage {each.coverage:.2f}" if each.matched else "")
+        for each in shown
+    ]
+
+
+def _forest(
+    rows: Sequence[tuple[str, Estimate, str]],
+    label: str,
+    title: str,
+    subtitle: str | list[str],
+    *,
+    rule: float | None = None,
+) -> Chart:
+    """Points with interval bars, one row per name, in the order given, and a dashed line at `rule`."""
+    import altair as alt  # noqa: PLC0415
+
+    records: list[dict[str, Any]] = []
+    for name, estimate, verdict in rows:
+        if estimate.defined:
+            low, high = estimate.interval or (estimate.value, estimate.value)
+            records.append(
+                {
+                    "name": name,
+                    "value": estimate.value,
+                    "low": low,
+                    "high": high,
+                    "told": str(estimate),
+                    "verdict": verdict,
+                }
+            )
+    order = list(dict.fromkeys(record["name"] for record in records))
+    base = alt.Chart(data(records)).encode(
+        y=alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
+    )
+    scale = alt.Scale(zero=rule == 0.0, nice=True)
+    untold = alt.datum.verdict == _UNTOLD
+    colour = alt.condition(untold, alt.value(GREY), alt.value(BLUE))
+    bars = base.mark_rule(strokeWidth=2, opacity=0.6).encode(
+        x=alt.X("low:Q", title=label, scale=scale), x2="high:Q", color=colour
+    )
+    dots = base.mark_point(size=60, opacity=1, strokeWidth=1.5).encode(
+        x=alt.X("value:Q", scale=scale),
+        stroke=colour,
+        fill=alt.condition(untold, alt.value("white"), alt.value(BLUE)),
+        tooltip=["name:N", alt.Tooltip("told:N", title=label)],
+    )
+    layers = [bars, dots]
+    if rule is not None:
+        line = alt.Chart(data([{"rule": rule}])).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
+        layers.insert(0, line)
+    return finished(
+        alt.layer(*layers).properties(
+            width=_WIDTH, height=_ROW * max(len(records), 2), title=heading(title, subtitle)
+        )
+    )

@@ -1,0 +1,199 @@
+"""Intervals and sets in words and tables: the verdict first, then the metrics, then where coverage fails.
+
+`coverage_summary` is what the terminal shows; `coverage_tables` is what ``--format`` and other programs get. Every
+table is of the one model of `abstain.report.tables`, so that what came from a file stays plain text. Nothing is
+computed here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+
+from abstain.report.console import WIDTH, heading, line, shown, warnings_list, word_list
+from abstain.report.tables import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
+    from abstain.inference import CoverageVerdict, Estimate
+    from abstain.report.tables import Cell
+
+__all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parts_table"]
+
+# A grouping with more groups than this shows its worst; the artifact has them all.
+_MOST_GROUPS = 20
+_STYLES = {r"(?<![-\w])covered\b": "green", r"\bunder-covered\b": "bold red", r"\bundecided\b": "yellow"}
+
+_MEANINGS = {
+    "intervals": {
+        "coverage": "share of truths that their interval holds; it should reach the claim",
+        "mean_width": "how wide an interval is on average; narrower is better, once coverage holds",
+        "winkler_score": "width plus a penalty for every miss; lower is better",
+        "coverage_width_criterion": "narrow is rewarded, coverage off its claim punished; higher is better",
+        "size_stratified_coverage": "coverage of the worst stratum of width",
+        "hsic": "how far coverage depends on width; 0 when it does not",
+    },
+    "sets": {
+        "coverage": "share of truths that are in their set; it should reach the claim",
+        "mean_width": "how many classes a set holds on average; fewer is better, once coverage holds",
+        "size_stratified_coverage": "coverage of the worst set size",
+        "singleton_rate": "share of sets with exactly one class",
+    },
+}
+
+
+def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
+    """Return the summary of intervals or sets for a terminal of some width."""
+    population = f"{_many(result.rows, result.kind[:-1])} in {_many(result.clusters, 'cluster')}"
+    parts: list[RenderableType] = [
+        heading(_source(result)),
+        line(f"population: {population}"),
+        line(),
+        _coloured(shown(claims_table(result), width)),
+        shown(metrics_table(result), width),
+    ]
+    for claim in result.claims:
+        at = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
+        parts += [
+            shown(parts_table(f"coverage by {name}{at}", strata), width)
+            for name, strata in _parted(result, claim).items()
+        ]
+        parts += _slab(claim, at)
+    parts += [
+        line(_method(result), dim=True),
+        *warnings_list(map(str, result.warnings), width),
+        *word_list("what the numbers mean", _MEANINGS[result.kind], width),
+    ]
+    return Group(*parts)
+
+
+def coverage_tables(result: CoverageResult) -> list[Table]:
+    """Return every metric of intervals or sets at every claim, and coverage by stratum and by group, as one table."""
+    rows: list[tuple[Cell, ...]] = []
+    for claim in result.claims:
+        for name, estimate in claim.items():
+            verdict = claim.verdict.verdict if name == "coverage" else ""
+            rows.append((claim.claim, name, "all", result.rows, estimate, verdict))
+        for name, strata in _parted(result, claim).items():
+            rows += [
+                (claim.claim, f"coverage by {name}", *_cells(part)[:3], _word(part.verdict))
+                for part in strata
+            ]
+    rows += [("all", name, "all", result.rows, estimate, "") for name, estimate in result.metrics.items()]
+    columns = (
+        Column("claim"),
+        Column("metric"),
+        Column("part"),
+        Column("rows", digits=0),
+        Column("value", estimate=True),
+        Column("verdict"),
+    )
+    notes = tuple(str(warning) for warning in result.warnings)
+    return [Table(_source(result), columns, tuple(rows), notes)]
+
+
+def claims_table(result: CoverageResult) -> Table:
+    """Return the verdict on each claim, with the coverage and the exact interval that decide it."""
+    columns = (
+        Column("claim"),
+        Column("coverage", "coverage (exact interval)", estimate=True),
+        Column("verdict"),
+        Column("why"),
+    )
+    rows = tuple(
+        (claim.claim, claim.verdict.estimate, claim.verdict.verdict, claim.verdict.reason)
+        for claim in result.claims
+    )
+    return Table("Does coverage reach what is claimed?", columns, rows)
+
+
+def metrics_table(result: CoverageResult) -> Table:
+    """Return the metrics, one column per claim, then those that concern all claims together."""
+    claims = [
+        Column(f"claim_{claim.claim:g}", f"claim {claim.claim:g}", estimate=True) for claim in result.claims
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(claim[name] for claim in result.claims)) for name in result.claims[0]
+    ]
+    rest = ("",) * (len(claims) - 1)
+    rows += [(f"{name} (all claims)", estimate, *rest) for name, estimate in result.metrics.items()]
+    return Table("Metrics", (Column("metric"), *claims), tuple(rows), _reasons(result))
+
+
+def parts_table(title: str, parts: Sequence[Stratum]) -> Table:
+    """Return coverage within strata or groups; of very many the worst."""
+    notes: tuple[str, ...] = ()
+    if len(parts) > _MOST_GROUPS:
+        notes = (f"{len(parts) - _MOST_GROUPS} groups with higher coverage are in the artifact.",)
+        worst = sorted(parts, key=lambda part: part.coverage.value if part.coverage.defined else math.inf)
+        title, parts = f"{title}, lowest first", worst[:_MOST_GROUPS]
+    columns = (
+        Column("part"),
+        Column("rows", digits=0),
+        Column("coverage", estimate=True),
+        Column("verdict"),
+    )
+    return Table(title, columns, tuple(_cells(part) for part in parts), notes)
+
+
+def _cells(part: Stratum) -> tuple[Cell, Cell, Cell, Cell]:
+    return str(part.label), part.count, part.coverage, _word(part.verdict)
+
+
+def _parted(result: CoverageResult, claim: ClaimResult) -> Mapping[str, Sequence[Stratum]]:
+    """The parts of the rows by what parts them."""
+    return {"width" if result.kind == "intervals" else "set size": claim.strata, **claim.groups}
+
+
+def _reasons(result: CoverageResult) -> tuple[str, ...]:
+    """Why numbers are undefined or infinite, each reason once."""
+    found = [*(pair for claim in result.claims for pair in claim.items()), *result.metrics.items()]
+    return tuple(dict.fromkeys(f"{name}: {estimate.reason}." for name, estimate in found if estimate.reason))
+
+
+def _slab(claim: ClaimResult, at: str) -> list[RenderableType]:
+    if claim.slab is None:
+        return []
+    slab, coverage = claim.slab, _number(claim["worst_slab_coverage"])
+    direction = ", ".join(f"{part:.3g}" for part in slab.direction)
+    text = f"worst slab{at}: {coverage} over {slab.count:,} held-out rows"
+    return [line(f"{text}, along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"), line()]
+
+
+def _method(result: CoverageResult) -> str:
+    settings = result.settings
+    percent = f"{100 * settings.level:g}% intervals"
+    exact = "of the verdict: exact binomial, scaled to clusters"
+    if not settings.resamples:
+        return f"[{percent}: none by bootstrap (0 resamples); {exact}]"
+    drawn = f"{_many(settings.resamples, 'resample')} of {_many(result.clusters, 'cluster')}"
+    return f"[{percent}: {drawn}, seed {settings.seed}; {exact}]"
+
+
+def _coloured(table: Text) -> Text:
+    for word, style in _STYLES.items():
+        table.highlight_regex(word, style)
+    return table
+
+
+def _source(result: CoverageResult) -> str:
+    return str(result.provenance.get("path") or result.kind)
+
+
+def _number(estimate: Estimate) -> str:
+    return format(estimate, ".3f")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _word(verdict: CoverageVerdict | None) -> str:
+    return "" if verdict is None else verdict.verdict

@@ -1,0 +1,481 @@
+"""Views: what a `Result` says, as sentences and tables; the one place that words results.
+
+The terminal summary, `--format`, the notebook and the HTML report read these. Who is better is said by the verdict of a
+difference (`Difference.in_words`, `Difference.words`) and decided nowhere here. How a table looks is in `tables`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+
+from abstain.evaluation import Key
+from abstain.inference import Estimate
+from abstain.report.console import WIDTH, heading, line, listed, shown, warnings_list, word_list
+from abstain.report.tables import Column, Table, fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.text import Text
+
+    from abstain.evaluation import Difference, MetricTable, Result, SystemResult
+    from abstain.losses import ItemLoss
+    from abstain.report.tables import Cell
+
+__all__ = [
+    "areas_table",
+    "basis_line",
+    "chosen",
+    "differences_table",
+    "estimates_table",
+    "groups_table",
+    "interval_lines",
+    "loss_line",
+    "metrics_table",
+    "outcomes_line",
+    "population_line",
+    "risks_table",
+    "sentences",
+    "source_line",
+    "summary",
+    "systems_table",
+    "tables",
+    "warning_lines",
+]
+
+# Beyond this many confidences their risks would not fit side by side; the table of all estimates has them.
+_SIDE_BY_SIDE = 4
+# So many sentences are read; the table of differences has the others.
+_MOST_SENTENCES = 16
+# What systems are compared by in a summary where no metric was asked for by name.
+_HEADLINE = ("cmax", "aurc", "augrc")
+_BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
+
+MEANINGS = {
+    "coverage": "share of items answered; Cmax is the most that a system can answer",
+    "AURC": "mean loss of what is answered, averaged over coverage up to Cmax; lower is better",
+    "AUGRC": "loss per item asked, averaged the same way: how often a silent failure gets through; lower is better",
+    "e-AURC": "how much of the AURC a perfect ranking of the same answers would save",
+}
+_COMPARED_MEANINGS = {name: text for name, text in MEANINGS.items() if name != "e-AURC"}
+
+
+def source_line(provenance: Mapping[str, object]) -> str:
+    """Return where items came from: the path, and the mode of a run file.
+
+    >>> source_line({"path": "run.json", "mode": "few_shot"}), source_line({})
+    ('run.json (few_shot)', 'items')
+    """
+    path, mode = provenance.get("path"), provenance.get("mode")
+    return f"{path or 'items'}{f' ({mode})' if mode else ''}"
+
+
+def population_line(system: SystemResult) -> str:
+    """Return who was judged."""
+    population, noun = system.population, system.cluster_noun
+    text = (
+        f"{population.included:,} of {_many(population.total, noun)} judged; {population.items:,} items: "
+        f"{population.answered:,} answered, {population.abstained:,} abstained"
+    )
+    if population.items_failed or population.items_unscored:
+        text += (
+            f" (and {population.items_failed:,} failed, {population.items_unscored:,} unscored, not counted)"
+        )
+    return text
+
+
+def loss_line(loss: ItemLoss | None) -> str:
+    """Return what a wrong answer costs, and by which rule; empty where no metric needs a loss."""
+    if loss is None:
+        return ""
+    why = loss.rule.removeprefix(f"loss {loss.name}: ")
+    return f"loss {loss.name} = {loss.definition}" + ("" if why == loss.definition else f" ({why})")
+
+
+def basis_line(result: Result) -> str:
+    """Return which items a comparison rests on, and which clusters it leaves out."""
+    matching, noun = result.matching, result.cluster_noun
+    if matching is None:
+        return population_line(result.only)
+    text = f"{matching.judged:,} items of {_many(matching.clusters, noun)}, matched by {' and '.join(matching.by)}"
+    left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
+    left_out += [
+        f"{count:,} not in all but in {name}" for name, count in matching.clusters_alone.items() if count
+    ]
+    return text + (f"; {noun}s left out: {', '.join(left_out)}" if left_out else "")
+
+
+def interval_lines(result: Result) -> list[str]:
+    """Return how the intervals were made: those of single numbers, and those of differences."""
+    settings = result.settings
+    level = f"{100 * settings.level:g}% intervals"
+    lines = []
+    own = [estimate for system in result.systems.values() for estimate in system.estimates.values()]
+    methods = "; ".join(_methods(own))
+    if methods:
+        drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
+        clusters = _many(result.population.included, result.cluster_noun)
+        lines.append(f"{level}: {methods} over {clusters}{drawn}; convention {settings.convention}")
+    else:
+        lines.append("no intervals: 0 resamples")
+    compared = [each for each in result.differences if each.compared]
+    if not compared:
+        return lines
+    text = f"{level} of differences: {'; '.join(_methods(each.estimate for each in compared))}"
+    if max(each.family for each in compared) > 1:
+        text += (
+            "; they hold for all pairs of systems together"
+            if settings.simultaneous
+            else "; each is for one comparison by itself"
+        )
+        text += "; p-values are corrected by Holm's method for all pairs of systems"
+    size = "the difference as observed" if settings.margin is None else f"a difference of {settings.margin:g}"
+    return [
+        *lines,
+        f"{text}; how many more {result.cluster_noun}s would tell is for {size} and a power of 80%",
+    ]
+
+
+def _methods(estimates: Iterable[Estimate]) -> list[str]:
+    return list(dict.fromkeys(each.method for each in estimates if each.interval is not None))
+
+
+def outcomes_line(table: MetricTable) -> str:
+    """Return what became of the items."""
+    counts = table.outcomes
+    return f"{counts.right:,} right, {counts.wrong:,} wrong, {counts.abstained:,} abstained, {counts.failed:,} failed"
+
+
+def warning_lines(result: Result) -> list[str]:
+    """Return every warning once, after the names of all that it holds for where it is not for everything."""
+    messages: dict[str, list[str]] = {str(warning): [] for warning in result.warnings}
+    for name, system in result.systems.items():
+        for confidence, variant in system.items():
+            for warning in variant.warnings:
+                whose = confidence if len(result.systems) == 1 else f"{name} {confidence}"
+                messages.setdefault(str(warning), []).append(whose)
+    return [f"{', '.join(names)}: {message}" if names else message for message, names in messages.items()]
+
+
+def sentences(result: Result) -> list[str]:
+    """Return the verdicts on the differences that a summary shows, at most so many as are read."""
+    words = dict(zip(map(id, result.differences), result.words, strict=True))
+    told = [words[id(each)] for each in chosen(result)]
+    more = len(told) - _MOST_SENTENCES
+    return [
+        *told[:_MOST_SENTENCES],
+        *([f"... and {more:,} more, in the table of differences"] if more > 0 else []),
+    ]
+
+
+def chosen(result: Result) -> list[Difference]:
+    """Return the differences that a summary shows, by confidence, those at matched coverage after those over all items.
+
+    Those of the metrics that were asked for by name; where none was, Cmax, both areas, and the risk at the largest
+    coverage of the grid that both reach. Those at matched coverage belong to either.
+    """
+    asked = _asked(result)
+    found = [each for each in result.differences if each.matched or each.metric in asked]
+    risks = {
+        (each.left, each.right, each.confidence): each
+        for each in result.differences
+        if each.metric.startswith("risk_at_coverage@") and each.compared and not each.matched
+    }
+    if result.first.metrics is None:
+        found += risks.values()
+    order = {id(each): place for place, each in enumerate(result.differences)}
+    slots = ["", *result.first.confidences]
+    return sorted(found, key=lambda each: (slots.index(each.confidence), each.matched, order[id(each)]))
+
+
+def _asked(result: Result) -> list[str]:
+    """The metrics that a summary compares by, in order."""
+    table = result.first.metrics
+    named = [] if table is None else [key.metric for key in table.keys_of.values()]
+    headline = [] if table is not None and not result.first.variants else _HEADLINE
+    known = {key.metric for key in result.first.estimates}
+    return [name for name in dict.fromkeys((*headline, *named)) if name in known]
+
+
+def areas_table(system: SystemResult) -> Table:
+    """Return the areas of every confidence of one system; what needs no confidence where it has none."""
+    if not system.variants:
+        return _free_table(system)
+    end = f"{system.settings.area_coverage:g}"
+    headings = {"AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc", f"AURC@{end}": f"aurc_at_coverage@{end}"}
+    spare = (headings["e-AURC"], headings[f"AURC@{end}"])
+    columns = (
+        Column("confidence"),
+        *(Column(key, title, estimate=True, spare=key in spare) for title, key in headings.items()),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *(variant.estimates[key] for key in headings.values())) for name, variant in system.items()
+    )
+    return Table("", columns, rows, _reasons(rows, columns))
+
+
+def _free_table(system: SystemResult) -> Table:
+    """What can be measured without a confidence, beside what was asked for by name."""
+    told = {"answer_rate", "cmax"} | {
+        key.metric for key in (system.metrics.keys_of.values() if system.metrics else ())
+    }
+    rows = tuple(
+        (key.metric, estimate, estimate.reason)
+        for key, estimate in system.estimates.items()
+        if not key.confidence and not key.group and key.metric not in told and estimate.defined
+    )
+    columns = (Column("metric"), Column("value", estimate=True), Column("remark"))
+    return Table("", columns, rows).without_empty(remark="")
+
+
+def _reasons(rows: Sequence[tuple[Cell, ...]], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Why cells are undefined, each reason once after the columns that it holds for."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for cell, column in zip(row, columns, strict=True):
+            if isinstance(cell, Estimate) and cell.reason:
+                found.setdefault(cell.reason, []).append(column.title)
+    return tuple(f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in found.items())
+
+
+def risks_table(system: SystemResult) -> Table:
+    """Return the selective risk at every coverage of the grid, one column per confidence."""
+    columns = (
+        Column("coverage", "risk at coverage"),
+        *(Column(name, name, estimate=True) for name in system),
+    )
+    rows = []
+    for coverage in system.settings.coverage_grid:
+        risks = [variant.estimates[f"risk_at_coverage@{coverage:g}"] for variant in system.values()]
+        rows.append((f"{coverage:.2f}", *(risk if risk.defined else "not reached" for risk in risks)))
+    return Table("", columns, tuple(rows))
+
+
+def metrics_table(table: MetricTable) -> Table:
+    """Return the metrics that were asked for by name, over all items."""
+    columns = (Column("metric"), Column("value", estimate=True), Column("better"), Column("remark"))
+    rows = tuple(
+        (name, estimate, _BETTER[table.specifications[name].direction], estimate.reason)
+        for name, estimate in table.items()
+    )
+    return Table("", columns, rows).without_empty(remark="")
+
+
+def groups_table(table: MetricTable) -> Table:
+    """Return the metrics by group; beside the worst group how far it is from all other rows."""
+    columns = (
+        Column("metric", once=True),
+        Column("group"),
+        Column("items", digits=0),
+        Column("answered", digits=0),
+        Column("value", estimate=True),
+        Column("worst_against_the_rest"),
+    )
+    rows = []
+    for name in table:
+        gap = table.gaps.get(name)
+        for group in table.groups:
+            estimate = group.estimates[name]
+            remark = str(gap.gap) if gap is not None and gap.group == group.label else estimate.reason
+            rows.append((name, group.label, group.items, group.answered, estimate, remark))
+    return Table("", columns, tuple(rows))
+
+
+def estimates_table(result: Result) -> Table:
+    """Return every estimate of every system: one row per confidence, metric and group."""
+    columns = (
+        Column("system", once=True),
+        Column("confidence", once=True),
+        Column("metric"),
+        Column("group"),
+        Column("value", estimate=True),
+        Column("items", digits=0, detail=True),
+        Column("clusters", digits=0, detail=True),
+        Column("method", detail=True),
+        Column("remark"),
+    )
+    rows = tuple(
+        (
+            *(name, key.confidence, key.metric, key.group or "all"),
+            *(each, each.n, each.clusters, each.method, each.reason),
+        )
+        for name, system in result.systems.items()
+        for key, each in system.estimates.items()
+    )
+    title = "; ".join(_named_sources(result))
+    one = {"system": result.first.name} if len(result.systems) == 1 else {}
+    return Table(title, columns, rows, _notes(result)).without_empty(
+        confidence="", group="all", remark="", **one
+    )
+
+
+def differences_table(result: Result, differences: Sequence[Difference] | None = None) -> Table:
+    """Return differences, right - left, with their verdicts; all of them when none are given.
+
+    With two systems people read both values; with more the names of the two, and the p-values that the number of pairs
+    corrects. Programs read all of it.
+    """
+    two = len(result.systems) == 2
+    columns = (
+        Column("confidence", once=True),
+        Column("metric", detail=True),
+        Column("label", "metric", once=not two),
+        Column("group"),
+        Column("left", detail=two),
+        Column("right", detail=two),
+        Column("coverage", digits=3, detail=True),
+        Column("left_value", "left", digits=3, estimate=True, detail=not two),
+        Column("right_value", "right", digits=3, estimate=True, detail=not two),
+        Column("left_rank", digits=0, detail=True),
+        Column("right_rank", digits=0, detail=True),
+        Column("difference", "right - left", estimate=True),
+        Column("p", digits=4, detail=two, spare=True),
+        Column("p_holm", "p (Holm)", digits=4, detail=two, spare=True),
+        Column("method", detail=True),
+        Column("verdict", detail=True),
+        Column("more_clusters", digits=0, detail=True),
+        Column("in_words"),
+        Column("sentence", detail=True),
+    )
+    told = result.differences if differences is None else differences
+    rows = tuple(_difference_row(result, each) for each in told)
+    table = Table("Differences between systems", columns, rows, _notes(result))
+    return table.without_empty(confidence="", group="all")
+
+
+def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
+    more = each.more_clusters
+    return (
+        *(each.confidence, each.metric),
+        f"{each.metric} at {each.coverage:.2f}" if each.matched else each.metric,
+        *(each.group or "all", each.left, each.right, each.coverage),
+        *(_side(result, each, name) for name in (each.left, each.right)),
+        *(_place(result, each, name) for name in (each.left, each.right)),
+        *(each.estimate, each.p, each.p_adjusted, each.estimate.method, each.verdict),
+        max(int(more), 0) if 0.0 <= more < float("inf") else None,
+        *(each.in_words, each.words),
+    )
+
+
+def _side(result: Result, each: Difference, name: str) -> Cell:
+    """The metric of one side with its own interval; the bare value at matched coverage, where it has none."""
+    if each.matched:
+        return each.left_value if name == each.left else each.right_value
+    return result.systems[name].estimates[Key(each.confidence, each.metric, each.group)]
+
+
+def _place(result: Result, each: Difference, name: str) -> int | None:
+    rank = None if each.matched or each.group else result.ranks.get((name, each.confidence, each.metric))
+    return None if rank is None else rank.place
+
+
+def systems_table(result: Result) -> Table:
+    """Return every system by each confidence: what it answered, and each metric with the rank that it gives."""
+    names = _asked(result)
+    columns = [
+        Column("system", once=True),
+        Column("confidence"),
+        Column("items", digits=0, spare=True),
+        Column("answered", digits=0, spare=True),
+        Column("coverage", estimate=True),
+    ]
+    for name in names:
+        columns.append(Column(name, name, estimate=True))
+        if result.specifications[name].direction != "neither":
+            columns.append(Column(f"{name}_rank", "rank"))
+    rows = []
+    for name, system in result.systems.items():
+        population = system.population
+        for slot, confidence in system.confidences.items() or (("", ""),):
+            cells: list[Cell] = [name, confidence, population.items, population.answered, system.coverage]
+            for metric in names:
+                own = slot if Key(slot, metric) in system.estimates else ""
+                cells.append(system.estimates[Key(own, metric)])
+                if result.specifications[metric].direction != "neither":
+                    cells.append(str(result.ranks.get((name, own, metric)) or "none"))
+            rows.append(tuple(cells))
+    notes = ("A rank stands with the ranks that cannot be ruled out.",)
+    return Table("Systems", tuple(columns), tuple(rows), notes).without_empty(confidence="")
+
+
+def tables(result: Result) -> list[Table]:
+    """Return what `--format` renders: every estimate of one system; of several the differences, and the systems."""
+    if len(result.systems) == 1:
+        return [estimates_table(result)]
+    return [differences_table(result), systems_table(result)]
+
+
+def _notes(result: Result) -> tuple[str, ...]:
+    """What is read with every table of a result."""
+    lines = [basis_line(result), loss_line(result.loss), *interval_lines(result)]
+    return (*(f"{text[:1].upper()}{text[1:]}." for text in lines if text), *warning_lines(result))
+
+
+def summary(result: Result, width: int = WIDTH) -> Group:
+    """Return the summary for the terminal; of several systems it says the verdicts first."""
+    if len(result.systems) == 1:
+        parts = _one(result.only, width)
+        meanings = MEANINGS if result.only.variants else {}
+    else:
+        parts = _several(result, width)
+        meanings = _COMPARED_MEANINGS if result.first.variants else {}
+    return Group(
+        *parts,
+        *(line(f"[{text}]", dim=True) for text in interval_lines(result)),
+        *warnings_list(warning_lines(result), width),
+        *(word_list("what the numbers mean", meanings, width) if meanings else []),
+    )
+
+
+def _one(system: SystemResult, width: int) -> list[Text]:
+    parts = [heading(source_line(system.provenance)), line(f"population: {population_line(system)}")]
+    if system.loss is not None:
+        parts.append(line(loss_line(system.loss)))
+    cmax = system.estimates.get(Key("", "cmax"))
+    parts += [line(f"answer rate: {system.coverage}" if cmax is None else f"Cmax: {cmax}"), line()]
+    areas = areas_table(system)
+    if areas.rows:
+        parts.append(shown(areas, width))
+    risks = risks_table(system)
+    if 0 < len(system) <= _SIDE_BY_SIDE and fits(risks, width):
+        parts.append(shown(risks, width))
+    if system.metrics is not None:
+        parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]
+        parts.append(shown(metrics_table(system.metrics), width))
+        if system.metrics.groups:
+            parts.append(shown(groups_table(system.metrics), width))
+    return parts
+
+
+def _several(result: Result, width: int) -> list[Text]:
+    two = len(result.systems) == 2
+    parts = [heading(f"{len(result.systems)} systems, {basis_line(result)}")]
+    parts += [line(text) for text in _named_sources(result)] if two else []
+    if result.loss is not None:
+        parts.append(line(loss_line(result.loss)))
+    parts += [line(), *(listed("-", sentence, width) for sentence in sentences(result)), line()]
+    differences = differences_table(result, chosen(result))
+    # What is noted with the tables stands below all of them here.
+    bare = [Table("", differences.columns, differences.rows)]
+    if not two:
+        systems = systems_table(result)
+        bare = [Table(systems.title, systems.columns, systems.rows, systems.notes), *bare]
+    return [*parts, *(shown(table, width) for table in bare)]
+
+
+def _named_sources(result: Result) -> list[str]:
+    """Where each system came from, after its name; of two also which is left and which is right."""
+    if len(result.systems) == 1:
+        return [source_line(result.only.provenance)]
+    sides = ("left", "right") if len(result.systems) == 2 else ("",) * len(result.systems)
+    lines = []
+    for side, (name, system) in zip(sides, result.systems.items(), strict=True):
+        whose = " = ".join(dict.fromkeys(part for part in (side, name) if part))
+        lines.append(f"{whose}: {source_line(system.provenance)}")
+    return lines
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,125 @@
+"""Measures of coverage by hand: what weights leave out leaves no trace, units without rows serve, nothing gives NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from abstain.metrics.coverage import (
+    Strata,
+    criterion_measure,
+    groups_measure,
+    hsic_measure,
+    means_measure,
+    quantiles_measure,
+    size_borders,
+    size_stratum,
+    slab_measure,
+)
+from abstain.metrics.predictions import IntervalRows, PredictionRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abstain.tally import Measure
+
+INF = math.inf
+# Units 0, 0, 1, 3; unit 2 has no row. Covered: yes, yes, no, yes; widths 2, 1, 4, inf.
+BOUNDS = np.array([[0, 2], [2, 3], [4, 8], [0, INF]])
+ROWS = IntervalRows.with_truth([1, 2, 9, 4], BOUNDS).in_units(np.array([0, 0, 1, 3]), 4)
+COVERED, WIDTH = ROWS.covered[0], ROWS.width[0]
+ONES = [1.0, 1.0, 1.0, 1.0]
+
+
+def at(measure: Measure, *weights: list[float]) -> list[list[float]]:
+    values: list[list[float]] = measure(np.array(weights)).tolist()
+    return values
+
+
+def test_means_leave_no_trace_of_what_is_left_out() -> None:
+    measure = means_measure(("coverage", "width"), (COVERED, WIDTH), ROWS)
+    found = at(measure, ONES, [1, 1, 1, 0], [2, 1, 0, 0], [0, 1, 0, 0])
+    assert found == [[0.75, INF], [2 / 3, 7 / 3], [0.8, 2.0], [0.0, 4.0]]
+    assert np.isnan(at(measure, [0, 0, 0, 0], [0, 0, 5, 0])).all()
+
+
+def test_the_criterion_takes_the_range_of_the_units_that_are_drawn() -> None:
+    measure = criterion_measure("criterion", ROWS.known_truth, COVERED, WIDTH, ROWS, eta=2.0, level=0.5)
+    (whole,), (some,), (first,), (single,) = at(measure, ONES, [1, 1, 0, 0], [3, 0, 0, 0], [0, 1, 0, 0])
+    assert whole == -INF
+    assert some == pytest.approx((1 - (7 / 3) / 8) * math.exp(-2 * (2 / 3 - 0.5) ** 2))
+    assert first == pytest.approx((1 - 1.5 / 1) * math.exp(-2 * 0.25))
+    assert math.isnan(single)  # one truth alone has no range
+
+
+def test_strata_move_with_the_weights_and_know_their_ends() -> None:
+    strata = Strata.of_rows(WIDTH, COVERED, ROWS, bins=2)
+    assert [part.tolist() for part in strata.ends()] == [[1.0, 4.0], [2.0, INF], [2.0, 2.0]]
+    measure = strata.measure("worst")
+    assert measure.names == ("worst[0]", "worst[1]", "worst")
+    # Widths 1, 2 | 4, inf; then 1, 1, 2 | 2, 4; then 1 | 2.
+    assert at(measure, ONES, [2, 1, 0, 0], [1, 0, 0, 0]) == [
+        [1.0, 0.5, 0.5],
+        [1.0, 0.5, 0.5],
+        [1.0, 1.0, 1.0],
+    ]
+    (single,) = at(measure, [0, 1, 0, 0])
+    assert single[0] == single[2] == 0.0
+    assert math.isnan(single[1])  # one row fills one chunk
+    assert np.isnan(at(measure, [0, 0, 1, 0])).all()
+
+
+def test_quantiles_and_groups_of_nothing_are_undefined() -> None:
+    quantiles = quantiles_measure(WIDTH, ROWS, probabilities=[0.0, 0.5, 1.0], name="width")
+    assert quantiles.names == ("width[0]", "width[0.5]", "width[1]")
+    assert at(quantiles, [1, 1, 0, 0]) == [[1.0, 2.0, 4.0]]
+    assert at(quantiles, ONES) == [[1.0, 3.0, INF]]
+    assert np.isnan(at(quantiles, [0, 0, 1, 0])).all()
+    groups = groups_measure(COVERED, np.array([0, 1, 1, 1]), 3, ROWS, name="worst", level=0.9)
+    (found,) = at(groups, ONES)
+    assert found[:2] == [1.0, 2 / 3]
+    assert math.isnan(found[2])  # the third group has no row, and counts neither as the worst nor in the gap
+    assert found[3] == 2 / 3
+    assert found[4] == pytest.approx((0.1 + 0.9 - 2 / 3) / 2)
+    assert np.isnan(at(groups, [0, 0, 1, 0])).all()
+
+
+def test_the_slab_counts_the_rows_inside() -> None:
+    measure = slab_measure(COVERED, np.array([True, False, True, False]), ROWS)
+    assert at(measure, ONES, [3, 1, 0, 0]) == [[0.5], [0.75]]
+    assert np.isnan(at(measure, [0, 0, 0, 1])).all()
+
+
+def test_a_unit_without_rows_serves_every_measure() -> None:
+    compact = ROWS.in_units(np.array([0, 0, 1, 2]))
+    builders: list[Callable[[Any], Measure]] = [
+        lambda rows: means_measure(("a",), (WIDTH,), rows),
+        lambda rows: Strata.of_rows(WIDTH, COVERED, rows, bins=3).measure("a"),
+        lambda rows: quantiles_measure(WIDTH, rows, probabilities=[0.3], name="a"),
+        lambda rows: groups_measure(COVERED, np.array([0, 1, 1, 0]), 2, rows, name="a", level=0.5),
+        lambda rows: hsic_measure(WIDTH, COVERED, rows),
+        lambda rows: criterion_measure("a", rows.known_truth, COVERED, WIDTH, rows, eta=1.0, level=0.5),
+    ]
+    weights = np.array([[1.0, 2.0, 5.0, 1.0], [0.0, 1.0, 1.0, 1.0]])
+    for build in builders:
+        assert build(ROWS).units == 4
+        assert np.allclose(
+            build(ROWS)(weights), build(compact)(weights[:, [0, 1, 3]]), equal_nan=True, rtol=1e-12
+        )
+
+
+def test_sizes_fall_into_strata() -> None:
+    assert size_borders(3, None).tolist() == [0, 1, 2, 3]
+    assert size_borders(3, 2).tolist() == [0, 2]
+    assert size_stratum(np.array([0.0, 1.0, 2.0, 3.0]), size_borders(3, 2)).tolist() == [0, 0, 1, 1]
+
+
+def test_rows_say_whether_they_have_ranks() -> None:
+    unit = np.zeros(2, np.intp)
+    assert PredictionRows(weight=None, unit=unit).whole
+    assert PredictionRows(weight=np.array([2.0, 0.0]), unit=unit).whole
+    assert not PredictionRows(weight=np.array([0.5, 1.0]), unit=unit).whole
+    assert PredictionRows(weight=None, unit=unit).masses.tolist() == [1.0, 1.0]

@@ -1,0 +1,105 @@
+"""The measure of selective metrics at any weights equals that of copied rows, however its tallies are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from abstain.metrics._areas import CONVENTIONS
+from abstain.metrics._columns import Columns
+from abstain.metrics._risk import Ranking, risk_measure, threshold_measure
+from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
+
+GRID = (0.1, 0.35, 0.5, 0.9)
+
+
+def asked(convention: str = "trapezoid") -> list[MetricSpecification]:
+    """The whole bundle, its areas cut at 0.4, and the risks at a grid of coverages."""
+    bundle = [metric.at(0.4) if metric.parameter else metric for metric in select_metrics("selective")]
+    risks = [METRICS["risk_at_coverage"].at(coverage) for coverage in GRID]
+    return [replace(metric, settings={"convention": convention}) for metric in [*bundle, *risks]]
+
+
+@pytest.mark.parametrize("levels", [3, 12, 1_000_000])
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("dense", [True, False])
+def test_weights_of_units_are_copies_of_their_rows(
+    levels: int, convention: str, dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("abstain.tally._table._DENSE_LIMIT", 1 << 23 if dense else 0)
+    rng = np.random.default_rng(levels)
+    units, size = 12, 5
+    columns = Columns.of(
+        units * size,
+        loss=rng.choice([0.0, 1 / 3, 1.0, 2.5], units * size),
+        confidence=rng.integers(0, levels, units * size).astype(float),
+        answered=rng.random(units * size) < 0.7,
+        cluster=np.repeat(np.arange(units), size),
+        units=units,
+    )
+    metrics = asked(convention)
+    assert Ranking(columns).by_confidence._dense == dense
+    weights = rng.integers(0, 4, (20, units)).astype(float)
+    values = risk_measure(columns, metrics)(weights)
+    for weight, found in zip(weights, values, strict=True):
+        copies = np.concatenate(
+            [
+                np.tile(np.flatnonzero(columns.cluster == number), int(times))
+                for number, times in enumerate(weight)
+            ]
+        )
+        alone = replace(columns.take(copies), cluster=np.zeros(len(copies), np.intp), units=1)
+        np.testing.assert_allclose(found, risk_measure(alone, metrics).points, atol=1e-12, rtol=0)
+
+
+def test_columns_are_named_in_order() -> None:
+    metrics = [METRICS["aurc"], METRICS["cmax"], METRICS["risk_at_coverage"]]
+    measure = risk_measure(Columns.ranked([1.0], [1.0]), metrics)
+    assert measure.names == ("aurc", "cmax", "risk_at_coverage@0.5")
+    assert measure.points.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_unit_without_answers_counts_in_n() -> None:
+    columns = Columns.of(
+        2,
+        loss=np.array([1.0, np.nan]),
+        confidence=np.array([1.0, np.nan]),
+        answered=np.array([True, False]),
+        cluster=np.array([0, 1]),
+        units=2,
+    )
+    weights = np.array([[1.0, 1.0], [1.0, 3.0], [0.0, 2.0]])
+    measure = risk_measure(columns, [METRICS["cmax"], METRICS["risk_at_coverage"].at(0.3)])
+    assert measure(weights)[:, 0].tolist() == [0.5, 0.25, 0.0]
+    assert np.array_equal(measure(weights)[:, 1], [1.0, np.nan, np.nan], equal_nan=True)
+
+
+def test_long_convex_stretches_do_not_slow_the_hull() -> None:
+    # One early error, then tens of thousands of right answers, then errors again: risks fall as 1/k and bend up.
+    n = 60_000
+    loss = np.zeros(n)
+    loss[0] = 1.0
+    loss[-n // 3 :: 7] = 1.0
+    rows = Columns.ranked(loss, -np.arange(n, dtype=float))
+    aurc, hull = risk_measure(rows, [METRICS["aurc"], METRICS["aurc_achievable"]]).points
+    assert 0 < hull < aurc
+
+
+def test_the_order_of_losses_is_tallied_once_for_all_confidences() -> None:
+    rows = Columns.ranked([0.0, 1.0, 2.0], [3, 2, 1])
+    other = rows.with_confidence(np.array([1.0, 2.0, 3.0]))
+    assert Ranking(rows).by_loss is Ranking(other).by_loss
+    assert Ranking(rows).by_confidence is not Ranking(other).by_confidence
+    assert Ranking(rows.with_loss(np.ones(3))).by_loss is not Ranking(rows).by_loss
+
+
+def test_risks_at_fixed_thresholds_by_hand() -> None:
+    # Confidences 2, 2, 1 with losses 0, 2, 0 and one abstention, each a unit of its own.
+    columns = replace(Columns.ranked([0, 2, 0], [2, 2, 1], abstained=1), cluster=np.arange(4), units=4)
+    measure = threshold_measure(columns, np.array([2.0, 1.0]))
+    assert measure.names == ("selective[0]", "selective[1]", "generalized[0]", "generalized[1]")
+    weights = np.array([[1.0, 1, 1, 1], [2, 1, 0, 1], [0, 0, 1, 1]])
+    expected = [[1.0, 2 / 3, 0.5, 0.5], [2 / 3, 2 / 3, 0.5, 0.5], [np.nan, 0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(measure(weights), expected)

@@ -1,0 +1,251 @@
+"""What a result says: verdicts with a known better side, tables that fit, warnings, and text that stays text."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from abstain import Items, read
+from abstain.evaluation import compare, evaluate
+from abstain.report import result_html, views
+from abstain.report._text import display_width
+from abstain.report.tables import FORMATS, render
+from examples import EXAMPLES
+from systems import careless_and_careful
+
+if TYPE_CHECKING:
+    from abstain.evaluation import Result
+
+HOSTILE = "</td><script>alert(1)</script>[red]\x1b[31m"
+
+
+def printed(result: Result, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(views.summary(result, width))
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def pair(*, mirrored: bool = False, **options: Any) -> Result:
+    careless, careful = careless_and_careful()
+    sides = {"B": careful, "A": careless} if mirrored else {"A": careless, "B": careful}
+    return compare(sides, **{"resamples": 50, **options})
+
+
+def words_of(text: str, metric: str) -> str:
+    """The last cell of the row of a metric in the table of a summary."""
+    return next(re.split(r"\s{2,}", line)[-1] for line in text.splitlines() if f"  {metric}  " in line)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_the_better_side_is_said_in_words_and_in_the_table(mirrored: bool) -> None:
+    text = printed(pair(mirrored=mirrored))
+    better = "left is better" if mirrored else "right is better"
+    assert words_of(text, "augrc") == words_of(text, "aurc") == better
+    # Both answer everything, and who answers more is neither better nor worse.
+    assert words_of(text, "cmax") == "cannot tell"
+    assert "augrc, confidence: B is better than A by 0.2" in text
+    assert "A is better" not in text
+    assert ("left = B: items" if mirrored else "left = A: items") in text
+    assert ("left is better" in text) == mirrored
+    assert ("right is better" in text) == (not mirrored)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_metric_that_is_better_when_higher_is_worded_by_its_own_direction(mirrored: bool) -> None:
+    result = pair(mirrored=mirrored, metrics=["accuracy"])
+    assert "B is better than A by 0.500 [" in printed(result)
+    (row,) = json.loads(render(views.tables(result), "json"))["tables"][0]["rows"]
+    assert (row["verdict"], row["in_words"]) == (
+        ("left", "left is better") if mirrored else ("right", "right is better")
+    )
+    assert (row["left"], row["right"]) == (("B", "A") if mirrored else ("A", "B"))
+    assert (row["left_value"], row["right_value"]) == ((1.0, 0.5) if mirrored else (0.5, 1.0))
+    assert row["difference"] == (-0.5 if mirrored else 0.5)
+    assert (row["left_rank"], row["right_rank"]) == ((1, 2) if mirrored else (2, 1))
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_who_answers_more_is_higher_and_not_better(mirrored: bool) -> None:
+    truth, item = [0, 1] * 20, list(range(40))
+    options: dict[str, Any] = {"item": item, "confidence": [0.9] * 40}
+    bold = Items.from_arrays(truth, truth, **options)
+    shy = Items.from_arrays(truth, truth, abstained=[1, 0] * 20, **options)
+    sides = {"bold": bold, "shy": shy} if mirrored else {"shy": shy, "bold": bold}
+    text = printed(compare(sides, resamples=50))
+    assert words_of(text, "cmax") == ("left is higher" if mirrored else "right is higher")
+    assert "cmax: bold is higher than shy by 0.500 [" in text
+    assert "the one that answers less looks better; go by matched coverage" in " ".join(text.split())
+
+
+def test_one_system() -> None:
+    items = read(EXAMPLES / "run_a.json", mode="few_shot")
+    text = printed(evaluate(items, resamples=100))
+    assert "run_a.json (few_shot)\n" in text
+    assert (
+        "population: 27 of 30 participants judged; 216 items: 150 answered, 66 abstained "
+        "(and 24 failed, 0 unscored, not counted)\n"
+    ) in text
+    assert "loss abs_norm = abs(pred - gt) / 3 (the source declares a scale of 0 to 3)\n" in text
+    assert re.search(r"^Cmax: 0.694 \[0\.\d{3}, 0\.\d{3}\]$", text, re.M)
+    assert re.search(r"^llm +0\.085 \[0\.\d{3}, 0\.\d{3}\]  0\.031 \[", text, re.M)
+    assert re.search(r"^0\.90 +not reached +not reached$", text, re.M)
+    assert "percentile interval over 27 participants, 100 resamples, seed 42" in text
+    assert "  ! 3 of 30 participants are left out of every number: failed or without truth\n" in text
+    assert "  ! llm, total_evidence: 100% of the answered items share their confidence" in text
+    assert "take care" not in text
+    assert "figure" not in text
+
+
+def test_the_rule_of_the_loss_is_said_with_every_table() -> None:
+    careless, _ = careless_and_careful()
+    rule = "loss zero_one = 1 if pred != gt else 0 (whole-number labels, no scale declared)"
+    assert rule in printed(evaluate(careless, resamples=0))
+    assert rule in printed(pair())
+    for result in (evaluate(careless, resamples=0), pair()):
+        for form in ("markdown", "latex", "json", "text"):
+            found = render(views.tables(result), form).replace("\\_", "_").replace("  ", " ")
+            assert "oss zero_one = 1 if pred != gt else 0 (whole-number labels" in found
+    assert views.loss_line(None) == ""
+    given = evaluate(careless, loss=[0.5] * 40, resamples=0)
+    assert views.loss_line(given.loss) == "loss custom = given for each item"
+
+
+def test_without_a_confidence_there_is_what_needs_none_and_the_way_to_name_one() -> None:
+    items = Items.from_arrays([0, 1] * 20, [0, 0] * 20, item=list(range(40)))
+    result = evaluate(items, resamples=20)
+    text = printed(result)
+    assert "Cmax: 1.000 [1.000, 1.000]" in text
+    assert "no confidence in this source; name one (--confidence, confidence=) or record one" in text
+    assert "undefined" not in text
+    assert not re.search(r"^(aurc|augrc|llm|constant) ", text, re.M)
+    assert "aurc_optimal" in text
+    assert "<table>" in result_html(result)
+
+
+def test_metrics_by_name_and_by_group() -> None:
+    careless, _ = careless_and_careful()
+    items = Items.from_arrays(
+        careless.truth,
+        careless.prediction,
+        item=careless.item,
+        metadata={"site": ["a"] * 20 + ["b"] * 17 + ["c"] * 3},
+    )
+    text = printed(evaluate(items, metrics=["accuracy", "abstention_rate"], by="site", resamples=20))
+    assert "outcomes: 20 right, 20 wrong, 0 abstained, 0 failed" in text
+    assert re.search(r"^accuracy +0\.500 \[0\.\d+, 0\.\d+\]  higher$", text, re.M)
+    assert re.search(r"^abstention_rate +0\.000 \[.*\]  depends$", text, re.M)
+    # The metric stands before its first group alone.
+    assert re.search(r"^accuracy +site=a +20 +20 ", text, re.M)
+    assert re.search(r"^ +site=b +17 +17 ", text, re.M)
+    assert re.search(r"site=c +3 +3 .* too small to judge: 3 of the 10", " ".join(text.split()))
+
+
+def test_many_systems_say_that_an_interval_is_for_one_comparison_by_itself() -> None:
+    careless, careful = careless_and_careful()
+    three = {"A": careless, "B": careful, "C": careful}
+    alone = printed(compare(three, metrics=["accuracy"], resamples=20))
+    assert "3 systems, 40 items of 40 clusters, matched by item" in alone
+    assert "  - B is better than A by 0.500 [" in alone
+    assert "  - cannot tell B and C apart; they do not differ here" in alone
+    assert "each is for one comparison by itself" in " ".join(alone.split())
+    assert "corrected by Holm's method" in " ".join(alone.split())
+    assert re.search(r"^A +confidence +40 +40 .* 0\.500 \[.*\]  3$", alone, re.M)
+    assert re.search(r"^B +confidence +40 +40 .*  1 \(1-2\)$", alone, re.M)
+    assert re.search(r"^accuracy +A +B .*  right is better$", alone, re.M)
+    together = printed(compare(three, metrics=["accuracy"], resamples=20, simultaneous=True))
+    assert "they hold for all pairs of systems together" in " ".join(together.split())
+    assert "by itself" not in together
+
+
+def test_two_systems_say_nothing_of_many_comparisons() -> None:
+    text = " ".join(printed(pair()).split())
+    assert "by itself" not in text
+    assert "Holm" not in text
+    assert "95% intervals of differences: jackknife over 40 clusters, t distribution" in text
+
+
+def test_what_is_not_compared_says_why() -> None:
+    careless, careful = careless_and_careful()
+    silent = Items.from_arrays(
+        careless.truth, careless.truth, abstained=[True] * 40, item=careless.item, confidence=[0.9] * 40
+    )
+    text = " ".join(
+        printed(compare({"A": careful, "silent": silent}, metrics=["augrc"], resamples=20)).split()
+    )
+    assert (
+        "cannot compare A and silent: silent answered nothing, and what is not answered must not win" in text
+    )
+    assert "is better" not in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_summaries_keep_to_the_width(width: int) -> None:
+    careless, careful = careless_and_careful()
+    zero, few = (read(EXAMPLES / "run_b.json", mode=mode) for mode in ("zero_shot", "few_shot"))
+    results = (
+        evaluate(few, confidence="all", resamples=20),
+        compare({"zero_shot": zero, "few_shot": few}, confidence="all", resamples=20),
+        compare({"a long name of a system": careless, "B": careful, "C": careful}, resamples=20),
+        evaluate(few, metrics=["accuracy", "aurc"], confidence="all", resamples=20),
+    )
+    for result in results:
+        lines = printed(result, width).splitlines()
+        assert max(map(display_width, lines)) <= width
+
+
+def test_what_a_narrow_terminal_leaves_out_is_said() -> None:
+    text = printed(pair(), 80)
+    assert "Left out, as the text would be too wide: the intervals of left and right." in text
+    # The interval of the difference, which the verdict rests on, stays.
+    assert re.search(r"augrc +0\.2\d\d  0\.000 +-0\.2\d\d \[-0\.\d{3}, -0\.\d{3}\]  right is", text)
+    assert "too wide" not in printed(pair(), 120)
+
+
+def test_every_estimate_is_in_the_table_of_one_system() -> None:
+    items = read(EXAMPLES / "run_a.json", mode="few_shot")
+    result = evaluate(items, confidence="llm", resamples=20)
+    (table,) = views.tables(result)
+    rows = {
+        (row["confidence"], row["metric"]): row
+        for row in json.loads(render([table], "json"))["tables"][0]["rows"]
+    }
+    assert rows["llm", "aurc"]["value"] == result["llm"].aurc.value
+    assert rows["llm", "aurc"]["value_low"] == result["llm"].aurc.low
+    assert rows["", "cmax"]["items"] == 216
+    assert rows["llm", "risk_at_coverage@0.9"]["value"] is None
+    assert "cannot be reached" in rows["llm", "risk_at_coverage@0.9"]["remark"]
+
+
+def test_hostile_names_stay_text() -> None:
+    careless, careful = careless_and_careful()
+    result = compare({HOSTILE: careless, "B": careful}, resamples=20)
+    text = printed(result)
+    assert "\x1b" not in text
+    assert "[red]" in text
+    for page in (result_html(result), render(views.tables(result), "html")):
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+    for form in FORMATS:
+        assert form in ("csv", "json") or "\x1b" not in render(views.tables(result), form)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
+    page = result_html(pair(mirrored=mirrored))
+    assert page.startswith(
+        "<div><p>2 systems, 40 items of 40 clusters, matched by item</p><p>loss zero_one = 1 if pred"
+    )
+    assert "<li>augrc, confidence: B is better than A by 0.2" in page
+    assert ("<td>left is better</td>" if mirrored else "<td>right is better</td>") in page
+    assert ("<td>right is better</td>" if mirrored else "<td>left is better</td>") not in page
+    few = evaluate(careless_and_careful(10)[0], resamples=20)
+    page = result_html(few)
+    assert '<th>confidence</th><th class="number">AURC</th>' in page
+    assert f'<td class="number">{few["confidence"].augrc}</td>' in page
+    assert "<p>warnings</p><ul><li>intervals rest on 10 clusters" in page
+    assert not re.search("script|style", page)

@@ -1,0 +1,126 @@
+"""The loss that is meant when none is named: one rule, through the reader, with the sentence that says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from abstain import ArgumentError, Items, evaluate, read
+from abstain.losses import common_loss, item_loss
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LABELS: dict[str, tuple[list[Any], list[Any], list[float]]] = {
+    "0 and 1": ([1, 0, 1], [1, 1, 0], [0.0, 1.0, 1.0]),
+    "booleans": ([True, False, True], [True, True, True], [0.0, 1.0, 0.0]),
+    "class numbers": ([9, 0, 4], [0, 0, 9], [1.0, 0.0, 1.0]),
+    "ratings": ([1, 10, 7], [10, 10, 6], [1.0, 0.0, 1.0]),
+    "whole by value": ([1.0, 2.0, 3.0], [1.0, 3.0, 3.0], [0.0, 1.0, 0.0]),
+    "text": (["ill", "well", "ill"], ["ill", "ill", " Ill"], [0.0, 1.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+@pytest.mark.parametrize("form", ["csv", "parquet", "frame", "arrays"])
+def test_labels_are_right_or_wrong(tmp_path: Path, name: str, form: str) -> None:
+    truth, prediction, expected = LABELS[name]
+    frame = pl.DataFrame({"truth": truth, "prediction": prediction})
+    if form == "csv":
+        frame.write_csv(tmp_path / "t.csv")
+    elif form == "parquet":
+        frame.write_parquet(tmp_path / "t.parquet")
+    items = {
+        "csv": lambda: read(tmp_path / "t.csv"),
+        "parquet": lambda: read(tmp_path / "t.parquet"),
+        "frame": lambda: read(frame),
+        "arrays": lambda: Items.from_arrays(truth, prediction),
+    }[form]()
+    found = item_loss(items)
+    assert found.values.tolist() == expected
+    kind = "text" if name == "text" else "whole-number"
+    assert found.rule == f"loss zero_one: {kind} labels, no scale declared"
+
+
+def test_a_declared_scale_is_divided_by() -> None:
+    frame = pl.DataFrame({"truth": [1, 10, 7], "prediction": [10, 10, 4]})
+    found = item_loss(read(frame, scale=(1, 10)))
+    assert found.values == pytest.approx([1.0, 0.0, 1 / 3])
+    assert (found.name, found.raw_multiplier) == ("abs_norm", 9.0)
+    assert found.rule == "loss abs_norm: the source declares a scale of 1 to 10"
+
+
+def test_run_files_declare_their_scale() -> None:
+    found = item_loss(read("tests/data/examples/run_a.json", mode="few_shot"))
+    assert found.rule == "loss abs_norm: the source declares a scale of 0 to 3"
+    assert found.definition == "abs(pred - gt) / 3"
+
+
+@pytest.mark.parametrize(
+    ("truth", "prediction", "which"), [([1.5, 2.0], [1, 2], "truth"), ([1, 2], [1.0, 2.25], "prediction")]
+)
+def test_real_numbers_need_a_word(truth: list[float], prediction: list[float], which: str) -> None:
+    items = read(pl.DataFrame({"truth": truth, "prediction": prediction, "confidence": [0.1, 0.2]}))
+    message = (
+        rf"no loss is named, and the {which} is not a whole number in every answered row; choose one \(loss=, "
+        r"--loss\): abs, zero_one, or abs_norm with a scale"
+    )
+    with pytest.raises(ArgumentError, match=message):
+        item_loss(items)
+    with pytest.raises(ArgumentError, match=message):
+        evaluate(items, resamples=0)
+    assert item_loss(items, "abs").rule == "loss abs: asked for"
+
+
+def test_only_answered_rows_decide() -> None:
+    items = Items.from_arrays([1, 0.5], [1, None], abstained=[False, True])
+    assert item_loss(items).name == "zero_one"
+    silent = Items.from_arrays([0.5], [None], abstained=[True])
+    assert item_loss(silent).rule == "loss zero_one: nothing is answered, no scale declared"
+
+
+def test_abs_norm_without_a_scale_is_refused() -> None:
+    with pytest.raises(
+        ArgumentError, match="loss abs_norm divides by the width of the scale, and none is declared"
+    ):
+        item_loss(Items.from_arrays([3], [1]), "abs_norm")
+
+
+def test_a_loss_of_the_user_says_so() -> None:
+    items = Items.from_arrays([3, 1], [1, 1])
+    assert item_loss(items, [0.5, 0.25]).rule == "loss custom: given for each item"
+
+    def squared(truth: Any, prediction: Any) -> Any:
+        return (truth - prediction) ** 2
+
+    assert item_loss(items, squared).rule == "loss squared: a function of the user's"
+
+
+def test_no_prediction_is_no_wrong_answer() -> None:
+    items = read(pl.DataFrame({"y": [1, 2], "lo": [0, 0], "hi": [2, 1]}), truth="y", low="lo", high="hi")
+    with pytest.raises(
+        ArgumentError, match="there is no prediction to judge by one: these items hold intervals"
+    ):
+        item_loss(items)
+
+
+def test_several_systems_have_one_loss() -> None:
+    plain = Items.from_arrays([3, 0], [1, 0])
+    rated = Items.from_arrays([3, 0], [1, 0], scale=(0, 3))
+    wider = Items.from_arrays([3, 0], [1, 0], scale=(0, 9))
+    assert [found.name for found in common_loss([plain, plain])] == ["zero_one", "zero_one"]
+    assert common_loss([rated, rated])[1].values == pytest.approx([2 / 3, 0])
+    with pytest.raises(
+        ArgumentError, match=r"different losses \(loss zero_one: .*; loss abs_norm: .* 0 to 3\)"
+    ):
+        common_loss([plain, rated])
+    with pytest.raises(
+        ArgumentError, match="a scale of 0 to 3; loss abs_norm: the source declares a scale of 0 to 9"
+    ):
+        common_loss([rated, wider])
+    assert [found.name for found in common_loss([plain, rated], "abs")] == ["abs", "abs"]
+    with pytest.raises(ArgumentError, match="an array cannot fit the rows of all of them"):
+        common_loss([plain, rated], np.array([0.0, 1.0]))
