@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from abstain import ArgumentError, DataError
 from abstain.integrations import sklearn as integration
-from abstain.metrics import selective
+from abstain.metrics import curves, selective
 
 mpl.use("Agg")
 X, y = load_iris(return_X_y=True)
@@ -82,7 +82,7 @@ def test_the_display_is_the_curve() -> None:
     display = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], name="iris")
     probabilities = model.predict_proba(X[1::2])
     loss = (probabilities.argmax(axis=1) != y[1::2]).astype(float)
-    curve = selective.risk_coverage_curve(loss, probabilities.max(axis=1))
+    curve = curves.risk_coverage_curve(loss, probabilities.max(axis=1))
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.coverage)
     np.testing.assert_array_equal(display.line_.get_ydata(), curve.selective_risk)
     assert display.aurc == pytest.approx(selective.aurc(loss, probabilities.max(axis=1)))
@@ -103,7 +103,7 @@ def test_bad_calls() -> None:
         integration.aurc_scorer(LinearSVC().fit(X, y), X, y)
     with pytest.raises(DataError, match=r"probabilities in \[0, 1\], and does not at row 1"):
         integration.aurc_loss([0, 1], [0.5, 1.5])
-    with pytest.raises(DataError, match="one column a class"):
+    with pytest.raises(DataError, match="one column per class"):
         integration.aurc_loss([0, 1], np.zeros((2, 2, 2)))
     with pytest.raises(DataError, match="y_true at row 1 is none of the labels"):
         integration.aurc_loss([0, 5], [0.5, 0.5], labels=[0, 1])

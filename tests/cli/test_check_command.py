@@ -54,7 +54,7 @@ def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:
         "3 answered, 1 abstained, 0 failed, 1 unscored, coverage 0.750",
         "3 patients, 1 to 2 items each, median 2",
         "metadata: note",
-        "when none is named: confidence, with loss zero_one",
+        "when none is named: confidence, with loss zero_one (whole-number labels, no scale declared)",
         "yes risk-coverage curve, AURC, AUGRC",
         "no abstention safety, deferral alignment: there is no column should_abstain",
         "not token_msp: the signal token_msp, which no item has",
@@ -135,7 +135,12 @@ def test_evaluate_a_table_in_one_command(run: Run, tmp_path: Path) -> None:
 def test_compare_two_tables(run: Run, tmp_path: Path) -> None:
     (tmp_path / "left.csv").write_text(TABLE)
     (tmp_path / "right.csv").write_text(TABLE.replace("0,1,0.9", "0,0,0.9"))
-    code, out, _ = run("evaluate", "left.csv", "right.csv", "--bootstrap-resamples", 20, "--json")
+    flags = ("evaluate", "left.csv", "right.csv", "--bootstrap-resamples", 20, "--json")
+    code, _, err = run(*flags)
+    assert code == 3
+    assert "stands twice" in err
+    assert "name them (item=, --item)" in err
+    code, out, _ = run(*flags, "--item", "note")
     assert code == 0
     assert json.loads(out)["comparison"]["deltas"]["confidence"]["augrc_full"]["delta"] < 0
 
@@ -150,7 +155,9 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
     )
     assert code == 0
     assert "the abstention rule found 1 abstained, 1 answered, 1 undetermined" in err
-    assert "no confidence in this source; name one" in out
+    assert "no confidence in this source; name one (--confidence, confidence=) or record one" in " ".join(
+        out.split()
+    )
     assert "constant" not in out
     code, _, err = run("evaluate", "t.jsonl", "--abstain-rule", "cannot say")
     assert code == 2

@@ -41,10 +41,13 @@ def test_words_come_first() -> None:
     smaller = [EXAMPLES / "run_a.json" if part == RUN else part for part in BOTH]
     done = call("compare", *smaller, "--metric", "augrc,simpleqa_f", "--bootstrap-resamples", 1000)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout.startswith("2 systems, 200 items of 25 participants, matched by cluster and item")
-    assert "simpleqa_f: few_shot is better than zero_shot by 0.144 [" in done.stdout
-    assert re.search(r"augrc: cannot tell .* apart; about [\d,]+ more participants would", done.stdout)
-    assert "at coverage 0.56, few_shot is better than zero_shot" in done.stdout
+    assert done.stdout.startswith("2 systems, 200 items of 25 participants, matched by participant")
+    words, table = done.stdout.split("\n----------", maxsplit=1)
+    assert "simpleqa_f: few_shot is better than zero_shot by 0.144 [" in words
+    assert re.search(r"augrc, llm: cannot tell .* apart; about [\d,]+ more participants would", words)
+    assert "risk, llm: at coverage 0.56, few_shot is better than zero_shot by 0.131 [" in words
+    assert "right is better" in table
+    assert "left is better" not in table
 
 
 def test_csv_has_the_differences_with_ranks_and_words() -> None:
@@ -58,8 +61,9 @@ def test_csv_has_the_differences_with_ranks_and_words() -> None:
     )
     assert 0 < float(whole["p"]) <= float(whole["p_holm"]) <= 1
     assert int(whole["more_clusters"]) > 0
-    assert whole["in_words"].startswith("cannot tell")
-    assert float(matched["coverage"]) == pytest.approx(0.578, abs=1e-3)
+    assert (whole["verdict"], whole["in_words"]) == ("cannot tell", "cannot tell")
+    assert whole["sentence"].startswith("cannot tell zero_shot and few_shot apart")
+    assert float(matched["coverage"]) == pytest.approx(245 / 424)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -161,8 +165,10 @@ def test_two_inputs_give_a_table_of_differences() -> None:
     rows = {row["metric"]: row for row in rows_of(done.stdout)}
     for name in ("aurc", "accuracy"):
         row = rows[name]
-        assert float(row["difference"]) == pytest.approx(float(row["right"]) - float(row["left"]))
+        assert (row["left"], row["right"]) == ("zero_shot", "few_shot")
+        assert float(row["difference"]) == pytest.approx(float(row["right_value"]) - float(row["left_value"]))
         assert row["difference_low"]
+        assert row["verdict"] in ("left", "right", "cannot tell")
 
 
 def test_format_excludes_other_ways_to_print() -> None:
@@ -177,7 +183,7 @@ def test_the_other_verbs_print_tables_too(form: str, tmp_path: Path) -> None:
     (tmp_path / "preds.csv").write_text("y,lo,hi\n" + "".join(f"{i},{i - 1},{i + 1}\n" for i in range(30)))
     verbs = (
         ("metrics",),
-        ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", 0.9,
+        ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--level", 0.9,
          "--bootstrap-resamples", 20),
         ("calibrate", "verbalized", "--input", RUN, "--mode", "few_shot", "--output", "t.json"),
     )  # fmt: skip
@@ -223,7 +229,9 @@ def test_tables_are_matched_by_the_names_of_their_items(tmp_path: Path) -> None:
     write_tables(tmp_path)
     done = call(*TABLES, "--bootstrap-resamples", 1000)
     assert done.exit_code == 0, done.stderr
-    assert "120 items of 40 patients, matched by cluster and item, loss zero_one" in done.stdout
+    assert done.stdout.startswith(
+        "3 systems, 120 items of 40 patients, matched by cluster and item\nloss zero_one"
+    )
     assert "c is better than a by " in done.stdout
     assert "c is better than b by " in done.stdout
     assert re.search(r"cannot tell a and b apart; about [\d,]+ more patients would", done.stdout)

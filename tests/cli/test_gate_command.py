@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RUN = EXAMPLES / "run_b.json"
 FEW_SHOT = (RUN, "--mode", "few_shot", "--bootstrap-resamples", 200)
-PASS, FAIL, OPEN = "cmax below 0.5", "cmax below 0.9", "cmax below 0.71"
+PASS, FAIL, OPEN = "cmax below 0.5", "cmax below 0.9", "cmax below 0.68"
 
 
 def call(*arguments: object) -> Any:
@@ -57,9 +57,9 @@ def test_exit_codes(conditions: tuple[str, ...], options: tuple[str, ...], code:
 def test_against_a_baseline() -> None:
     options = ("--baseline", RUN, "--baseline-mode", "zero_shot")
     assert call("gate", *FEW_SHOT, *options, "--fail-if", "augrc worse by 0.02").exit_code == 0
-    done = call("gate", *FEW_SHOT, *options, "--fail-if", "augrc better by 0.005")
+    done = call("gate", *FEW_SHOT, *options, "--fail-if", "augrc worse by 0.005")
     assert done.exit_code == 4
-    assert "augrc is better by -0.000 [" in done.stdout
+    assert "augrc is worse by 0.000 [-0.012, 0.013], which spans 0.005" in done.stdout
     same = call("gate", *FEW_SHOT, "--baseline", RUN, "--fail-if", "augrc worse by 0")
     assert same.exit_code == 0
 
@@ -83,7 +83,7 @@ def test_files_for_ci_systems(tmp_path: Path) -> None:
     assert [(row["verdict"], row["bound"]) for row in rows] == [
         ("pass", 0.5),
         ("fail", 0.9),
-        ("undecided", 0.71),
+        ("undecided", 0.68),
     ]
 
 

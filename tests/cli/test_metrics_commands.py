@@ -124,9 +124,11 @@ def test_the_metric_of_the_how_to_is_bootstrapped_compared_and_printed(
     one = json.loads(Path("one.json").read_text())["metrics"]
     assert one["overall"]["tokens_per_right_answer"]["ci95"]
     assert one["definitions"]["tokens_per_right_answer"]["definition"] == own_metric.split(":", maxsplit=1)[0]
-    code, out, err = run(
-        "evaluate", *files, "--metric", own_metric, "-o", "two.json", "--bootstrap-resamples", 60
-    )
+    asked = ("evaluate", *files, "--metric", own_metric, "-o", "two.json", "--bootstrap-resamples", 60)
+    code, _, err = run(*asked)
+    assert code == 3
+    assert "--match rows" in err
+    code, out, err = run(*asked, "--match", "rows")
     assert (code, err) == (0, "")
     assert "right is better" in out
     paired = json.loads(Path("two.json").read_text())

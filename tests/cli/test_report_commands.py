@@ -100,4 +100,11 @@ def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Pa
     ]
     done = abstain("compare", "run.json", "run.json", *modes, "-q", "-o", "systems.html", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert "Systems compared" in (tmp_path / "systems.html").read_text()
+    assert '<section id="comparison"' in (tmp_path / "systems.html").read_text()
+    third = ["run.json", "--mode", "few_shot", "--confidence", "token_msp"]
+    done = abstain(
+        "compare", "run.json", "run.json", *third, "--mode", "zero_shot", "--mode", "few_shot",
+        "--confidence", "llm", "--confidence", "llm", "--bootstrap-resamples", "50", "-o", "three.html", cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "Systems compared" in (tmp_path / "three.html").read_text()

@@ -1,21 +1,25 @@
 """The options that verbs share, in groups: which inputs, how they are read, how they are matched, how they are judged.
 
-What an option means is decided behind the verbs; here stand its flag, its help and its type alone.
+A group is a dataclass whose fields are options. A verb takes it as one parameter; `spelled_out` gives the command line
+the fields, and the verb the group. What an option means is decided behind the verbs; here stand its flag, its help and
+its type alone.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from abstain.items import Items
 
@@ -30,6 +34,7 @@ __all__ = [
     "announcements",
     "numbers",
     "one_each",
+    "spelled_out",
     "system_names",
 ]
 
@@ -171,6 +176,52 @@ class Judging:
     def options(self) -> dict[str, Any]:
         """The arguments by name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return a verb with an option for every field of the groups among its parameters.
+
+    >>> @dataclass
+    ... class Reading:
+    ...     truth: str = "label"
+    >>> @spelled_out
+    ... def verb(path: str, reading: Reading) -> None:
+    ...     print(path, reading)
+    >>> inspect.signature(verb)
+    <Signature (*, path: str, truth: str = 'label') -> None>
+    >>> verb(path="t.csv", truth="gold")
+    t.csv Reading(truth='gold')
+    """
+    options: list[inspect.Parameter] = []
+    groups: dict[str, list[str]] = {}
+    hints = get_type_hints(verb, include_extras=True)
+    for option in _parameters(verb):
+        if isinstance(option.annotation, type) and is_dataclass(option.annotation):
+            own = _parameters(option.annotation)
+            groups[option.name] = [part.name for part in own]
+            options += own
+        else:
+            options.append(option)
+
+    @functools.wraps(verb)
+    def with_groups(**given: Any) -> None:
+        for name, parts in groups.items():
+            given[name] = hints[name](**{part: given.pop(part) for part in parts})
+        verb(**given)
+
+    # Keywords have no order, so that an option that must be given may stand after one that need not.
+    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    with_groups.__signature__ = inspect.Signature(options, return_annotation=None)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {option.name: option.annotation for option in options}
+    del with_groups.__wrapped__
+    return with_groups
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function, or the fields of a dataclass, with their annotations looked up."""
+    hints = get_type_hints(function, include_extras=True)
+    found = inspect.signature(function).parameters.values()
+    return [option.replace(annotation=hints.get(option.name, option.annotation)) for option in found]
 
 
 def one_each(given: Sequence[str], count: int, flag: str) -> list[str | None]:

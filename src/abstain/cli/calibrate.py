@@ -142,5 +142,6 @@ def _calibrate(
         from abstain.report.calibration import calibration_summary  # noqa: PLC0415
         from abstain.report.console import console_for  # noqa: PLC0415
 
-        console_for().print(calibration_summary(calibration))
+        screen = console_for()
+        screen.print(calibration_summary(calibration, screen.width))
         typer.echo(f"\nartifact: {output}")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._groups import spelled_out
-from abstain.cli._options import Reading, announcements
+from abstain.cli._options import Reading, announcements, spelled_out
 from abstain.cli._tables import SummaryFormat, print_tables, summary_format
 
 if TYPE_CHECKING:
@@ -57,7 +56,8 @@ def check_command(
         from abstain.report.console import console_for  # noqa: PLC0415
 
         notes = [line for line in announcements(found.items) if "guessed" not in line]
-        console_for().print(check_summary(found, notes))
+        screen = console_for()
+        screen.print(check_summary(found, notes, screen.width))
     if found.problems:
         raise typer.Exit(PROBLEMS)
 

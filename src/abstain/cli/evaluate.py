@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._groups import spelled_out
 from abstain.cli._judging import Question, evaluated, new_name, show
-from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading
+from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading, spelled_out
 from abstain.cli._tables import AsJson, SummaryFormat, print_tables, summary_format
 
 if TYPE_CHECKING:

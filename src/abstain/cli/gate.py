@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._groups import spelled_out
 from abstain.cli._judging import read_systems
-from abstain.cli._options import Judging, Matching, Reading, Source
+from abstain.cli._options import Judging, Matching, Reading, Source, spelled_out
 from abstain.cli._tables import TableFormat, hand_over
 
 _FAIL_IF = (

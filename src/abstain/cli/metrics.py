@@ -30,7 +30,7 @@ def metrics_command(
     """List the metrics: what each is, what it needs, and which way is better."""
     from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
 
-    form = summary_format(table_format, as_json=as_json, quiet=False)
+    form = summary_format(table_format, as_json=as_json)
     asked = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
     metrics = [find_metric(name) for name in asked] or list(known_metrics().values())
     if as_json:
@@ -39,18 +39,18 @@ def metrics_command(
         content = msgspec.json.encode([_record(metric) for metric in metrics])
         typer.echo(msgspec.json.format(content, indent=2).decode())
         return
-    if form != "text":
-        from abstain.report.listings import metrics_table  # noqa: PLC0415
+    from abstain.report.listings import metrics_table  # noqa: PLC0415
 
+    if form != "text":
         print_tables([metrics_table(metrics)], form)
         return
-    from abstain.report.console import console_for  # noqa: PLC0415
-    from abstain.report.metric_tables import metric_list  # noqa: PLC0415
-
     if names:
         typer.echo("\n\n".join(_described(metric) for metric in metrics))
         return
-    console_for().print(metric_list(metrics))
+    from abstain.report.console import console_for, shown  # noqa: PLC0415
+
+    screen = console_for()
+    screen.print(shown(metrics_table(metrics), screen.width))
     typer.echo("bundles")
     for bundle, members in BUNDLES.items():
         typer.echo(f"  {bundle}: {', '.join(members)}")

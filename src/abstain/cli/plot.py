@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._groups import spelled_out
 from abstain.cli._judging import Question, evaluated
-from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading
+from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading, spelled_out
 
-_OUTPUT = "The chart; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
+_OUTPUT = "The figure; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
 _CHART = "Of one input: curve, curves, areas or reliability. Of two: difference, left or right."
 _OF = "Which confidence a curve or reliability diagram is of; else the first."
 _SHOWN = "Which metric areas and differences show: augrc, aurc, eaurc, eaugrc, cmax."
@@ -45,4 +44,4 @@ def plot_command(
     check_chart_output(output)
     result = evaluated(inputs, question, reading, matching, judging, quiet=quiet, selective=True).result
     save_chart(draw(result, chart, confidence=of, risk=risk, metric=shown), output)
-    typer.echo(str(output) if quiet else f"chart: {output}")
+    typer.echo(str(output) if quiet else f"figure: {output}")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._groups import spelled_out
 from abstain.cli._judging import Question, evaluated, new_name
-from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading
+from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading, spelled_out
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -31,7 +31,12 @@ from abstain.evaluation._groups import groups as groups_of
 from abstain.evaluation._profile import Basis
 from abstain.evaluation._result import Key, Population, Rank, Result, Settings, SystemResult
 from abstain.evaluation._system import SystemWork
-from abstain.evaluation._warnings import comparison_warnings, few_clusters, general_warnings
+from abstain.evaluation._warnings import (
+    comparison_warnings,
+    few_clusters,
+    general_warnings,
+    left_out_warnings,
+)
 from abstain.inference import Draws, replicates
 from abstain.items import Items
 from abstain.losses import LOSS_NAMES, common_loss, item_loss
@@ -373,6 +378,8 @@ class _Job:
         settings = request.settings
         population = self._population(name)
         found = work.estimates(replicated, draws, settings.level)
+        if self.matching is None:
+            found = work.with_bounds(found)
         counts = source.counts
         outcomes = replace(population_table(work.judged), failed=counts.failed, unscored=counts.unscored)
         table = None
@@ -394,10 +401,12 @@ class _Job:
             loss=work.loss,
             settings=settings,
             provenance=source.provenance,
-            warnings=general_warnings(
-                source, population, settings, ranked=bool(work.confidences) or not wanted
+            warnings=(
+                *general_warnings(source, population, settings, ranked=bool(work.confidences) or not wanted),
+                *left_out_warnings(found, population),
             ),
             cluster_noun=work.judged.cluster_noun,
+            design_effect=work.design_effect(),
             calibrations=request.calibrations,
             confidences={slot: confidence.name for slot, confidence in work.confidences.items()},
             estimates=found,
