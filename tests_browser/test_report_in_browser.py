@@ -233,12 +233,27 @@ def test_it_warns_of_a_threshold_chosen_here(visit: Visit, report: Path) -> None
 
 def test_two_sides_are_explored_apart(visit: Visit, tmp_path: Path) -> None:
     left, right = ten_items(), ten_items()
-    result = compare(left, right, confidence="sure", loss="zero_one", resamples=100)
+    result = compare(left, right, confidence="sure", loss="zero_one", match="rows", resamples=100)
     watched = visit(write_report(tmp_path / "two.html", result))
     options = watched.page.locator("#pick-confidence option").all_inner_texts()
     assert options == ["left: sure", "right: sure"]
     watched.page.select_option("#pick-confidence", "right: sure")
     assert "confidence=right" in watched.page.evaluate("location.hash")
+
+
+def test_three_systems_are_told_by_their_differences(visit: Visit, tmp_path: Path) -> None:
+    """A page without a curve is as silent as any, fits a telephone, and a hostile name stays a name."""
+    systems = {"a": ten_items(), "b": ten_items(), EVIL: ten_items()}
+    result = compare(systems, confidence="sure", loss="zero_one", match="rows", resamples=50)
+    place = write_report(tmp_path / "three.html", result)
+    watched = visit(place)
+    assert watched.page.evaluate("window.hacked") is None
+    assert watched.page.locator("#explorer").count() == 0
+    assert "AUGRC: cannot tell a and b apart" in text(watched, "#verdict")
+    assert EVIL in text(watched, "#systems")
+    assert watched.page.locator("#systems tbody tr").count() > 3
+    narrow = visit(place, width=360)
+    assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_light_dark_narrow_and_print(visit: Visit, report: Path) -> None:

@@ -146,8 +146,8 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
     )
     assert by_member.code == 0, by_member.err
     members = np.stack([np.ones(60), np.arange(60) % 2, np.zeros(60)], axis=1)
-    figures = json.loads(by_member.out)["claims"][0]["metrics"]
-    assert figures["coverage"]["value"] == sets.set_coverage(truth, members)
+    metrics = json.loads(by_member.out)["claims"][0]["metrics"]
+    assert metrics["coverage"]["value"] == sets.set_coverage(truth, members)
     shown = run("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", *QUICK)
     assert "coverage by set size" in shown.out
     by_number = run(
@@ -238,31 +238,18 @@ def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> N
     ]
 
 
-def test_compressed_tables_and_patterns_are_read(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    content = (tmp_path / "preds.csv").read_bytes()
-    (tmp_path / "preds.csv.gz").write_bytes(gzip.compress(content))
-    head, *lines = content.decode().splitlines()
-    for place, part in enumerate((lines[:50], lines[50:])):
-        (tmp_path / f"part-{place}.csv").write_text("\n".join([head, *part]) + "\n")
-    whole = json.loads(run(*BASIC, *QUICK, "--json").out)["claims"]
-    for table in ("preds.csv.gz", "part-*.csv"):
-        found = run(BASIC[0], table, *BASIC[2:], *QUICK, "--json")
-        assert found.code == 0, found.err
-        assert json.loads(found.out)["claims"] == whole
-
-
 def test_the_schema_is_published(run: Callable[..., Outcome]) -> None:
     outcome = run("schema", "conformal")
     assert json.loads(outcome.out)["title"] == "abstain conformal artifact"
 
 
 def _same(run: Callable[..., Outcome], verb: tuple[str, ...], *sources: str) -> list[object]:
-    """The levels of the artifact from each source, in the words of the verb; and that each is read at all."""
+    """The claims of the artifact from each source, in the words of the verb; and that each is read at all."""
     found = []
     for source in sources:
         outcome = run(*verb[:1], source, *verb[2:], *QUICK, "--json")
         assert outcome.code == 0, outcome.err
-        found.append(json.loads(outcome.out)["levels"])
+        found.append(json.loads(outcome.out)["claims"])
     return found
 
 
@@ -278,7 +265,7 @@ def test_intervals_from_every_kind_of_table(run: Callable[..., Outcome], tmp_pat
 
 
 def test_sets_from_every_kind_of_table(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--level", "0.9")
+    verb = ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9")
     text = (tmp_path / "sets.jsonl").read_text()
     (tmp_path / "sets.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     records = [json.loads(line) for line in text.splitlines()]

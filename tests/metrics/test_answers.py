@@ -1,4 +1,4 @@
-"""Accuracy and regression with abstentions: by hand, and against scikit-learn and scipy on the answered rows."""
+"""Accuracy with abstentions: by hand, and against scikit-learn on the answered rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn import metrics as sklearn
 
 from abstain.errors import DataError
-from abstain.metrics import answers, regression
+from abstain.metrics import answers
 
 
 def test_an_abstention_is_wrong_even_where_a_stored_prediction_is_right() -> None:
@@ -63,23 +62,6 @@ def test_classification_agrees_with_scikit_learn_on_the_answered_rows(seed: int)
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_regression_agrees_with_scikit_learn_and_scipy(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    truth = 1e4 + rng.normal(size=50)
-    prediction = truth + rng.normal(size=50)
-    abstained = rng.random(50) < 0.4
-    kept, rows = ~abstained, {"abstained": abstained}
-    pair = (truth[kept], prediction[kept])
-    assert regression.mean_absolute_error(truth, prediction, **rows) == pytest.approx(
-        sklearn.mean_absolute_error(*pair)
-    )
-    assert regression.root_mean_squared_error(truth, prediction, **rows) == pytest.approx(
-        sklearn.root_mean_squared_error(*pair)
-    )
-    assert regression.pearson_r(truth, prediction, **rows) == pytest.approx(stats.pearsonr(*pair).statistic)
-
-
 def test_weighted_scores_agree_with_scikit_learn() -> None:
     rng = np.random.default_rng(3)
     truth, prediction, weight = rng.integers(0, 2, 80), rng.integers(0, 2, 80), rng.random(80)
@@ -99,17 +81,12 @@ def test_scores_stand_beside_their_coverage() -> None:
     found = answers.classification_scores([1, 0, 1, 1], [1, 1, 1, None], abstained=[0, 0, 0, 1])
     assert (found.coverage, found.n, found.accuracy) == (0.75, 4.0, 0.5)
     assert found.precision == pytest.approx(2 / 3)
-    near = regression.regression_scores([3, 0, 2, 1], [1, 0, 2, None], abstained=[0, 0, 0, 1])
-    assert near.coverage == 0.75
-    assert near.mean_absolute_error == pytest.approx(2 / 3)
 
 
 def test_undefined_is_nan() -> None:
     nothing: dict[str, Any] = {"abstained": [True, True]}
     for metric in (answers.precision, answers.recall, answers.f1, answers.macro_f1):
         assert math.isnan(metric([1, 0], [None, None], **nothing))
-    assert math.isnan(regression.mean_absolute_error([1, 0], [None, None], **nothing))
-    assert math.isnan(regression.pearson_r([1, 1], [0, 1]))
     assert math.isnan(answers.auroc([1, 1], [0.5, 0.6]))
 
 
@@ -129,17 +106,6 @@ class TestBadInput:
     def test_a_label_of_another_type(self) -> None:
         with pytest.raises(DataError, match="y_pred is a list at row 1; a label must be a number or text"):
             answers.accuracy([1, 2], [1, [2]])
-
-    def test_text_has_no_distance(self) -> None:
-        with pytest.raises(DataError, match="y_pred must hold numbers, got text at row 1"):
-            regression.mean_absolute_error([1, 2], [1, "two"])
-
-    def test_text_where_nothing_was_answered_does_not_matter(self) -> None:
-        assert regression.mean_absolute_error([1, 2], [1, "no idea"], abstained=[False, True]) == 0.0
-
-    def test_an_answered_none_has_no_distance(self) -> None:
-        with pytest.raises(DataError, match="y_pred is nan at row 1"):
-            regression.mean_absolute_error([1, 2], [1, None])
 
     def test_an_auroc_needs_zeros_and_ones(self) -> None:
         with pytest.raises(DataError, match="y_true must be 0 or 1, and is not at row 1"):

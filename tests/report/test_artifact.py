@@ -77,6 +77,17 @@ def test_undefined_is_null_with_a_reason(validator: jsonschema.Draft202012Valida
     assert document["warnings"][0]["code"] == "nothing_answered"
 
 
+def test_a_run_that_failed_as_a_whole_gives_an_artifact_that_says_so(
+    validator: jsonschema.Draft202012Validator,
+) -> None:
+    failed = Items.from_arrays([1, 0], [None, None], failed=[True, True], confidence=[0.5, 0.6])
+    document = single(failed, resamples=10)
+    validator.validate(document)
+    assert document["population"]["items_failed"] == 2
+    assert document["confidence_variants"]["confidence"]["aurc_full"] is None
+    assert document["warnings"][0]["message"].startswith("there is no item to judge: of 2 items 2 failed")
+
+
 def test_no_nan_ever_reaches_the_file() -> None:
     alone = Items.from_arrays([1], [0], confidence=[1])
     text = encode(artifact(evaluate(alone, loss="abs", resamples=5, convention="torch-uncertainty"), NOW))
@@ -101,7 +112,7 @@ def test_a_delta_carries_its_verdict_and_its_systems(
 ) -> None:
     careless, careful = careless_and_careful()
     sides = {"B": careful, "A": careless} if mirrored else {"A": careless, "B": careful}
-    result = compare(sides, metrics=["accuracy"], confidence="confidence", resamples=resamples)
+    result = evaluate(sides, metrics=["accuracy"], confidence="confidence", resamples=resamples)
     document = json.loads(encode(artifact(result, NOW)))
     validator.validate(document)
     delta = document["comparison"]["deltas"]["confidence"]["augrc_full"]

@@ -9,11 +9,12 @@ from abstain import Items, compare, evaluate, read
 from abstain.errors import ArgumentError, DataError
 from abstain.report.charts import (
     COMPARISON_CHARTS,
-    EVALUATION_CHARTS,
     FORMATS,
+    SYSTEM_CHARTS,
     curves_chart,
+    differences_chart,
     draw,
-    figures_chart,
+    metric_chart,
     risk_coverage_chart,
     save_chart,
 )
@@ -22,10 +23,10 @@ from examples import EXAMPLES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from abstain import Evaluation
+    from abstain.evaluation import Result
 
 
-def run(*confidences: str, resamples: int = 50) -> Evaluation:
+def run(*confidences: str, resamples: int = 50) -> Result:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
     return evaluate(items, confidence=list(confidences) or "llm", loss="abs", resamples=resamples)
 
@@ -41,7 +42,7 @@ def test_a_curve_has_its_band_and_its_references() -> None:
     assert len(rows(chart, "low")) == len(result["llm"].curve)
     assert {row["line"] for row in rows(chart, "line")} == {"this ranking", "perfect ranking", "random order"}
     text = chart.to_json()
-    assert "band: 95% intervals, 50 resamples of participants, at each threshold" in text
+    assert "band: 95% percentile intervals, 50 resamples of participants, at each threshold" in text
     generalized = risk_coverage_chart(result, risk="generalized")
     last = [row for row in rows(generalized, "line") if row["line"] == "this ranking"][-1]
     assert last["risk"] == pytest.approx(result["llm"].curve.generalized_risk[-1])
@@ -50,7 +51,8 @@ def test_a_curve_has_its_band_and_its_references() -> None:
 def test_without_resamples_there_is_no_band_and_the_chart_says_so() -> None:
     chart = risk_coverage_chart(run(resamples=0))
     assert rows(chart, "low") == []
-    assert "no intervals: 0 resamples" in chart.to_json()
+    assert "no band: 0 resamples" in chart.to_json()
+    assert "no intervals: 0 resamples" in metric_chart(run(resamples=0)).to_json()
 
 
 def test_several_curves_are_drawn_once_each() -> None:
@@ -60,14 +62,14 @@ def test_several_curves_are_drawn_once_each() -> None:
 
 def test_areas_come_best_first() -> None:
     result = run("token_pe", "llm")
-    drawn = rows(figures_chart(result), "value")
+    drawn = rows(metric_chart(result), "value")
     assert [row["value"] for row in drawn] == sorted(row["value"] for row in drawn)
     assert drawn[0]["low"] == result[drawn[0]["name"]].augrc.low
 
 
-@pytest.mark.parametrize("chart", EVALUATION_CHARTS)
-def test_every_chart_of_an_evaluation_is_valid(chart: str, tmp_path: Path) -> None:
-    drawn = run("token_msp", "llm").plot(chart)
+@pytest.mark.parametrize("chart", SYSTEM_CHARTS)
+def test_every_chart_of_a_system_is_valid(chart: str, tmp_path: Path) -> None:
+    drawn = draw(run("token_msp", "llm"), chart)
     assert save_chart(drawn, tmp_path / "chart.svg").read_bytes().startswith(b"<svg")
 
 
@@ -75,34 +77,82 @@ def test_every_chart_of_an_evaluation_is_valid(chart: str, tmp_path: Path) -> No
 def test_every_chart_of_a_comparison_is_valid(chart: str) -> None:
     left, right = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     result = compare(left, right, confidence="llm", resamples=20)
-    assert json.loads(result.plot(chart).to_json())["$schema"].startswith("https://vega")
+    assert json.loads(draw(result, chart).to_json())["$schema"].startswith("https://vega")
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_curve_in_every_form(form: str, tmp_path: Path) -> None:
-    assert save_chart(run().plot(), tmp_path / f"curve{form}").stat().st_size > 1000
+    assert save_chart(draw(run()), tmp_path / f"curve{form}").stat().st_size > 1000
 
 
 def test_one_item_and_nothing_answered_can_be_drawn() -> None:
     one = evaluate(Items.from_arrays([1], [1], confidence=[0.5]), loss="abs", resamples=10)
-    for chart in EVALUATION_CHARTS:
-        one.plot(chart).to_json()
+    for chart in SYSTEM_CHARTS:
+        draw(one, chart).to_json()
     none = evaluate(
         Items.from_arrays([1], [None], abstained=[True], confidence=[0.5]), loss="abs", resamples=10
     )
     for chart in ("curve", "curves", "areas"):
-        none.plot(chart).to_json()
+        draw(none, chart).to_json()
 
 
 def test_what_cannot_be_drawn_is_said() -> None:
     result = run("llm", "token_msp")
     with pytest.raises(ArgumentError, match="unknown chart 'pie'; known: curve, curves, areas, reliability"):
-        result.plot("pie")
+        draw(result, "pie")
     with pytest.raises(ArgumentError, match="unknown confidence 'token_mps' \\(did you mean 'token_msp'"):
-        result.plot("curve", confidence="token_mps")
+        draw(result, "curve", confidence="token_mps")
     with pytest.raises(ArgumentError, match="unknown risk"):
         draw(result, risk="both")
     with pytest.raises(
         DataError, match="llm is not within 0 and 1, or .* no probability; these are: token_msp"
     ):
-        result.plot("reliability", confidence="llm")
+        draw(result, "reliability", confidence="llm")
+    with pytest.raises(ArgumentError, match="unknown metric 'aurk' \\(did you mean 'aurc'"):
+        draw(result, "areas", metric="aurk")
+    with pytest.raises(ArgumentError, match="no difference to draw: the result has one system"):
+        differences_chart(result)
+
+
+def systems(*wrong: int) -> dict[str, Items]:
+    """Systems that are called by how many of their forty answers are wrong, the surest ones first."""
+    item = list(range(40))
+    return {
+        f"{count} wrong": Items.from_arrays(
+            [0] * 40, [1] * count + [0] * (40 - count), item=item, confidence=[1 - row / 40 for row in item]
+        )
+        for count in wrong
+    }
+
+
+@pytest.mark.parametrize("order", [(0, 20), (20, 0)])
+def test_a_difference_is_drawn_by_its_verdict(order: tuple[int, int]) -> None:
+    result = compare(systems(*order, 21), metrics="accuracy", resamples=0)
+    drawn = {row["name"]: row["verdict"] for row in rows(draw(result), "verdict")}
+    first, second = (f"{count} wrong" for count in order)
+    assert drawn[f"{second} - {first}"] == "told"
+    assert drawn["21 wrong - 20 wrong"] == "cannot tell"
+    text = draw(result).to_json()
+    assert "right of 0 the system named first is higher, which is better; hollow: cannot tell" in text
+    assert "jackknife over 40 clusters, t distribution; each for one comparison by itself" in text
+
+
+def test_the_sides_of_zero_are_named() -> None:
+    result = compare(systems(0, 20), resamples=0)
+    text = draw(result, metric="augrc").to_json()
+    assert "left of 0 20 wrong is lower, which is better" in text
+    assert "by itself" not in text
+    assert "right of 0 20 wrong is higher; hollow" in draw(result, metric="cmax").to_json()
+
+
+def test_a_system_of_several_has_its_own_charts() -> None:
+    result = compare(systems(0, 5, 20), resamples=0)
+    assert "Selective risk, confidence" in draw(result, system="5 wrong").to_json()
+    with pytest.raises(
+        ArgumentError, match=r"curve is of one system; name it \(system=\): 0 wrong, 5 wrong, 20"
+    ):
+        draw(result, "curve")
+    with pytest.raises(ArgumentError, match="unknown chart 'left'"):
+        draw(result, "left")
+    with pytest.raises(ArgumentError, match="unknown system '6 wrong'"):
+        draw(result, system="6 wrong")

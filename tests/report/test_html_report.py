@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from abstain import Items, compare, compare_systems, evaluate, read
+from abstain import Items, compare, evaluate, read
 from abstain.errors import ArgumentError
 from abstain.evaluation.conformal import evaluate_intervals
-from abstain.inference import Estimate
-from abstain.report.html import report_html
+from abstain.report.charts import draw
+from abstain.report.html import report_html, write_report
 from abstain.report.html._explorer import embedded_json
-from abstain.report.html._words import difference_words, evaluation_verdict, listed
+from abstain.report.html._words import listed, system_verdict
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from abstain import Evaluation
+    from abstain.evaluation import Result
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
 EVIL = "</script><img src=x onerror=alert(1)><svg onload=alert(1)>\"'{{7*7}}"
@@ -60,13 +60,30 @@ class Outline(HTMLParser):
             self.text.append(data)
 
 
-def run(confidence: str | Sequence[str] = ("llm", "token_msp"), resamples: int = 100) -> Evaluation:
+def run(confidence: str | Sequence[str] = ("llm", "token_msp"), resamples: int = 100) -> Result:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
     return evaluate(items, confidence=confidence, loss="abs", resamples=resamples)
 
 
 def words(page: str) -> str:
     return re.sub(r"\s+", " ", " ".join(Outline(page).text))
+
+
+def tables(page: str) -> dict[str, list[list[str]]]:
+    """The rows of every table of a page, heading first, by what a screen reader calls the table."""
+    found = {}
+    for label, body in re.findall(r'role="region" aria-label="(.*?)">(.*?)</table>', page, flags=re.DOTALL):
+        rows = re.findall(r"<tr.*?>(.*?)</tr>", body, flags=re.DOTALL)
+        cells = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, flags=re.DOTALL) for row in rows]
+        found[label] = [[re.sub(r"<.*?>|\s+", " ", cell).strip() for cell in row] for row in cells]
+    return found
+
+
+def in_words(page: str, label: str = "Differences") -> dict[tuple[str, str], str]:
+    """What the comparison says, by confidence and metric."""
+    heading, *rows = tables(page)[label]
+    assert heading[-1] == "in words"
+    return {(row[heading.index("confidence")], row[heading.index("metric")]): row[-1] for row in rows}
 
 
 def explorer(page: str) -> Any:
@@ -82,15 +99,20 @@ def test_the_panels_of_an_evaluation() -> None:
         "run_a.json (few_shot)",
         "The model answers 150 of 216 items and declines 66",
         "3 of 30 participants are left out of every number",
+        "loss abs = abs(pred - gt) (asked for)",
+        "loss abs: asked for. abs = abs(pred - gt)",
+        "Warnings",
         "flatters itself",
         "Reliability",
-        "95% percentile intervals over 100 resamples of 27 participants",
+        "95% intervals: cluster bootstrap, percentile interval, 100 resamples of participants",
+        "The band holds the 95% percentile interval of the risk at each threshold",
         "abs = abs(pred - gt)",
         "seed 42",
         "abstain report run_a.json",
         "2026-01-03T00:00:00+00:00",
     ):
         assert expected in told, expected
+    assert not re.search(r"\bfigure\b|take care|caution|significant", told, flags=re.IGNORECASE)
     digest = hashlib.sha256((EXAMPLES / "run_a.json").read_bytes()).hexdigest()
     assert digest in told
 
@@ -152,7 +174,6 @@ def test_hostile_text_stays_text(asked: dict[str, Any]) -> None:
     assert not any(name.startswith("on") for _, attributes in elements for name in attributes)
     assert EVIL in words(page)
     assert explorer(page)["curves"][0]["key"] == EVIL
-    assert "<img" not in result._repr_html_()
 
 
 def test_ids_and_responses_are_left_out_unless_asked_for() -> None:
@@ -174,30 +195,77 @@ def test_ids_and_responses_are_left_out_unless_asked_for() -> None:
         report_html(result, mistakes=-1)
 
 
-def test_a_comparison_says_who_is_better() -> None:
+def clear_cut() -> tuple[Items, Items]:
+    """Forty questions of twenty clusters: one system right in all of them, one wrong in every other."""
+    truth, item = [0, 1] * 20, np.arange(40)
+    given: dict[str, Any] = {"item": item, "cluster": item // 2, "confidence": np.linspace(0.1, 0.9, 40)}
+    good = Items.from_arrays(truth, truth, **given)
+    return good, Items.from_arrays(truth, [0] * 40, **given)
+
+
+@pytest.mark.parametrize(("order", "side"), [(("good", "bad"), "left"), (("bad", "good"), "right")])
+def test_the_comparison_says_which_side_is_better_and_its_mirror_the_other(
+    order: tuple[str, str], side: str
+) -> None:
+    systems = dict(zip(("good", "bad"), clear_cut(), strict=True))
+    result = compare({name: systems[name] for name in order}, resamples=0)
+    page = report_html(result)
+    told = in_words(page)
+    assert told["confidence", "AUGRC"] == f"{side} is better"
+    assert told["confidence", "AURC"] == f"{side} is better"
+    # Both answer everything: nobody answers more.
+    assert told["any", "Cmax"] == "cannot tell"
+    assert "AUGRC: good is better than bad by" in words(page)
+    assert "bad is better" not in words(page)
+    assert f"left: {order[0]}" in tables(page)["Differences"][0]
+    # The verdict is asked, not made here.
+    assert result.difference("good", "bad", "augrc").verdict == side
+
+
+def test_who_answers_more_is_higher_not_better() -> None:
+    good, _ = clear_cut()
+    shy = Items.from_arrays(
+        good.truth,
+        [None, 1] * 20,
+        abstained=[True, False] * 20,
+        item=good.item,
+        cluster=good.cluster,
+        confidence=good.signals["confidence"].values,
+    )
+    for systems, side in (([good, shy], "left"), ([shy, good], "right")):
+        assert in_words(report_html(compare(*systems, resamples=0)))["any", "Cmax"] == f"{side} is higher"
+
+
+def test_a_comparison_that_cannot_be_told_says_so() -> None:
     left, right = (read(EXAMPLES / "run_a.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     result = compare(left, right, confidence=["llm", "token_msp"], loss="abs", resamples=200)
     page = report_html(result)
     told = words(page)
     assert "run_a.json (zero_shot) against run_a.json (few_shot)" in told
-    assert "cannot tell the sides apart" in told
+    assert "AUGRC by llm: cannot tell left and right apart" in told
+    assert in_words(page)["llm", "AUGRC"] == "cannot tell"
     assert [one["key"] for one in explorer(page)["curves"]] == [
         "left: llm",
         "left: token_msp",
         "right: llm",
         "right: token_msp",
     ]
+    # Single numbers and differences have intervals of their own kinds, and each says which.
+    assert "Left and right: 95% intervals: cluster bootstrap, percentile interval, 200 resamples" in told
+    assert "Right - left: 95% intervals: jackknife over 25 clusters, t distribution" in told
+    exact = {float(a["value"] or "nan") for tag, a in Outline(page).elements if tag == "data"}
+    assert result.deltas["llm"].augrc.value in exact
 
 
 def test_intervals_have_a_report_and_a_panel() -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=200)
     bounds = np.column_stack([np.full(200, -1.0), np.full(200, 1.0)])
-    conformal = evaluate_intervals(truth, bounds, level=0.9, resamples=50, groups={"site": ["a", "b"] * 100})
-    alone = words(report_html(conformal))
-    assert "At level 0.9 the intervals are under-covered" in alone
-    beside = words(report_html(run(), conformal=conformal))
-    assert "Coverage by site at level 0.9" in beside
+    coverage = evaluate_intervals(truth, bounds, claim=0.9, resamples=50, groups={"site": ["a", "b"] * 100})
+    alone = words(report_html(coverage))
+    assert "At a claim of 0.9 the intervals are under-covered" in alone
+    beside = words(report_html(run(), coverage=coverage))
+    assert "Coverage by site at a claim of 0.9" in beside
     assert "Verdict" in beside
 
 
@@ -211,24 +279,35 @@ def test_edges(resamples: int) -> None:
     assert explorer(page)["curves"] == []
 
 
-def test_a_result_writes_its_report(tmp_path: Path) -> None:
-    place = run(resamples=10).report(tmp_path / "report.html", title="Mine")
+def test_a_report_is_written(tmp_path: Path) -> None:
+    place = write_report(tmp_path / "report.html", run(resamples=10), title="Mine")
     assert "Mine · abstain report" in place.read_text()
     with pytest.raises(ArgumentError, match="does not exist; create it first"):
-        run(resamples=0).report(tmp_path / "nowhere" / "report.html")
+        write_report(tmp_path / "nowhere" / "report.html", run(resamples=0))
 
 
 def test_words() -> None:
     assert listed(["a"]) == "a"
     assert listed(list("abcdefg")) == "a, b, c, d and 3 others"
-    assert difference_words(Estimate(0.1, 0.05, 0.2), "AUGRC") == (
-        "the left side is better, AUGRC differs by 0.100 [0.050, 0.200]"
+
+
+def test_the_other_confidences_are_told_by_their_verdicts() -> None:
+    """Two hundred answers, a quarter wrong: one confidence knows which, its copy nearly, one has it upside down."""
+    rng = np.random.default_rng(0)
+    wrong = np.arange(200) % 4 == 0
+    knows = np.where(wrong, 0.2, 0.8) + 0.1 * rng.random(200)
+    signals = {"knows": knows, "nearly": knows + 1e-3 * rng.normal(size=200), "upside": 1 - knows}
+    items = Items.from_arrays(
+        np.zeros(200), wrong.astype(float), signals=signals, cluster=np.arange(200) // 2
     )
-    assert difference_words(Estimate(0.1), "AUGRC") == "AUGRC differs by 0.100, without an interval"
-    assert difference_words(Estimate(float("nan")), "AUGRC") == "the difference in AUGRC is undefined"
-    result = run(confidence="all", resamples=100)
-    told = evaluation_verdict(result, result.profile())
-    assert any("cannot be told apart from it" in line or "worse by more than chance" in line for line in told)
+    result = evaluate(items, confidence=list(signals), resamples=20).only
+    profile = result.profile()
+    told = system_verdict(result, profile)[-1]
+    close = next(iter({"knows", "nearly"} - {profile.leader}))
+    assert told.startswith(f"{close} cannot be told apart from it; 1 other is worse by more than chance")
+    pair = evaluate(items, confidence=["knows", "upside"], resamples=20).only
+    line = system_verdict(pair, pair.profile())[-1]
+    assert line.startswith("All others are worse by more than chance (paired differences in AUGRC, jackknife")
 
 
 def test_json_in_a_page_cannot_end_its_element() -> None:
@@ -268,19 +347,70 @@ def test_metrics_alone_have_a_report() -> None:
     assert explorer(page)["curves"] == []
 
 
-def test_several_systems_have_a_report() -> None:
-    truth = [0, 1] * 20
-    systems = {
-        "a": Items.from_arrays(truth, truth, confidence=np.linspace(0, 1, 40), item=np.arange(40)),
-        EVIL: Items.from_arrays(truth, [0] * 40, confidence=np.linspace(0, 1, 40), item=np.arange(40)),
-    }
-    result = compare_systems(
-        systems, metrics="augrc", confidence="confidence", loss="zero_one", resamples=200
+@pytest.mark.parametrize("systems", [1, 2])
+def test_without_a_confidence_there_is_no_curve_and_the_page_says_how_to_name_one(systems: int) -> None:
+    items = Items.from_arrays([1, 0] * 20, [1, 1] * 20, item=np.arange(40))
+    result = evaluate(*[items] * systems, resamples=20)
+    page = report_html(result, mistakes=2)
+    told = words(page)
+    assert "no confidence in this source" in told
+    assert "name one (--confidence, confidence=)" in told
+    assert 'id="curves"' not in page
+    assert 'id="reliability"' not in page
+    assert explorer(page)["curves"] == []
+    assert 'class="undefined"' not in page
+
+
+def test_metrics_of_two_are_compared_by_group() -> None:
+    good, bad = clear_cut()
+    sites = ["a", "b"] * 20
+    both = [
+        Items.from_arrays(
+            one.truth, one.prediction, item=one.item, cluster=one.item, metadata={"site": sites}
+        )
+        for one in (bad, good)
+    ]
+    page = report_html(compare(*both, metrics="accuracy", by="site", resamples=0))
+    heading, *rows = tables(page)["Differences"]
+    told = {row[heading.index("group")]: row[-1] for row in rows}
+    # The careless one answers 0 to everything: right at site a, wrong at site b.
+    assert told == {"all": "right is better", "site=a": "cannot tell", "site=b": "right is better"}
+
+
+def three() -> dict[str, Items]:
+    good, bad = clear_cut()
+    return {"a": good, EVIL: bad, "c": good}
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_several_systems_have_a_report(simultaneous: bool) -> None:
+    result = compare(
+        three(),
+        metrics="augrc",
+        confidence="confidence",
+        loss="zero_one",
+        resamples=200,
+        simultaneous=simultaneous,
     )
     page = report_html(result)
     told = words(page)
-    assert "a is better than" in told
-    assert EVIL in told
+    assert f"AUGRC: a is better than {EVIL} by" in told
+    assert f"AUGRC: c is better than {EVIL} by" in told
+    assert "AUGRC: cannot tell a and c apart; they do not differ here" in told
     assert "img" not in {tag for tag, _ in Outline(page).elements}
+    assert ("Each interval is for one comparison by itself" in told) != simultaneous
+    assert ("hold for all pairs of systems together" in told) == simultaneous
+    heading, *rows = tables(page)["Systems with their ranks"]
+    assert [row[heading.index("rank")] for row in rows if row[0] in ("a", "c")] == ["1 (1-2)", "1 (1-2)"]
+    assert 'id="curves"' not in page
+    assert "Differences in AUGRC" in draw(result).to_json()
+
+
+def test_a_result_shows_itself(tmp_path: Path) -> None:
+    result = compare(three(), metrics="augrc", confidence="confidence", resamples=20)
     assert "better than" in result._repr_html_()
-    assert "Differences in augrc" in result.plot().to_json()
+    assert "<img" not in result._repr_html_()
+    items = Items.from_arrays([0, 1], [0, 0], signals={EVIL: [0.9, 0.1]})
+    assert "<img" not in evaluate(items, confidence=EVIL, resamples=0)._repr_html_()
+    assert "Differences in AUGRC" in result.plot().to_json()
+    assert result.report(tmp_path / "report.html").stat().st_size > 1000

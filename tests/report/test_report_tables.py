@@ -309,6 +309,13 @@ def test_an_empty_table_is_a_table() -> None:
         assert render([table], form).endswith("\n")
 
 
+def test_a_table_without_a_title_has_no_empty_one() -> None:
+    table = Table("", (Column("x"),), (("1",),))
+    assert render([table], "markdown").startswith("| x |")
+    assert "caption" not in render([table], "latex") + render([table], "html")
+    assert render([table], "text").startswith("x\n")
+
+
 def test_bad_calls() -> None:
     with pytest.raises(ArgumentError, match=r"unknown format 'markdwn' \(did you mean 'markdown'\?\)"):
         render([TABLE], "markdwn")

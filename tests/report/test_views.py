@@ -249,3 +249,55 @@ def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
     assert f'<td class="number">{few["confidence"].augrc}</td>' in page
     assert "<p>warnings</p><ul><li>intervals rest on 10 clusters" in page
     assert not re.search("script|style", page)
+
+
+def test_confidences_of_their_own_are_called_by_their_names() -> None:
+    truth, item = [0, 1] * 20, list(range(40))
+    signals = {"logit": [0.9] * 40, "vote": [0.8] * 40}
+    sides = {name: Items.from_arrays(truth, [0] * 40, item=item, signals=signals) for name in ("A", "B")}
+    each, same = (
+        compare(sides, confidence={"A": one, "B": "vote"}, metrics=["augrc"], resamples=0)
+        for one in ("logit", "vote")
+    )
+    differences, systems = json.loads(render(views.tables(each), "json"))["tables"]
+    assert {row["confidence"] for row in differences["rows"] if row["metric"] == "augrc"} == {"logit / vote"}
+    assert [row["confidence"] for row in systems["rows"]] == ["logit", "vote"]
+    differences, _ = json.loads(render(views.tables(same), "json"))["tables"]
+    assert {row["confidence"] for row in differences["rows"] if row["metric"] == "augrc"} == {"vote"}
+    assert "\nvote " in printed(evaluate(sides["A"], confidence="vote", resamples=0))
+
+
+def test_two_systems_without_a_confidence_are_compared_by_what_needs_none() -> None:
+    truth, item = [0, 1] * 20, list(range(40))
+    shy = Items.from_arrays(truth, truth, abstained=[1, 0] * 20, item=item)
+    bold = Items.from_arrays(truth, truth, item=item)
+    text = printed(compare({"shy": shy, "bold": bold}, resamples=20))
+    assert (
+        "cmax: bold is higher than shy by 0.500 [" in text or "  - bold is higher than shy by 0.500 [" in text
+    )
+    assert "undefined" not in text
+    assert "name one (--confidence, confidence=)" in " ".join(text.split())
+
+
+def test_participants_that_are_left_out_are_counted_by_system() -> None:
+    zero, few = (read(EXAMPLES / "run_b.json", mode=mode) for mode in ("zero_shot", "few_shot"))
+    fewer = few.take(few.cluster != few.cluster_ids[0])
+    result = compare({"zero": zero, "few": fewer}, intersection_only=True, resamples=0, metrics=["accuracy"])
+    line = views.basis_line(result)
+    assert ", matched by participant; participants left out: " in line
+    assert line.endswith(", 1 only in zero")
+
+
+def test_a_table_of_two_says_which_is_left() -> None:
+    for form in ("markdown", "latex", "html", "text"):
+        assert "left = A: items" in render(views.tables(pair()), form)
+
+
+def test_where_nothing_can_be_judged_the_summary_says_so_once() -> None:
+    failed = Items.from_arrays([1, 0], [None, None], failed=[True, True], confidence=[0.5, 0.6])
+    text = printed(evaluate(failed, resamples=20))
+    assert "population: 0 of 2 clusters judged; 0 items: 0 answered, 0 abstained (and 2 failed" in text
+    assert "\nwarnings\n  ! there is no item to judge: of 2 items 2 failed and 0 have no truth\n" in text
+    assert "not reached" not in text
+    assert "0 resamples" not in text
+    assert "no intervals: 0 resamples" in printed(pair(resamples=0))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
-from abstain.metrics._binomial import clopper_pearson, effective_counts
 from abstain.metrics._bins import STRATEGIES, row_bins
 from abstain.metrics._columns import Columns
+from abstain.metrics.binomial import clopper_pearson, effective_counts
 from abstain.tally import total_by
 
 if TYPE_CHECKING:

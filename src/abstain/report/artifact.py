@@ -6,7 +6,6 @@ undefined number is null, never NaN, and its reason stands beside it.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -20,6 +19,7 @@ from abstain.report.metric_parts import (
     MetricsPart,
     PairedMetricsPart,
     delta,
+    finite,
     metrics_part,
     paired_metrics_part,
 )
@@ -92,9 +92,9 @@ class LossPart(Struct, kw_only=True):
 class Interpretation(Struct, kw_only=True):
     """Room for improvement, in percent."""
 
-    aurc_gap_pct: float
-    augrc_gap_pct: float
-    achievable_gain_pct: float
+    aurc_gap_pct: float | None
+    augrc_gap_pct: float | None
+    achievable_gain_pct: float | None
 
 
 class AreaAtCoverage(Struct, kw_only=True):
@@ -160,8 +160,8 @@ class Ties(Struct, kw_only=True):
     """How far the order of tied items alone could move the AURC."""
 
     tied_share: Share
-    aurc_best: float
-    aurc_worst: float
+    aurc_best: float | None
+    aurc_worst: float | None
 
 
 class WarningPart(Struct, kw_only=True):
@@ -174,7 +174,7 @@ class WarningPart(Struct, kw_only=True):
 class VariantPart(Struct, kw_only=True):
     """All metrics of one confidence."""
 
-    cmax: float
+    cmax: float | None
     aurc_full: float | None
     augrc_full: float | None
     aurc_optimal: float | None
@@ -369,24 +369,27 @@ def _calibration(used: Calibration) -> CalibrationInput:
 
 def _variant(variant: ConfidenceResult, system: SystemResult) -> VariantPart:
     settings, found = system.settings, _named(variant, system.settings)
-    used = min(settings.area_coverage, variant.cmax.value)
-    parts: dict[str, Any] = {name: _number(found[name]) for name in _NAMES.values()}
+    # Where there is no item to judge, no coverage is used.
+    used = min(settings.area_coverage, variant.cmax.value) if variant.cmax.defined else 0.0
+    parts: dict[str, Any] = {name: finite(found[name].value) for name in _NAMES.values()}
     parts |= {
-        name: AreaAtCoverage(requested=settings.area_coverage, used=used, value=_number(found[name]))
+        name: AreaAtCoverage(requested=settings.area_coverage, used=used, value=finite(found[name].value))
         for name in _AT_COVERAGE.values()
     }
     return VariantPart(
         **parts,
         interpretation=Interpretation(
-            aurc_gap_pct=variant.aurc_gap_pct,
-            augrc_gap_pct=variant.augrc_gap_pct,
-            achievable_gain_pct=variant.achievable_gain_pct,
+            aurc_gap_pct=finite(variant.aurc_gap_pct),
+            augrc_gap_pct=finite(variant.augrc_gap_pct),
+            achievable_gain_pct=finite(variant.achievable_gain_pct),
         ),
         mae_at_coverage={_key(coverage): _risk(variant, coverage) for coverage in settings.coverage_grid},
         bootstrap=_bootstrap(variant, settings),
         curve=_curve(variant.curve),
         tie_sensitivity=Ties(
-            tied_share=variant.ties.tied_share, aurc_best=variant.ties.best, aurc_worst=variant.ties.worst
+            tied_share=variant.ties.tied_share,
+            aurc_best=finite(variant.ties.best),
+            aurc_worst=finite(variant.ties.worst),
         ),
         reasons=_reasons(variant, settings),
         warnings=_warnings(variant.warnings),
@@ -465,7 +468,3 @@ def _warnings(warnings: Iterable[ResultWarning]) -> list[WarningPart]:
 
 def _key(coverage: float) -> str:
     return f"{coverage:.2f}"
-
-
-def _number(estimate: Estimate) -> float | None:
-    return None if math.isnan(estimate.value) else estimate.value

@@ -23,6 +23,7 @@ __all__ = [
     "MetricsPart",
     "PairedMetricsPart",
     "delta",
+    "finite",
     "metrics_part",
     "paired_metrics_part",
 ]
@@ -204,7 +205,7 @@ def paired_metrics_part(result: Result) -> PairedMetricsPart | None:
 def delta(difference: Difference) -> Delta:
     """Return a difference as the seed's schema has it, and its verdict beside."""
     estimate = difference.estimate
-    return Delta(delta=_finite(estimate.value), ci95=_percentile(estimate), **_told(difference))
+    return Delta(delta=finite(estimate.value), ci95=_percentile(estimate), **_told(difference))
 
 
 def _metric_delta(difference: Difference) -> MetricDelta:
@@ -218,8 +219,8 @@ def _told(difference: Difference) -> dict[str, Any]:
         "verdict": difference.verdict,
         "left": difference.left,
         "right": difference.right,
-        "p": _finite(difference.p),
-        "p_holm": _finite(difference.p_adjusted),
+        "p": finite(difference.p),
+        "p_holm": finite(difference.p_adjusted),
         "interval": _ends(estimate.interval),
         "method": estimate.method,
     }
@@ -238,7 +239,7 @@ def _metrics(estimates: Mapping[str, Estimate]) -> dict[str, MetricPart]:
 
 def _metric(estimate: Estimate) -> MetricPart:
     return MetricPart(
-        value=_finite(estimate.value),
+        value=finite(estimate.value),
         ci95=_ends(estimate.interval),
         n=estimate.n,
         clusters=estimate.clusters,
@@ -248,7 +249,8 @@ def _metric(estimate: Estimate) -> MetricPart:
     )
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """Return a number as JSON has it: null where it is undefined or infinite."""
     return value if math.isfinite(value) else None
 
 

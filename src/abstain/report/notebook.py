@@ -6,12 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from abstain.evaluation import Result
-from abstain.report import views
-from abstain.report.tables import Column, Table, plain_text, table_html
+from abstain.report import coverage, views
+from abstain.report.tables import Table, plain_text, table_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from abstain.evaluation.conformal import CoverageResult
 
@@ -42,17 +41,9 @@ def _evaluated(result: Result) -> str:
 
 
 def _coverage(result: CoverageResult) -> str:
-    names = list(dict.fromkeys(name for claim in result.claims for name in claim))
-    columns = (
-        Column("claim", digits=2),
-        Column("verdict"),
-        *(Column(name, name, estimate=True) for name in names),
-    )
-    rows: list[tuple[Any, ...]] = [
-        (claim.claim, claim.verdict.verdict, *(claim.get(name) for name in names)) for claim in result.claims
-    ]
     line = f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"
-    return _page([line], [], [Table("", columns, tuple(rows))], list(map(str, result.warnings)))
+    tables = [coverage.claims_table(result), coverage.metrics_table(result)]
+    return _page([line], [], tables, list(map(str, result.warnings)))
 
 
 def _page(lines: Sequence[str], said: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]) -> str:

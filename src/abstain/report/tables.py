@@ -248,7 +248,8 @@ def _markdown(tables: Sequence[Table]) -> str:
         heads = [_markdown_text(column.title) for column in table.columns]
         rows = [_displayed(row, table.columns, _markdown_text, escape) for row in table.rows]
         rule = "|".join("---:" if column.numeric else ":---" for column in table.columns)
-        lines = [f"**{_markdown_text(table.title)}**", "", f"| {' | '.join(heads)} |", f"|{rule}|"]
+        lines = [f"**{_markdown_text(table.title)}**", ""] if table.title else []
+        lines += [f"| {' | '.join(heads)} |", f"|{rule}|"]
         lines += [f"| {' | '.join(row)} |" for row in rows]
         lines += [f"- {_markdown_text(note)}" if note else "" for note in _noted(table)]
         parts.append("\n".join(lines))
@@ -268,7 +269,7 @@ def _latex(tables: Sequence[Table]) -> str:
             "% needs \\usepackage{booktabs}",
             r"\begin{table}",
             r"  \centering",
-            f"  \\caption{{{_latex_text(table.title)}}}",
+            *([f"  \\caption{{{_latex_text(table.title)}}}"] if table.title else []),
             f"  \\begin{{tabular}}{{{sides}}}",
             r"    \toprule",
             f"    {heads} \\\\",

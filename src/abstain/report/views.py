@@ -101,9 +101,8 @@ def basis_line(result: Result) -> str:
         return population_line(result.only)
     text = f"{matching.judged:,} items of {_many(matching.clusters, noun)}, matched by {' and '.join(matching.by)}"
     left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
-    left_out += [
-        f"{count:,} not in all but in {name}" for name, count in matching.clusters_alone.items() if count
-    ]
+    where = "only in" if len(result.systems) == 2 else "not in all systems, of"
+    left_out += [f"{count:,} {where} {name}" for name, count in matching.clusters_alone.items() if count]
     return text + (f"; {noun}s left out: {', '.join(left_out)}" if left_out else "")
 
 
@@ -118,7 +117,7 @@ def interval_lines(result: Result) -> list[str]:
         drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
         clusters = _many(result.population.included, result.cluster_noun)
         lines.append(f"{level}: {methods} over {clusters}{drawn}; convention {settings.convention}")
-    else:
+    elif result.population.items:
         lines.append("no intervals: 0 resamples")
     compared = [each for each in result.differences if each.compared]
     if not compared:
@@ -154,7 +153,8 @@ def warning_lines(result: Result) -> list[str]:
     for name, system in result.systems.items():
         for confidence, variant in system.items():
             for warning in variant.warnings:
-                whose = confidence if len(result.systems) == 1 else f"{name} {confidence}"
+                own = system.confidences.get(confidence, confidence)
+                whose = own if len(result.systems) == 1 else f"{name} {own}"
                 messages.setdefault(str(warning), []).append(whose)
     return [f"{', '.join(names)}: {message}" if names else message for message, names in messages.items()]
 
@@ -211,7 +211,8 @@ def areas_table(system: SystemResult) -> Table:
         *(Column(key, title, estimate=True, spare=key in spare) for title, key in headings.items()),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *(variant.estimates[key] for key in headings.values())) for name, variant in system.items()
+        (system.confidences[slot], *(variant.estimates[key] for key in headings.values()))
+        for slot, variant in system.items()
     )
     return Table("", columns, rows, _reasons(rows, columns))
 
@@ -244,7 +245,7 @@ def risks_table(system: SystemResult) -> Table:
     """Return the selective risk at every coverage of the grid, one column per confidence."""
     columns = (
         Column("coverage", "risk at coverage"),
-        *(Column(name, name, estimate=True) for name in system),
+        *(Column(slot, system.confidences[slot], estimate=True) for slot in system),
     )
     rows = []
     for coverage in system.settings.coverage_grid:
@@ -298,7 +299,7 @@ def estimates_table(result: Result) -> Table:
     )
     rows = tuple(
         (
-            *(name, key.confidence, key.metric, key.group or "all"),
+            *(name, system.confidences.get(key.confidence, ""), key.metric, key.group or "all"),
             *(each, each.n, each.clusters, each.method, each.reason),
         )
         for name, system in result.systems.items()
@@ -341,14 +342,15 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
     )
     told = result.differences if differences is None else differences
     rows = tuple(_difference_row(result, each) for each in told)
-    table = Table("Differences between systems", columns, rows, _notes(result))
+    sources = _named_sources(result) if two else []
+    table = Table("Differences between systems", columns, rows, (*sources, *_notes(result)))
     return table.without_empty(confidence="", group="all")
 
 
 def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
     more = each.more_clusters
     return (
-        *(each.confidence, each.metric),
+        *(_confidence(result, each), each.metric),
         f"{each.metric} at {each.coverage:.2f}" if each.matched else each.metric,
         *(each.group or "all", each.left, each.right, each.coverage),
         *(_side(result, each, name) for name in (each.left, each.right)),
@@ -357,6 +359,12 @@ def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
         max(int(more), 0) if 0.0 <= more < float("inf") else None,
         *(each.in_words, each.words),
     )
+
+
+def _confidence(result: Result, each: Difference) -> str:
+    """What ranks the answers of both systems; both names where each has its own."""
+    sides = (result.systems[name].confidences.get(each.confidence, "") for name in (each.left, each.right))
+    return " / ".join(dict.fromkeys(sides))
 
 
 def _side(result: Result, each: Difference, name: str) -> Cell:
@@ -439,7 +447,7 @@ def _one(system: SystemResult, width: int) -> list[Text]:
     if areas.rows:
         parts.append(shown(areas, width))
     risks = risks_table(system)
-    if 0 < len(system) <= _SIDE_BY_SIDE and fits(risks, width):
+    if system.population.answered and 0 < len(system) <= _SIDE_BY_SIDE and fits(risks, width):
         parts.append(shown(risks, width))
     if system.metrics is not None:
         parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]

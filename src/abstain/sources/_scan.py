@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _sql, _validate
+from abstain._item_columns import checked_weight
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, OutcomeCounts, Signal
 from abstain.sources._columns import agree_on_labels, check_label_kinds
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ScannedTable", "scan_table"]
 
-# Under what name a loaded table of items would be asked for, in place of a scan.
+# Intervals and sets are judged row by row, which only a table in memory can be.
 _LOADED_ONLY = ("low", "high", "set")
 
 
@@ -94,7 +95,9 @@ def scan_table(source: Any, roles: Roles, kind: str | None = None) -> ScannedTab
             "guessed": tuple(role for role in columns if role not in roles.named()),
             **({} if likely is None else {"possible_cluster": likely}),
         },
-        weight=np.append(weight, declined_weight) if declined else weight,
+        weight=checked_weight(
+            np.append(weight, declined_weight) if declined else weight, answered + declined
+        ),
     )
     return ScannedTable(items, counts, *clusters)
 
@@ -147,10 +150,9 @@ class _Rows:
                 "(null_prediction, --null-prediction: abstained or failed)"
             )
         if unclear:
+            or_right = ", or right" if self.answer == "correct" else ""
             raise DataError(
-                f"{self.table.label}: {unclear} rows do not say true or false whether they are answered, or right"
-                if self.answer == "correct"
-                else f"{self.table.label}: {unclear} rows do not say true or false whether they are answered"
+                f"{self.table.label}: {unclear} rows do not say true or false whether they are answered{or_right}"
             )
         if unranked:
             raise DataError(

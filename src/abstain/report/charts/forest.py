@@ -34,11 +34,6 @@ __all__ = ["differences_chart", "groups_chart", "metric_chart"]
 _WIDTH, _ROW = 460, 22
 # What a difference's row looks like: drawn full where one side is told, hollow and grey where it cannot be.
 _TOLD, _UNTOLD = "told", CANNOT_TELL
-_TOWARDS = {
-    "lower": "left of 0 the second of the two is lower, which is better",
-    "higher": "right of 0 the second of the two is higher, which is better",
-    "neither": "right of 0 the second of the two is higher",
-}
 
 
 def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title: str = "") -> Chart:
@@ -90,7 +85,7 @@ def differences_chart(
     ]
     told = [
         interval_words(shown[0].estimate, shown[0].cluster_noun) + _by_itself(shown[0], result),
-        f"{_TOWARDS[shown[0].direction]}; hollow: cannot tell",
+        f"{_sides(shown)}; hollow: cannot tell",
     ]
     label = f"difference in {name}, right - left"
     return _forest(rows, label, title or f"Differences in {name}", told, rule=0.0)
@@ -114,6 +109,15 @@ def _by_itself(difference: Difference, result: Result) -> str:
     if difference.family < 2 or result.settings.simultaneous:
         return ""
     return "; each for one comparison by itself"
+
+
+def _sides(shown: Sequence[Difference]) -> str:
+    """What the two sides of 0 mean; the system on the right of a difference is named first in its label."""
+    others = {each.right for each in shown}
+    name = others.pop() if len(others) == 1 else "the system named first"
+    side = "left" if shown[0].direction == "lower" else "right"
+    means = {"lower": "lower, which is better", "higher": "higher, which is better", "neither": "higher"}
+    return f"{side} of 0 {name} is {means[shown[0].direction]}"
 
 
 def _known_key(metric: str, known: Mapping[str, Any] | set[str]) -> str:
@@ -167,10 +171,11 @@ def _forest(
         y=alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
     )
     scale = alt.Scale(zero=rule == 0.0, nice=True)
+    axis = alt.Axis(tickCount=6, labelOverlap="greedy")
     untold = alt.datum.verdict == _UNTOLD
     colour = alt.condition(untold, alt.value(GREY), alt.value(BLUE))
     bars = base.mark_rule(strokeWidth=2, opacity=0.6).encode(
-        x=alt.X("low:Q", title=label, scale=scale), x2="high:Q", color=colour
+        x=alt.X("low:Q", title=label, scale=scale, axis=axis), x2="high:Q", color=colour
     )
     dots = base.mark_point(size=60, opacity=1, strokeWidth=1.5).encode(
         x=alt.X("value:Q", scale=scale),

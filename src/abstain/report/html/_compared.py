@@ -1,28 +1,30 @@
 """The panels of a comparison: two systems side by side, or many with their ranks and every pair.
 
-Numbers and verdicts are read off the result's differences; nothing is decided here.
+Tables and verdicts are those of `abstain.report.views`; a page chooses their columns. Nothing is decided here.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from abstain.evaluation import Key
-from abstain.report.charts import differences_chart, metric_name
+from abstain.report import views
+from abstain.report.charts import differences_chart, interval_words, metric_name
 from abstain.report.html import _words
-from abstain.report.html._parts import Figure, Panel, TableView, figure
-from abstain.report.tables import Column, Table
+from abstain.report.html._parts import Figure, Panel, TableView, figure, sentence
+from abstain.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abstain.evaluation import Difference, Result
     from abstain.report.html._parts import Part
-    from abstain.report.tables import Cell
 
 __all__ = ["compared_panel"]
 
-_AREAS = ("cmax", "aurc", "augrc")
+_OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "in_words")
+_OF_MANY = ("left", "right", "confidence", "label", "group", "difference", "p", "p_holm", "sentence")
+_TOLD_ELSEWHERE = ("cmax", "items")
 _MOST_CHARTS = 3
 
 
@@ -34,142 +36,81 @@ def compared_panel(result: Result) -> Panel | None:
 
 
 def _pair_panel(result: Result) -> Panel:
+    table = _differences(result, _OF_TWO)
+    title = f"Left and right: {_single_intervals(result)}. Right - left: {_difference_intervals(result)}."
     parts: list[Part] = [
         _basis(result),
-        TableView(_pair_table(result), "Differences", compact=True, grouped=True),
+        TableView(replace(table, title=title), "Differences", compact=True),
+        *_charts(result),
     ]
-    return Panel("comparison", "Comparison, right - left", "Comparison", [*parts, *_charts(result)])
+    return Panel("comparison", "Comparison, right - left", "Comparison", parts)
 
 
 def _systems_panel(result: Result) -> Panel:
+    differences = _differences(result, _OF_MANY)
+    title = f"Systems over the compared items. {sentence(_single_intervals(result))}"
     parts: list[Part] = [
         _basis(result),
-        TableView(_systems_table(result), "Systems with their ranks"),
+        TableView(replace(_systems(result), title=title), "Systems with their ranks", compact=True),
         _words.each_by_itself(result),
-        TableView(_differences_table(result), "Differences between systems", grouped=True),
+        TableView(
+            replace(differences, title=f"Right - left: {_difference_intervals(result)}."),
+            "Differences between systems",
+        ),
+        *_charts(result),
     ]
-    return Panel("systems", "Systems compared, right - left", "Systems", [*parts, *_charts(result)])
+    return Panel("systems", "Systems compared, right - left", "Systems", parts)
+
+
+def _systems(result: Result) -> Table:
+    """Every system with its metrics and ranks; Cmax is the coverage once more, and the items are the same for all."""
+    table = views.systems_table(result)
+    table = table.only([place for place, each in enumerate(table.columns) if each.key not in _TOLD_ELSEWHERE])
+    named = [replace(each, heading=metric_name(each.title)) for each in table.columns]
+    return replace(table, columns=tuple(named))
 
 
 def _basis(result: Result) -> str:
     """What the differences rest on."""
-    matching, noun = result.matching, result.cluster_noun
-    if matching is None:
-        return ""
-    which = "both sides" if len(result.systems) == 2 else "all systems"
-    return (
-        f"Paired over the {matching.clusters:,} of {matching.clusters_shared:,} shared {noun}s that are judged on "
-        f"{which}, matched by {' and '.join(matching.by)}. Every difference is right less left, with the same weights "
-        "on both."
-    )
+    which = "on both sides" if len(result.systems) == 2 else "in all systems"
+    return f"Paired over what is judged {which}: {views.basis_line(result)}."
 
 
-def _shown(result: Result) -> list[Difference]:
-    """The differences that a page lists: areas, the risk at the largest coverage that all reach, what was asked."""
-    metrics = dict.fromkeys([*_AREAS, *_words.headline_metrics(result)])
-    risks = {each.metric for each in result.differences if each.metric.startswith("risk_at_coverage@")}
-    risks -= {each.metric for each in result.differences if not each.estimate.defined}
-    last = sorted(risks, key=lambda key: float(key.partition("@")[2]))[-1:]
-    kept = {*metrics, *last}
-    shown = [each for each in result.differences if each.metric in kept or each.matched]
-    slots = list(dict.fromkeys(each.confidence for each in result.differences))
-    # By confidence; those that need none come first, those at matched coverage last of their confidence.
-    slots.sort(key=bool)
-    return sorted(shown, key=lambda each: (slots.index(each.confidence), each.matched))
-
-
-def _columns(shown: Sequence[Difference], *columns: Column) -> tuple[Column, ...]:
-    """Leave the groups out where there are none."""
-    grouped = any(each.group for each in shown)
-    return tuple(column for column in columns if grouped or column.key != "group")
-
-
-def _pair_table(result: Result) -> Table:
-    left, right = result.systems
-    shown = _shown(result)
-    columns = _columns(
-        shown,
-        Column("confidence"),
-        Column("metric"),
-        Column("group"),
-        Column("left", left if left == "left" else f"left: {left}", digits=3, estimate=True),
-        Column("right", right if right == "right" else f"right: {right}", digits=3, estimate=True),
-        Column("difference", "right - left", digits=3, estimate=True),
-        Column("p", digits=4),
-        Column("in_words", "in words"),
-    )
-    rows = []
-    for each in shown:
-        cells: dict[str, Cell] = {
-            "confidence": _confidence(each),
-            "metric": _name(each),
-            "group": each.group or "all",
-            "left": _side(result, each, each.left),
-            "right": _side(result, each, each.right),
-            "difference": each.estimate,
-            "p": each.p,
-            "in_words": each.in_words,
-        }
-        rows.append(tuple(cells[column.key] for column in columns))
-    return Table("", columns, tuple(rows))
-
-
-def _differences_table(result: Result) -> Table:
-    shown = _shown(result)
-    columns = _columns(
-        shown,
-        Column("comparison"),
-        Column("confidence"),
-        Column("metric"),
-        Column("group"),
-        Column("difference", "right - left", digits=3, estimate=True),
-        Column("p", digits=4),
-        Column("p_holm", "p (Holm)", digits=4),
-        Column("in_words", "in words"),
-    )
-    rows = []
-    pairs = list(dict.fromkeys((each.left, each.right) for each in result.differences))
-    for each in sorted(shown, key=lambda each: pairs.index((each.left, each.right))):
-        cells: dict[str, Cell] = {
-            "comparison": f"{each.right} - {each.left}",
-            "confidence": _confidence(each),
-            "metric": _name(each),
-            "group": each.group or "all",
-            "difference": each.estimate,
-            "p": each.p,
-            "p_holm": each.p_adjusted,
-            "in_words": each.words,
-        }
-        rows.append(tuple(cells[column.key] for column in columns))
-    return Table("Differences", columns, tuple(rows))
-
-
-def _systems_table(result: Result) -> Table:
-    """Every system with the metrics that the verdict speaks of; those that need a confidence, for each."""
-    told = [key for key in _words.headline_metrics(result) if key != "cmax"]
-    slots = list(result.first.confidences)
-    keys = [
-        key
-        for metric in told
-        for key in (Key(slot, metric) for slot in ("", *slots))
-        if key in result.first.estimates
+def _differences(result: Result, keys: Sequence[str]) -> Table:
+    """The differences that a summary shows, with the columns that a page has room for."""
+    told = views.chosen(result)
+    table = views.differences_table(result, told)
+    places = {column.key: place for place, column in enumerate(table.columns)}
+    kept = [key for key in keys if key in places]
+    headings = {"sentence": "in words"}
+    if len(result.systems) == 2:
+        named = zip(("left", "right"), result.systems, strict=True)
+        headings |= {f"{side}_value": side if side == name else f"{side}: {name}" for side, name in named}
+    columns = [
+        replace(column, detail=False, heading=headings.get(column.key, column.heading))
+        for column in (table.columns[places[key]] for key in kept)
     ]
-    several = len(slots) > 1
-    columns = [Column("system"), Column("answered"), Column("coverage", digits=3, estimate=True)]
-    for key in keys:
-        name = metric_name(key.metric) + (f", {key.confidence}" if several and key.confidence else "")
-        column = f"{key.metric} {key.confidence}".strip()
-        columns += [Column(column, name, digits=3, estimate=True), Column(f"{column} rank", "rank")]
     rows = []
-    for name, system in result.systems.items():
-        population = system.population
-        cells: list[Cell] = [name, f"{population.answered:,} of {population.items:,}", system.coverage]
-        for key in keys:
-            rank = result.ranks.get((name, key.confidence, key.metric))
-            cells += [system.estimates[key], "none" if rank is None else str(rank)]
-        rows.append(tuple(cells))
-    title = "Systems over the compared items; a rank stands with the ranks that cannot be ruled out"
-    return Table(title, tuple(columns), tuple(rows))
+    for each, row in zip(told, table.rows, strict=True):
+        worded = {"label": _named(each, str(row[places["label"]])), "confidence": each.confidence or "any"}
+        rows.append(tuple(worded.get(key, row[places[key]]) for key in kept))
+    return Table("", tuple(columns), tuple(rows))
+
+
+def _named(each: Difference, label: str) -> str:
+    """A metric as people write it, with what the view says of it."""
+    return metric_name(each.metric) + label.removeprefix(each.metric)
+
+
+def _single_intervals(result: Result) -> str:
+    """What the intervals of the systems' own numbers are."""
+    return interval_words(result.first.coverage, result.cluster_noun)
+
+
+def _difference_intervals(result: Result) -> str:
+    """What the intervals of differences are: those of the first that has one."""
+    told = next((each for each in result.differences if each.compared), result.differences[0])
+    return interval_words(told.estimate, told.cluster_noun)
 
 
 def _charts(result: Result) -> list[Figure]:
@@ -185,20 +126,3 @@ def _charts(result: Result) -> list[Figure]:
         )
         for key in drawn[:_MOST_CHARTS]
     ]
-
-
-def _confidence(each: Difference) -> str:
-    return each.confidence or "any"
-
-
-def _name(each: Difference) -> str:
-    name = metric_name(each.metric)
-    return f"{name} at coverage {each.coverage:.2f}" if each.matched else name
-
-
-def _side(result: Result, each: Difference, name: str) -> Cell:
-    """The metric of one side: with its interval, or its value alone at matched coverage."""
-    key = Key(each.confidence, each.metric, each.group)
-    if each.matched:
-        return each.left_value if name == each.left else each.right_value
-    return result.systems[name].estimates[key]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from abstain.report import views
 from abstain.report.html import _words
 from abstain.report.html._compared import compared_panel
 from abstain.report.html._explorer import embedded_json, explorer_data
@@ -47,21 +48,13 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedWarning:
-    """A warning and the confidences that it holds for; none where it holds for all."""
-
-    message: str
-    names: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Page:
     """What one kind of result brings to the page."""
 
     title: str
     subtitle: str
     verdict: Sequence[str]
-    warnings: Sequence[NamedWarning]
+    warnings: Sequence[str]
     panels: Sequence[Panel]
     definitions: Sequence[tuple[str, str]]
     facts: Sequence[tuple[str, str]]
@@ -120,7 +113,7 @@ def _answers_page(result: Result, asked: Asked) -> _Page:
         verdict=_words.system_verdict(result.only, sides[0].profile)
         if alone
         else _words.comparison_verdict(result),
-        warnings=_warnings(result),
+        warnings=views.warning_lines(result),
         panels=[panel for panel in panels if panel is not None],
         definitions=_words.definitions(result),
         facts=[
@@ -148,7 +141,7 @@ def _coverage_page(result: CoverageResult) -> _Page:
         title=str(path).replace("\\", "/").rsplit("/", 1)[-1] if path else result.kind.capitalize(),
         subtitle=f"{result.rows:,} {result.kind} in {result.clusters:,} clusters.",
         verdict=_words.coverage_verdict(result),
-        warnings=[NamedWarning(str(warning), ()) for warning in result.warnings],
+        warnings=[str(warning) for warning in result.warnings],
         panels=[coverage_panel(result)],
         definitions=_words.coverage_definitions(result),
         facts=[
@@ -172,19 +165,8 @@ def _subtitle(result: Result) -> str:
     clusters = population.included if matching is None else matching.clusters
     parts = [f"{items:,} items of {clusters:,} {noun}{'' if clusters == 1 else 's'}"]
     parts += [] if matching is None else [f"matched by {' and '.join(matching.by)}"]
-    parts += [] if result.loss is None else [_words.loss_words(result.loss)]
+    parts += [] if result.loss is None else [views.loss_line(result.loss)]
     return f"{'; '.join(parts)}."
-
-
-def _warnings(result: Result) -> list[NamedWarning]:
-    """Each warning once, with the names of all that it holds for."""
-    messages: dict[str, list[str]] = {str(warning): [] for warning in result.warnings}
-    several = len(result.systems) > 1
-    for system in result.systems.values():
-        for name, variant in system.items():
-            for warning in variant.warnings:
-                messages.setdefault(str(warning), []).append(f"{system.name}: {name}" if several else name)
-    return [NamedWarning(message, names) for message, names in messages.items()]
 
 
 def _resampling(resamples: int, seed: int, level: float) -> str:

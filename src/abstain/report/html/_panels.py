@@ -5,9 +5,10 @@ A panel that a system has nothing for is None, and the page goes without it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from abstain.report import views
 from abstain.report.charts import (
     interval_words,
     metric_chart,
@@ -26,6 +27,7 @@ from abstain.report.html._parts import (
     StripPart,
     TableView,
     figure,
+    sentence,
 )
 from abstain.report.tables import Column, Table
 
@@ -53,6 +55,9 @@ _OUTCOMES = (
     ("abstained", "abstained", "abstained"),
     ("items_failed", "failed", "failed"),
     ("items_unscored", "unscored", "without truth"),
+)
+_RISKS = (
+    "Selective risk (mean loss of what is answered) at the first working point that reaches each coverage."
 )
 _AREAS = ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable", "aurc_at_coverage", "augrc_at_coverage")
 
@@ -143,7 +148,7 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
     keys = [key for key in keys if key in first.estimates]
     several = len(system) > 1
     areas = Table(
-        f"Areas; lower is better. {_sentence(interval_words(first.augrc, system.cluster_noun))}",
+        f"Areas; lower is better. {sentence(interval_words(first.augrc, system.cluster_noun))}",
         (Column("confidence"), *(Column(key, metric_name(key), digits=3, estimate=True) for key in keys)),
         tuple((name, *(variant.estimates[key] for key in keys)) for name, variant in system.items()),
     )
@@ -151,42 +156,22 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
     parts: list[Part] = [TableView(areas, "Areas by confidence", compact=True, marked=leader)]
     if several and system.population.answered:
         parts.append(figure(metric_chart(system), "AUGRC of every confidence with its interval", wide=True))
-    risks = Table(
-        "Selective risk (mean loss of what is answered) at the first working point that reaches each coverage.",
-        (Column("coverage"), *(Column(name, name, digits=3, estimate=True) for name in system)),
-        tuple(
-            (
-                f"{round(100 * coverage, 1):g}%",
-                *(variant.risk_at_coverage[coverage] for variant in system.values()),
-            )
-            for coverage in system.settings.coverage_grid
-        ),
-    )
     unfolded = alone and len(system) <= _FEW_CONFIDENCES
     title = "Risk at given coverages"
+    risks = replace(views.risks_table(system), title=_RISKS)
     parts.append(TableView(risks, title, compact=True, folded=title, unfolded=unfolded))
     return parts
 
 
 def _unranked(system: SystemResult) -> list[Part]:
     """What is known of a system whose answers nothing ranks; what was asked for by name has a panel of its own."""
-    asked = {key.metric for key in system.metrics.keys_of.values()} if system.metrics is not None else set()
-    known = {
-        key.metric: estimate
-        for key, estimate in system.estimates.items()
-        if estimate.defined and not key.group and key.metric not in asked
-    }
-    # The answer rate is told as coverage above; a metric that is the same share says nothing more.
-    known.pop("answer_rate", None)
-    if not known:
+    table = views.areas_table(system)
+    if not table.rows:
         return []
-    first = next(iter(known.values()))
-    table = Table(
-        f"Metrics that need no confidence. {_sentence(interval_words(first, system.cluster_noun))}",
-        (Column("metric"), Column("value", digits=3, estimate=True)),
-        tuple((metric_name(key), estimate) for key, estimate in known.items()),
-    )
-    return [TableView(table, "Metrics that need no confidence")]
+    words = interval_words(system.coverage, system.cluster_noun)
+    rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
+    title = "Metrics that need no confidence"
+    return [TableView(replace(table, rows=rows, title=f"{title}. {sentence(words)}"), title)]
 
 
 def curves_panel(sides: Sequence[Side]) -> Panel | None:
@@ -241,7 +226,3 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
             Note(f"Not drawn, because they order answers and are no probabilities: {', '.join(left_out)}.")
         )
     return Panel("reliability", "Reliability: can the stated confidence be believed?", "Reliability", parts)
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."

@@ -30,6 +30,7 @@ __all__ = [
     "TableView",
     "figure",
     "figure_markup",
+    "sentence",
 ]
 
 
@@ -73,13 +74,12 @@ class Gallery:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table in a page; the first cell of a row is its heading.
+    """A table in a page; the first cell of a row is its heading, which is shown once where its column says so.
 
     Attributes:
         table: the table.
         label: what a screen reader calls it.
         compact: intervals stand below their values.
-        grouped: a heading that repeats that of the row before is not shown again.
         folded: the line that unfolds the table; empty where it is not folded.
         unfolded: a folded table that begins open.
         marked: the heading of the row that stands out.
@@ -90,7 +90,6 @@ class TableView:
     table: Table
     label: str
     compact: bool = False
-    grouped: bool = False
     folded: str = ""
     unfolded: bool = False
     marked: str = ""
@@ -157,3 +156,12 @@ def figure_markup(shown: Figure) -> Markup:
     # The renderer escapes the texts of a chart; the words are escaped here.
     frame = Markup('<figure class="chart{}" role="group" aria-label="{}">{}</figure>')
     return frame.format(" wide" if shown.wide else "", shown.words, Markup(shown.svg))
+
+
+def sentence(words: str) -> str:
+    """Return words as a sentence.
+
+    >>> sentence("no intervals")
+    'No intervals.'
+    """
+    return f"{words[:1].upper()}{words[1:]}."

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Difference, MetricTable, Profile, Result, Settings, SystemResult
     from abstain.evaluation.conformal import CoverageResult
-    from abstain.losses import ItemLoss
 
 __all__ = [
     "band_words",
@@ -27,7 +26,6 @@ __all__ = [
     "each_by_itself",
     "headline_metrics",
     "listed",
-    "loss_words",
     "system_verdict",
 ]
 
@@ -53,7 +51,8 @@ def system_verdict(system: SystemResult, profile: Profile | None) -> list[str]:
         ]
     if profile is None or not profile.leader:
         return [
-            f"The model answers {population.answered:,} of {population.items:,} items and declines the rest."
+            f"The model answers {population.answered:,} of {population.items:,} items and declines "
+            f"{population.abstained:,}."
         ]
     leader = system[profile.leader]
     points = profile.points[profile.leader]
@@ -141,18 +140,13 @@ def coverage_verdict(result: CoverageResult) -> list[str]:
     ]
 
 
-def loss_words(loss: ItemLoss) -> str:
-    """Return the loss, its formula, and why it is this one."""
-    return f"loss {loss.name} = {loss.definition} ({loss.rule.removeprefix(f'loss {loss.name}: ')})"
-
-
 def band_words(system: SystemResult) -> str:
     """Return what the band around a curve is."""
     if not system.settings.resamples:
         return "There is no band, because no resamples were drawn."
     return (
         f"The band holds the {100 * system.settings.level:g}% percentile interval of the risk at each threshold by "
-        f"itself, from the same resamples of {system.cluster_noun}s as all other intervals."
+        f"itself, from the same resamples of {system.cluster_noun}s as the intervals of single numbers."
     )
 
 

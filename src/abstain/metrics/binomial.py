@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
+__all__ = ["clopper_pearson", "effective_counts"]
+
 
 def effective_counts(
     bin_: Indices,
