@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SOURCES = Path(abstain.__file__).parent
-# How many modules `abstain evaluate run.json` may call a function of.
-LONGEST_WALK = 34
+# How many modules `abstain evaluate run.json` calls a function of. Whoever makes it shorter lowers the number.
+LONGEST_WALK = 44
 
 _WALK = """
 import contextlib, io, runpy, sys

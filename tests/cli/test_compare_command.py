@@ -183,7 +183,7 @@ def test_the_other_verbs_print_tables_too(form: str, tmp_path: Path) -> None:
     (tmp_path / "preds.csv").write_text("y,lo,hi\n" + "".join(f"{i},{i - 1},{i + 1}\n" for i in range(30)))
     verbs = (
         ("metrics",),
-        ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--level", 0.9,
+        ("intervals", "preds.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", 0.9,
          "--bootstrap-resamples", 20),
         ("calibrate", "verbalized", "--input", RUN, "--mode", "few_shot", "--output", "t.json"),
     )  # fmt: skip
