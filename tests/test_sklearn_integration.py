@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from abstain import ArgumentError, DataError
 from abstain.integrations import sklearn as integration
-from abstain.metrics import selective
+from abstain.metrics import curves, selective
 
 mpl.use("Agg")
 X, y = load_iris(return_X_y=True)
@@ -82,7 +82,7 @@ def test_the_display_is_the_curve() -> None:
     display = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], name="iris")
     probabilities = model.predict_proba(X[1::2])
     loss = (probabilities.argmax(axis=1) != y[1::2]).astype(float)
-    curve = selective.risk_coverage_curve(loss, probabilities.max(axis=1))
+    curve = curves.risk_coverage_curve(loss, probabilities.max(axis=1))
     np.testing.assert_array_equal(display.line_.get_xdata(), curve.coverage)
     np.testing.assert_array_equal(display.line_.get_ydata(), curve.selective_risk)
     assert display.aurc == pytest.approx(selective.aurc(loss, probabilities.max(axis=1)))
