@@ -103,7 +103,7 @@ def test_bad_calls() -> None:
         integration.aurc_scorer(LinearSVC().fit(X, y), X, y)
     with pytest.raises(DataError, match=r"probabilities in \[0, 1\], and does not at row 1"):
         integration.aurc_loss([0, 1], [0.5, 1.5])
-    with pytest.raises(DataError, match="one column a class"):
+    with pytest.raises(DataError, match="one column per class"):
         integration.aurc_loss([0, 1], np.zeros((2, 2, 2)))
     with pytest.raises(DataError, match="y_true at row 1 is none of the labels"):
         integration.aurc_loss([0, 5], [0.5, 0.5], labels=[0, 1])
