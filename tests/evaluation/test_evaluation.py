@@ -368,6 +368,38 @@ def test_a_result_is_a_mapping_that_suggests(few_shot: Items) -> None:
     assert "llm: AURC" in repr(result)
 
 
+class TestLeftOut:
+    def test_bounds_by_hand(self) -> None:
+        """Four answers, one wrong and least sure; one more item failed: a fifth of the items."""
+        items = Items.from_arrays(
+            [1] * 5, [1, 1, 1, 0, None], failed=[0, 0, 0, 0, 1], confidence=[0.9, 0.8, 0.7, 0.6, 0.1]
+        )
+        result = evaluate(items, metrics="accuracy", confidence="confidence", resamples=0)
+        assert result.metrics is not None
+        assert result.metrics["accuracy"].value == 3 / 4
+        assert result.metrics["accuracy"].bounds == (3 / 5, 4 / 5)
+        # Wrong and surest of all: loss sums 1, 1, 1, 1, 2 after 1 to 5 items; right: 0, 0, 0, 0, 1.
+        wrong, right = (1 / 2 + 1 + 1 + 1 + 3 / 2) / 25, (1 / 2) / 25
+        assert result["confidence"].augrc.bounds == pytest.approx((wrong, right))
+        said = [str(warning) for warning in result.warnings if warning.code == "left_out"]
+        assert said == [
+            "1 of 5 items are left out: failed or without truth; had they all gone wrong, or all right, augrc by "
+            "confidence would be 0.200 or 0.020; aurc by confidence would be 0.557 or 0.020; accuracy would be "
+            "0.600 or 0.800"
+        ]
+
+    def test_a_hundredth_does_not_matter(self) -> None:
+        items = Items.from_arrays([1] * 100, [1] * 100, failed=[0] * 99 + [1], confidence=range(100))
+        assert evaluate(items, resamples=0)["confidence"].aurc.bounds is None
+
+    def test_the_design_effect_by_hand(self) -> None:
+        """Two clusters of two alike: excess +-1/2, sums +-1, so 2 * 2/1 over 1 * 4/3."""
+        items = Items.from_arrays([1, 1, 1, 1], [1, 1, 0, 0], confidence=[1, 2, 3, 4], cluster=[1, 1, 2, 2])
+        assert evaluate(items, resamples=0).only.design_effect == pytest.approx(3.0)
+        alone = Items.from_arrays([1, 1], [1, 0], confidence=[1, 2])
+        assert np.isnan(evaluate(alone, resamples=0).only.design_effect)
+
+
 class TestFrames:
     @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
     def test_estimates_and_differences(self, backend: str) -> None:

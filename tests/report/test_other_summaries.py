@@ -75,7 +75,7 @@ def test_the_warnings_of_a_gate_are_said_and_stay_text() -> None:
 def test_a_checked_source_says_its_defaults_with_their_rule(tmp_path: Path) -> None:
     run = printed(check_summary(check(EXAMPLES / "run_a.json", mode="few_shot"), width=80))
     assert "outcomes: 150 answered, 66 abstained, 24 failed, 0 unscored, coverage 0.694\n" in run
-    assert "confidence llm, total_evidence; loss abs_norm: the source declares a scale of 0 to 3" in " ".join(
+    assert "llm, total_evidence, with loss abs_norm (the source declares a scale of 0 to 3)" in " ".join(
         run.split()
     )
     assert "\nno problems found\n" in run
@@ -84,7 +84,7 @@ def test_a_checked_source_says_its_defaults_with_their_rule(tmp_path: Path) -> N
     found = check(table)
     text = " ".join(printed(check_summary(found, ["a note"], 80)).split())
     assert "a note" in text
-    assert "confidence none; loss zero_one: whole-number labels, no scale declared" in text
+    assert "named: no confidence, with loss zero_one (whole-number labels, no scale declared)" in text
     assert "no risk-coverage curve, AURC, AUGRC: no confidence in this source; name one" in text
     rows = json.loads(render([check_table(found)], "json"))["tables"][0]["rows"]
     assert {"about": "default", "name": "loss", "value": "zero_one", "remark": ""} in rows

@@ -24,7 +24,7 @@ def result_frame(result: Result, what: str, backend: str | None) -> Any:
 
 _ESTIMATES = (
     *("system", "confidence", "metric", "group", "value", "low", "high", "level", "se"),
-    *("method", "n", "clusters", "reason"),
+    *("method", "n", "clusters", "if_wrong", "if_right", "reason"),
 )
 _DIFFERENCES = (
     *(
@@ -48,7 +48,13 @@ def _estimates(result: Result) -> list[tuple[Any, ...]]:
     for name, system in result.systems.items():
         for key, each in system.estimates.items():
             numbers = (each.value, each.low, each.high, each.level, each.se)
-            rows.append((name, *key, *map(_number, numbers), each.method, each.n, each.clusters, each.reason))
+            bounds = each.bounds or (math.nan, math.nan)
+            rows.append(
+                (
+                    *(name, *key, *map(_number, numbers), each.method, each.n, each.clusters),
+                    *(*map(_number, bounds), each.reason),
+                )
+            )
     return rows
 
 

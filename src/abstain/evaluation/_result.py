@@ -340,6 +340,8 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         provenance: where the items came from.
         warnings: what holds for all of its numbers.
         cluster_noun: what a cluster is called.
+        design_effect: how many times the variance of the mean loss is what it were if all answers were independent;
+            NaN where no cluster has several.
         calibrations: the artifacts that calibrated confidences rest on.
         confidences: the confidence behind each name; they differ where systems have their own.
         estimates: every estimate by (confidence, metric, group).
@@ -355,6 +357,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
     provenance: Mapping[str, Any]
     warnings: tuple[ResultWarning, ...]
     cluster_noun: str
+    design_effect: float
     calibrations: tuple[Calibration, ...]
     confidences: Mapping[str, str]
     estimates: Mapping[Key, Estimate]

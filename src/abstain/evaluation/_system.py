@@ -43,6 +43,8 @@ __all__ = ["SystemWork"]
 
 # Fewer clusters than this say next to nothing: an interval over them is not to be believed.
 SMALLEST_GROUP = 10
+# Where more than this share of the items is left out, their fate could matter.
+MOST_LEFT_OUT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +168,47 @@ class SystemWork:
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
                 found[Key(slot, metric.key, label)] = replace(estimate, reason=reason, clusters=clusters)
         return found
+
+    def with_bounds(self, found: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
+        """Return estimates with what they would be if all items that were left out had gone wrong, or right.
+
+        Those items stand before all others, at the largest loss that there can be or at none; only where more than a
+        hundredth is left out does it matter. Groups are left as they are, because nobody knows whose the items were.
+        """
+        left_out = self.source.counts.failed + self.source.counts.unscored
+        if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.judged):
+            return dict(found)
+        worst = _largest_loss(self.loss, self.judged)
+        bounded = dict(found)
+        for slot, asked in self.metrics.items():
+            metrics = [metric for metric in asked if metric.of_outcomes]
+            if not metrics:
+                continue
+            ends = [
+                measure_metrics(self.rows(slot).with_further(left_out, right=right, loss=worst), metrics).points
+                for right in (False, True)
+            ]
+            for metric, wrong, right in zip(metrics, *(end.tolist() for end in ends), strict=True):
+                key = Key(slot, metric.key)
+                bounded[key] = replace(found[key], bounds=(wrong, right))
+        return bounded
+
+    def design_effect(self) -> float:
+        """Return how many times the variance of the mean loss is what it were if all answers were independent.
+
+        Without a loss, the share of right answers is taken. NaN where no cluster has several answers.
+        """
+        answered = self.judged.answered
+        values = (self.columns.correct if self.loss is None else self.columns.loss)[answered]
+        cluster = self.judged.cluster_index[answered]
+        sizes = np.bincount(cluster)
+        clusters = int((sizes > 0).sum())
+        if clusters < 2 or clusters == len(values):
+            return math.nan
+        excess = values - values.mean()
+        independent = float((excess**2).sum()) * len(values) / (len(values) - 1)
+        together = float((np.bincount(cluster, weights=excess) ** 2).sum()) * clusters / (clusters - 1)
+        return together / independent if independent > 0.0 else math.nan
 
     def clusters(self, group: Group | None = None) -> int:
         """Return how many clusters the items, or those of a group, come from."""
@@ -291,6 +334,15 @@ class SystemWork:
             "neither": lambda group: abs(values[group.label] - points[key]),
         }
         return max(judged, key=badness[direction])
+
+
+def _largest_loss(loss: ItemLoss | None, items: Items) -> float:
+    """The largest loss there can be: 1 for right and wrong or on a scale, else that of the scale, else the largest."""
+    if loss is None or loss.name in ("zero_one", "abs_norm"):
+        return 1.0
+    if loss.name == "abs" and items.scale is not None:
+        return items.scale[1] - items.scale[0]
+    return float(np.nanmax(loss.values, initial=0.0))
 
 
 def _count(weight: Floats) -> int:

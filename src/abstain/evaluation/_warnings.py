@@ -11,7 +11,7 @@ from abstain.errors import ResultWarning
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abstain.evaluation._result import Difference, Population, Settings, SystemResult
+    from abstain.evaluation._result import Difference, Key, Population, Settings, SystemResult
     from abstain.inference import Estimate
     from abstain.items import Items
     from abstain.metrics import TieSensitivity
@@ -22,11 +22,15 @@ __all__ = [
     "comparison_warnings",
     "few_clusters",
     "general_warnings",
+    "left_out_warnings",
     "nothing_judged",
     "variant_warnings",
 ]
 
 FEW_CLUSTERS = 20
+# Of which metrics it is said what the items that were left out could do to them, and of how many at most.
+_BOUNDED = ("augrc", "aurc", "accuracy", "selective_accuracy")
+_MOST_BOUNDED = 4
 # The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
 EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
 
@@ -57,6 +61,23 @@ def general_warnings(
     if settings.resamples:
         found += few_clusters(population.included, noun)
     return tuple(found)
+
+
+def left_out_warnings(found: Mapping[Key, Estimate], population: Population) -> tuple[ResultWarning, ...]:
+    """Return what the metrics could be if the items that were left out had all gone wrong, or right."""
+    bounded = {key: estimate for key, estimate in found.items() if estimate.bounds is not None}
+    told = [key for name in _BOUNDED for key in bounded if key.metric == name]
+    if not told:
+        return ()
+    parts = []
+    for key in told[:_MOST_BOUNDED]:
+        wrong, right = bounded[key].bounds or (math.nan, math.nan)
+        whose = f" by {key.confidence}" if key.confidence else ""
+        parts.append(f"{key.metric}{whose} would be {wrong:.3f} or {right:.3f}")
+    count = population.items_failed + population.items_unscored
+    lost = f"{count} of {population.items + count} items are left out: failed or without truth"
+    message = f"{lost}; had they all gone wrong, or all right, {'; '.join(parts)}"
+    return (ResultWarning("left_out", message),)
 
 
 def nothing_judged(items: Items) -> str:

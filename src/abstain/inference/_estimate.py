@@ -26,6 +26,8 @@ class Estimate:
         drop_rate: share of resamples in which the metric was undefined.
         seed: the seed of the draws.
         percentile: the percentile interval of the bootstrap, whatever `low` and `high` are; None without resamples.
+        bounds: the value if all items that were left out had gone wrong, and if all had gone right; None where hardly
+            any was left out.
         reason: why the value is undefined or must not be trusted; empty when there is nothing to say.
 
     >>> print(Estimate(0.1342, 0.0941, 0.1759))
@@ -49,6 +51,7 @@ class Estimate:
     drop_rate: float = 0.0
     seed: int | None = None
     percentile: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
     reason: str = ""
 
     @property

@@ -213,6 +213,20 @@ class Columns:
         """Return the same rows divided into units, numbered from 0."""
         return replace(self, cluster=cluster, units=units, shared={})
 
+    def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
+        """Return the rows and `count` more that are answered first of all: rightly, or wrongly at a loss."""
+        correct = np.r_[self.correct, np.full(count, float(right))]
+        top = np.max(self.confidence, where=self.answered & np.isfinite(self.confidence), initial=-np.inf) + 1.0
+        cost = 0.0 if right else loss
+        grown = {
+            name: np.r_[getattr(self, name), np.full(count, value, dtype=getattr(self, name).dtype)]
+            for name, value in (
+                *(("answered", True), ("truth", np.nan), ("prediction", np.nan), ("confidence", top)),
+                *(("should_abstain", np.nan), ("loss", cost), ("cluster", 0), ("weight", 1.0)),
+            )
+        }
+        return replace(self, **grown, results=None, shared={"correct": correct})
+
     def with_loss(self, loss: Floats) -> Columns:
         """Return the same rows under another loss."""
         return replace(self, loss=loss, shared={})

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.metrics import _reasons
+from abstain.metrics._risk import risk_measure
+from abstain.metrics._sums import outcome_measure
 from abstain.tally import Measure
 
 if TYPE_CHECKING:
@@ -137,6 +139,11 @@ class MetricSpecification:
     def ranked(self) -> bool:
         """True where the metric needs a confidence."""
         return "confidence" in self.needs
+
+    @property
+    def of_outcomes(self) -> bool:
+        """True where the metric only asks of a row whether it was answered, and rightly, at which confidence and loss."""
+        return self.measure in (risk_measure, outcome_measure) and "should_abstain" not in self.needs
 
     @property
     def definition(self) -> str:

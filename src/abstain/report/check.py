@@ -49,7 +49,7 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
         listed("-", f"this source can serve: {served}, and every signal above by its own name", width),
         listed(
             "-",
-            f"when none is named: confidence {found.defaults['confidence']}; {_loss(found.defaults)}",
+            f"when none is named: {_defaults(found.defaults)}",
             width,
         ),
         *(listed("-", reason, width) for reason in _reasons(found.confidences)),
@@ -72,10 +72,12 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
     return Group(*parts)
 
 
-def _loss(defaults: Mapping[str, str]) -> str:
-    """The rule of the loss that is taken, or why none can be."""
-    rule = defaults["loss_rule"]
-    return rule if rule.startswith("loss ") else f"no loss: {rule}"
+def _defaults(defaults: Mapping[str, str]) -> str:
+    """The confidence and the loss that are taken where none is named, and why this loss, or why none can be."""
+    confidence = "no confidence" if defaults["confidence"] == "none" else defaults["confidence"]
+    rule = defaults["loss_rule"].removeprefix(f"loss {defaults['loss']}: ")
+    loss = "no loss" if defaults["loss"] == "none" else f"loss {defaults['loss']}"
+    return f"{confidence}, with {loss} ({rule})"
 
 
 def _sizes(clusters: ClusterSizes) -> str:

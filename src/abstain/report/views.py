@@ -6,6 +6,7 @@ difference (`Difference.in_words`, `Difference.words`) and decided nowhere here.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -82,6 +83,11 @@ def population_line(system: SystemResult) -> str:
     if population.items_failed or population.items_unscored:
         text += (
             f" (and {population.items_failed:,} failed, {population.items_unscored:,} unscored, not counted)"
+        )
+    if not math.isnan(system.design_effect):
+        worth = population.answered / max(system.design_effect, 1e-9)
+        text += (
+            f"; design effect {system.design_effect:.2f}: the answers say as much as {worth:,.0f} independent ones"
         )
     return text
 

@@ -83,9 +83,7 @@ class Tally:
         return cls(cells % units, cells // units, summed, units, keys)
 
     @classmethod
-    def _of_one_cell(
-        cls, rows: int, columns: Sequence[Values], weight: Floats | None
-    ) -> Tally:
+    def _of_one_cell(cls, rows: int, columns: Sequence[Values], weight: Floats | None) -> Tally:
         """Sum all rows into one cell, without places: many times as fast."""
         with np.errstate(over="ignore"):
             summed = [_sum_of(np.asarray(column), weight) for column in columns]
