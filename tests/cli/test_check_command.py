@@ -61,7 +61,7 @@ def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:
         "no problems found",
     ):
         assert words in text, words
-    prob = next(line for line in out.splitlines() if line.startswith(" prob"))
+    prob = next(line for line in out.splitlines() if line.startswith("prob "))
     assert prob.split() == ["prob", "0.4", "0.9", "2", "67%", "0"]
 
 

@@ -39,14 +39,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Artifact to stdout; no sum
 
 def summary_format(asked: str | None, *, as_json: bool = False, quiet: bool = False) -> str:
     """Return the format of what a verb prints beside its artifact: text is its summary."""
-    from abstain.report.tables import format_of  # noqa: PLC0415
-
     if as_json and quiet:
         raise ArgumentError(
             "--json and --quiet exclude each other: one prints the artifact, the other its path"
         )
     if asked is not None and (as_json or quiet):
         raise ArgumentError("--format says what to print, and so do --json and --quiet; give one of them")
+    if asked is None:
+        return "text"
+    from abstain.report.tables import format_of  # noqa: PLC0415
+
     return format_of(asked, None)
 
 

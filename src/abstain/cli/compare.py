@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _METRIC = "Metrics, separated by commas; `abstain metrics` lists them."
 _CONFIDENCE = "What ranks the answers of each input, in order; given once it serves all."
 _REFERENCE = "Compare all others with this system, named as in the output, instead of every pair."
-_MARGIN = "The smallest difference that would matter: are systems within it, and how much more data would tell it?"
+_MARGIN = (
+    "The smallest difference that would matter: are systems within it, and how much more data would tell it?"
+)
 _SIMULTANEOUS = "Let the intervals hold for all pairs of systems together."
 _OUTPUT = "Where the table goes, or the report if it ends in .html; else the table to stdout."
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.metrics._specification import MetricSpecification
+    from abstain.metrics.registry import MetricSpecification
 
 __all__ = [
     "AbstentionRate",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.errors import AbstainError
 from abstain.evaluation._result import ALL, Difference, Key
 from abstain.inference import (
     Estimate,
@@ -23,7 +22,6 @@ from abstain.inference import (
     replicates,
     within_margin,
 )
-from abstain.losses import common_loss
 from abstain.metrics.curves import MATCHED_METRICS, matched_measure
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from abstain.evaluation._result import Settings
     from abstain.evaluation._system import SystemWork
     from abstain.inference import Draws
-    from abstain.losses import Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.tally import Measure
@@ -73,7 +70,6 @@ class DifferenceWork:
         works: Mapping[str, SystemWork],
         matching: Matching,
         settings: Settings,
-        loss: Loss | None,
         metrics: Sequence[MetricSpecification],
     ) -> DifferenceWork:
         """Find the pairs, and what they are compared by, `metrics` and those at matched coverage."""
@@ -82,7 +78,7 @@ class DifferenceWork:
         if reference is not None:
             pairs = [(reference, name) for name in names if name != reference]
         leave = LeaveOut.of(next(iter(works.values())).judged.cluster_ids)
-        matched = _matched(works, pairs, settings, loss, metrics)
+        matched = _matched(works, pairs, settings, metrics)
         compared = frozenset(metric.key for metric in metrics)
         return cls(works, pairs, matched, leave, matching, settings, compared)
 
@@ -279,7 +275,6 @@ def _matched(
     works: Mapping[str, SystemWork],
     pairs: Sequence[Pair],
     settings: Settings,
-    loss: Loss | None,
     metrics: Sequence[MetricSpecification],
 ) -> list[_Matched]:
     """The pairs that answer different shares, and the metrics that have a form at the coverage that both reach."""
@@ -297,18 +292,11 @@ def _matched(
         for left, right in pairs
         if works[left].answered != works[right].answered and works[left].answered and works[right].answered
     ]
-    if not unequal or not first.confidences:
-        return []
-    try:
-        losses = dict(zip(works, common_loss([work.judged for work in works.values()], loss), strict=True))
-    except AbstainError:  # without a loss there is no risk to compare
+    if not unequal or any(work.loss is None for work in works.values()):
         return []
     found = []
     for slot in first.confidences:
-        rows = {
-            name: work.rows(slot) if work.loss is not None else work.rows(slot).with_loss(losses[name].values)
-            for name, work in works.items()
-        }
+        rows = {name: work.rows(slot) for name, work in works.items()}
         if any(np.isnan(rows[name].confidence[rows[name].answered]).any() for name in works):
             continue
         found += [

@@ -19,7 +19,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.confidence import select
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.evaluation._confidences import (
     VariantConfidence,
     load_calibrations,
@@ -146,7 +146,7 @@ def evaluate(
     )
     if metrics is None and by is not None:
         raise ArgumentError("by= gives metrics by group, and none were asked for; name some in metrics=")
-    asked = () if metrics is None else select_metrics(metrics)
+    asked = () if metrics is None else select_metrics(metrics, coverage=False)
     request = _Request(
         asked=tuple(in_convention(metric, convention) for metric in asked),
         selective=(metrics is None or confidence is not None) if selective is None else bool(selective),
@@ -219,6 +219,11 @@ class _Request:
     by: tuple[str, ...]
     loss: Loss | None
     settings: Settings
+
+    @property
+    def listed(self) -> tuple[MetricSpecification, ...]:
+        """The metrics of the table: those asked for, with the coverage beside those over answered rows only."""
+        return select_metrics(self.asked) if self.asked else ()
 
     @property
     def bundle(self) -> tuple[MetricSpecification, ...]:
@@ -320,7 +325,7 @@ class _Job:
                 "the systems have no confidence in common; name one that all can serve, or one for each"
             )
         metrics = request.metrics(ranked=ranked)
-        losses = _losses(kept, metrics, request.loss)
+        losses = _losses(kept, metrics, request.loss, ranked=ranked)
         works = {
             name: SystemWork.prepare(
                 name,
@@ -345,7 +350,7 @@ class _Job:
         work = None
         if self.matching is not None:
             told = self.request.told(ranked=bool(first.confidences))
-            work = DifferenceWork.prepare(self.works, self.matching, settings, self.request.loss, told)
+            work = DifferenceWork.prepare(self.works, self.matching, settings, told)
         extra = [] if work is None else work.measures
         measures = [*(measure for side in self.works.values() for measure in side.ordered), *extra]
         drawn = replicates(measures, draws, progress)
@@ -385,7 +390,7 @@ class _Job:
         table = None
         if request.asked:
             table = work.table(
-                request.asked,
+                request.listed,
                 found,
                 replicated,
                 draws,
@@ -450,11 +455,16 @@ def _unstated(slot: str, items: Items) -> VariantConfidence:
 
 
 def _losses(
-    kept: Mapping[str, Items], metrics: Sequence[MetricSpecification], loss: Loss | None
+    kept: Mapping[str, Items], metrics: Sequence[MetricSpecification], loss: Loss | None, *, ranked: bool
 ) -> dict[str, ItemLoss | None]:
     """The loss of every system, by one rule for all; none where no metric needs one."""
     if not any("loss" in metric.needs for metric in metrics):
-        return dict.fromkeys(kept)
+        if len(kept) == 1 or not ranked:
+            return dict.fromkeys(kept)
+        try:  # several systems are compared at matched coverage, too, where the labels have a loss
+            return dict(zip(kept, common_loss(list(kept.values()), loss), strict=True))
+        except AbstainError:
+            return dict.fromkeys(kept)
     if len(kept) == 1:
         return {name: item_loss(items, loss) for name, items in kept.items()}
     return dict(zip(kept, common_loss(list(kept.values()), loss), strict=True))

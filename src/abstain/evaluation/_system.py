@@ -337,7 +337,7 @@ class SystemWork:
 
 
 def _largest_loss(loss: ItemLoss | None, items: Items) -> float:
-    """The largest loss there can be: 1 for right and wrong and on a scale of its own, else the scale's or the largest."""
+    """The largest loss there can be: 1 for right and wrong or on a scale, else that of the scale, else the largest."""
     if loss is None or loss.name in ("zero_one", "abs_norm"):
         return 1.0
     if loss.name == "abs" and items.scale is not None:

@@ -182,11 +182,13 @@ def find_metric(metric: MetricLike) -> MetricSpecification:
     return found.at(parameter) if parameter else found
 
 
-def select_metrics(asked: MetricLike | Iterable[MetricLike]) -> tuple[MetricSpecification, ...]:
+def select_metrics(
+    asked: MetricLike | Iterable[MetricLike], *, coverage: bool = True
+) -> tuple[MetricSpecification, ...]:
     """Return the metrics that were asked for, each once, in order; a bundle stands for its metrics.
 
-    Where any of them is over answered rows only, the answer rate comes along: such a number cannot be
-    compared without it.
+    Where any of them is over answered rows only, the answer rate comes along, unless `coverage` is False: such a
+    number cannot be read without it.
 
     >>> [metric.name for metric in select_metrics("default_accuracy,mae")]
     ['accuracy', 'balanced_accuracy', 'mean_absolute_error', 'answer_rate']
@@ -205,7 +207,7 @@ def select_metrics(asked: MetricLike | Iterable[MetricLike]) -> tuple[MetricSpec
                     raise _taken(metric.name)
     if not found:
         raise ArgumentError("no metric was asked for; see `abstain metrics` for what there is")
-    if any(metric.answered_only for metric in found.values()):
+    if coverage and any(metric.answered_only for metric in found.values()):
         found.setdefault("answer_rate", METRICS["answer_rate"])
     return tuple(found.values())
 

@@ -86,9 +86,7 @@ def population_line(system: SystemResult) -> str:
         )
     if not math.isnan(system.design_effect):
         worth = population.answered / max(system.design_effect, 1e-9)
-        text += (
-            f"; design effect {system.design_effect:.2f}: the answers say as much as {worth:,.0f} independent ones"
-        )
+        text += f"; design effect {system.design_effect:.2f}: the answers say as much as {worth:,.0f} independent ones"
     return text
 
 

@@ -103,10 +103,10 @@ def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:
 
 
 def headline_metrics(result: Result) -> list[str]:
-    """Return the metrics that the verdict of a comparison speaks of: those asked for, else AUGRC and Cmax."""
+    """Return the metrics that a comparison's verdict speaks of: AUGRC and Cmax, or those asked for alone."""
     there = list(dict.fromkeys(each.metric for each in result.differences if not each.matched))
-    asked = _asked(result.first.metrics)
-    return [key for key in asked or ("augrc", "cmax") if key in there] or there[:1]
+    headline = ["augrc", "cmax"] if result.first.variants else _asked(result.first.metrics)
+    return [key for key in headline if key in there] or there[:1]
 
 
 def _asked(table: MetricTable | None) -> list[str]:
