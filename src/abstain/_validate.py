@@ -80,6 +80,23 @@ def unit_interval(values: Column, name: str, *, among: NDArray[np.bool_] | None 
     return array
 
 
+def binary(values: Column, name: str) -> Floats:
+    """Return `values` as 0.0 or 1.0; the error names the first row that is neither."""
+    given = np.asarray(values)
+    array = floats(given, name)
+    # Two reductions settle the usual case of whole numbers without a temporary array.
+    if len(array) and given.dtype.kind in "iub" and given.min() >= 0 and given.max() <= 1:
+        return array
+    wrong = (array != 0.0) & (array != 1.0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{name} must be 0 or 1, got {array[row]:g} at row {row}; "
+            "say what counts as right first, such as y_true = (truth == prediction)"
+        )
+    return array
+
+
 def mask(values: Column, name: str, length: int) -> NDArray[np.bool_]:
     """Return `values` as booleans of `length`; 0/1 integers are accepted, anything else is an error."""
     array = one_dimensional(values, name)

@@ -78,7 +78,7 @@ def test_two_sides_and_named_systems_are_one_comparison() -> None:
     left, right = (read(EXAMPLES / "run_b.json", mode=mode) for mode in ("zero_shot", "few_shot"))
     options: dict[str, Any] = {"resamples": 300, "seed": 3, "intersection_only": True}
     two = compare(left, right, confidence="llm", **options)
-    many = compare({"l": left, "r": right}, metrics=["aurc", "augrc"], confidence="llm", **options)
+    many: Any = compare({"l": left, "r": right}, metrics=["aurc", "augrc"], confidence="llm", **options)
     assert many.matching.judged == 8 * many.matching.clusters == 424
     for metric in ("aurc", "augrc"):
         found, expected = many.difference("l", "r", metric), two.difference("left", "right", metric)
@@ -170,8 +170,8 @@ def test_bad_calls() -> None:
         judged({"a": a, "b": b}, reference="c")
     with pytest.raises(ArgumentError, match="margin must be greater than 0, got -1"):
         judged({"a": a, "b": b}, margin=-1)
+    run = read(EXAMPLES / "run_b.json", mode="few_shot")
     with pytest.raises(ArgumentError, match="a: one confidence ranks a system, got llm, total_evidence"):
-        run = read(EXAMPLES / "run_b.json", mode="few_shot")
         judged({"a": run, "b": run}, confidence={"a": "llm,total_evidence"})
     with pytest.raises(ArgumentError, match="unknown system 'z'; known: a, b"):
         judged({"a": a, "b": b}, confidence={"z": "confidence"})

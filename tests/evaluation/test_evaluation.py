@@ -2,14 +2,20 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import reference
-from abstain import ArgumentError, DataError, Items, compare, evaluate, read
+import abstain
+from abstain import ArgumentError, DataError, Items, read
 from abstain.metrics import selective
 from examples import EXAMPLES
+
+# What may be missing of a result is there in the cases below.
+compare: Any = abstain.compare
+evaluate: Any = abstain.evaluate
 
 TRUTH, SURE = [0, 1, 1, 0], [0.9, 0.8, 0.3, 0.1]
 
@@ -207,7 +213,7 @@ class TestCompare:
             kept = np.arange(4) != out
             ends = [reference.augrc(side[kept].tolist(), np.array(SURE)[kept].tolist(), 3) for side in wrong]
             values.append(ends[1] - ends[0])
-        se = np.sqrt(3 / 4 * ((values - np.mean(values)) ** 2).sum())
+        se = np.sqrt(3 / 4 * ((np.array(values) - np.mean(values)) ** 2).sum())
         reach = 3.182446305284263 * se  # the t distribution on 3 degrees of freedom
         assert found.interval == pytest.approx((found.value - reach, found.value + reach))
 
@@ -290,15 +296,13 @@ class TestDefaults:
             (list("abca"), list("abaa")),
         ):
             result = evaluate(Items.from_arrays(truth, prediction, confidence=sure), resamples=0)
-            assert result.loss is not None
-            assert result.loss.name == "zero_one"
+                assert result.loss.name == "zero_one"
             assert result["confidence"].risk_at_coverage[0.9].value == 0.25
         assert "no scale declared" in result.loss.rule or "text" in result.loss.rule
 
     def test_a_declared_scale_is_divided_by(self) -> None:
         ratings = Items.from_arrays([1, 10, 5], [10, 10, 5], confidence=[3, 2, 1], scale=(1, 10))
         result = evaluate(ratings, resamples=0)
-        assert result.loss is not None
         assert (result.loss.name, result.loss.raw_multiplier) == ("abs_norm", 9.0)
         assert result["confidence"].aurc.value <= 1.0
 
@@ -356,7 +360,7 @@ class TestDefaults:
 )
 def test_bad_settings(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        evaluate(TestCompare.left, **settings)  # type: ignore[arg-type]
+        evaluate(TestCompare.left, **settings)
 
 
 def test_a_result_is_a_mapping_that_suggests(few_shot: Items) -> None:
@@ -375,7 +379,6 @@ class TestLeftOut:
             [1] * 5, [1, 1, 1, 0, None], failed=[0, 0, 0, 0, 1], confidence=[0.9, 0.8, 0.7, 0.6, 0.1]
         )
         result = evaluate(items, metrics="accuracy", confidence="confidence", resamples=0)
-        assert result.metrics is not None
         assert result.metrics["accuracy"].value == 3 / 4
         assert result.metrics["accuracy"].bounds == (3 / 5, 4 / 5)
         # Wrong and surest of all: loss sums 1, 1, 1, 1, 2 after 1 to 5 items; right: 0, 0, 0, 0, 1.
@@ -429,9 +432,9 @@ def test_views_say_what_there_is() -> None:
     with pytest.raises(ArgumentError, match="there are 2 systems; name one: left, right"):
         result["confidence"]
     with pytest.raises(AttributeError, match="no metric 'aucr' was asked for; there are"):
-        result.left["confidence"].aucr
+        assert result.left["confidence"].aucr
     with pytest.raises(ArgumentError, match="left and right are for two systems, and there are 1"):
-        evaluate(TestCompare.left, resamples=0).left
+        assert evaluate(TestCompare.left, resamples=0).left
     assert set(result.left["confidence"].risk_at_coverage) == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
     assert result.left["confidence"].aurc_at_coverage.defined
     assert "aurc" in dir(result.left["confidence"])

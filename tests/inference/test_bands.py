@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,9 @@ from abstain.errors import ArgumentError
 from abstain.inference import Draws, band, estimates, replicates
 from abstain.metrics import Columns
 from abstain.metrics.curves import threshold_measure
-from abstain.tally import Measure
+
+if TYPE_CHECKING:
+    from abstain.tally import Measure
 
 
 def measure(rows: int = 60, clusters: int = 12, seed: int = 0) -> Measure:

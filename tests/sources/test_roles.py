@@ -54,7 +54,7 @@ def test_a_number_is_no_confidence_for_being_a_number(tmp_path: Path, form: str)
     assert select("default", items) == ()
     result = evaluate(items, resamples=0)
     assert list(result) == []
-    assert NO_CONFIDENCE in [caution.message for caution in result.cautions]
+    assert NO_CONFIDENCE in str(result.warnings[0])
     with pytest.raises(ArgumentError, match="unknown confidence 'constant'"):
         select("constant", items)
 
@@ -83,6 +83,8 @@ def test_a_verdict_stands_for_truth_and_prediction(
     if form != "frame":
         scanned, whole = abstain.scan(source), evaluate(items, confidence="prob", resamples=0)
         assert scanned["prob"].aurc.value == whole["prob"].aurc.value
+        assert scanned.loss is not None
+        assert whole.loss is not None
         assert scanned.loss.rule == whole.loss.rule == "loss zero_one: whole-number labels, no scale declared"
 
 

@@ -26,8 +26,7 @@ from abstain.calibrators._models import (
 )
 from abstain.calibrators._venn_abers import venn_abers_steps
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics._bins import row_bins
-from abstain.metrics._probabilities import binary
+from abstain.metrics.reliability import row_bins
 from abstain.tally import total_by
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class Calibrator(ABC):
         if self.fitted:
             raise ArgumentError(f"this {type(self).__name__} is fitted already; make a new one to fit again")
         matrix = self._matrix(features)
-        check = binary if self.binary_target else _validate.unit_interval
+        check = _validate.binary if self.binary_target else _validate.unit_interval
         wanted = check(target, "target")
         _validate.same_length(len(matrix), target=wanted)
         weight = _validate.weights(weights, len(wanted), "weights")

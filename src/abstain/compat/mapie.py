@@ -22,7 +22,8 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics import _brownian, calibration, intervals, sets
+from abstain.metrics import calibration, intervals, sets
+from abstain.metrics.calibration_tests import range_survival, supremum_survival
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -242,7 +243,7 @@ def kolmogorov_smirnov_cdf(x: float) -> float:
     >>> round(kolmogorov_smirnov_cdf(1), 4)
     0.3708
     """
-    return 1.0 - _brownian.supremum_survival(_validate.real(x, "x"))
+    return 1.0 - supremum_survival(_validate.real(x, "x"))
 
 
 def kolmogorov_smirnov_p_value(y_true: ArrayLike, y_score: ArrayLike) -> float:
@@ -269,7 +270,7 @@ def kuiper_cdf(x: float) -> float:
     >>> round(kuiper_cdf(1), 4)
     0.0634
     """
-    return 1.0 - _brownian.range_survival(_validate.real(x, "x"))
+    return 1.0 - range_survival(_validate.real(x, "x"))
 
 
 def kuiper_p_value(y_true: ArrayLike, y_score: ArrayLike) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import ArgumentError
-from abstain.metrics._columns import Columns, guidance
+from abstain.metrics import Columns, guidance
 from abstain.metrics.abstention import deferral_confusion
 from abstain.metrics.base import BaseMetric
 from abstain.metrics.calibration import binned_error_metric

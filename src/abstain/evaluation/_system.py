@@ -185,7 +185,9 @@ class SystemWork:
             if not metrics:
                 continue
             ends = [
-                measure_metrics(self.rows(slot).with_further(left_out, right=right, loss=worst), metrics).points
+                measure_metrics(
+                    self.rows(slot).with_further(left_out, right=right, loss=worst), metrics
+                ).points
                 for right in (False, True)
             ]
             for metric, wrong, right in zip(metrics, *(end.tolist() for end in ends), strict=True):

@@ -166,7 +166,7 @@ class Columns:
 
         Every row is answered with the prediction that it comes true, so that it is right where it does.
         """
-        outcome = _probabilities.binary(y_true, "y_true")
+        outcome = _validate.binary(y_true, "y_true")
         probability = _probabilities.probabilities(confidence, "confidence")
         length = len(outcome)
         _validate.same_length(length, confidence=probability)
@@ -216,7 +216,9 @@ class Columns:
     def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
         """Return the rows and `count` more that are answered first of all: rightly, or wrongly at a loss."""
         correct = np.r_[self.correct, np.full(count, float(right))]
-        top = np.max(self.confidence, where=self.answered & np.isfinite(self.confidence), initial=-np.inf) + 1.0
+        top = (
+            np.max(self.confidence, where=self.answered & np.isfinite(self.confidence), initial=-np.inf) + 1.0
+        )
         cost = 0.0 if right else loss
         grown = {
             name: np.r_[getattr(self, name), np.full(count, value, dtype=getattr(self, name).dtype)]

@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 
-def binary(values: ArrayLike, name: str) -> Floats:
-    """Return `values` as 0.0 or 1.0; the error names the first row that is neither."""
-    given = np.asarray(values)
-    array = _validate.floats(given, name)
-    # Two reductions settle the usual case of whole numbers without a temporary array.
-    if len(array) and given.dtype.kind in "iub" and given.min() >= 0 and given.max() <= 1:
-        return array
-    wrong = (array != 0.0) & (array != 1.0)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            f"{name} must be 0 or 1, got {array[row]:g} at row {row}; "
-            "say what counts as right first, such as y_true = (truth == prediction)"
-        )
-    return array
-
-
 def probabilities(values: ArrayLike, name: str) -> Floats:
     """Return `values` as numbers in [0, 1]; the error names the first row that is not one."""
     array = _validate.floats(values, name)

@@ -142,7 +142,7 @@ class MetricSpecification:
 
     @property
     def of_outcomes(self) -> bool:
-        """True where the metric only asks of a row whether it was answered, and rightly, at which confidence and loss."""
+        """True where a metric only asks whether a row was answered, and rightly, at which confidence and loss."""
         return self.measure in (risk_measure, outcome_measure) and "should_abstain" not in self.needs
 
     @property

@@ -35,7 +35,9 @@ __all__ = [
     "cumulative_differences",
     "kolmogorov_smirnov",
     "kuiper",
+    "range_survival",
     "spiegelhalter",
+    "supremum_survival",
 ]
 
 ALTERNATIVES = ("two-sided", "greater", "less")
