@@ -30,7 +30,7 @@ def test_every_verb_is_on_the_command_line_page() -> None:
     assert {verb[0] for verb in GENERATE["VERBS"] if verb} == listed
 
 
-def test_every_metric_and_every_variant_is_defined() -> None:
+def test_every_selective_metric_and_every_variant_is_defined() -> None:
     text = (ROOT / "docs" / "definitions.md").read_text()
     metrics = [metric.name for metric in selective.METRICS]
     for name in [*metrics, "tie_sensitivity", *(variant.name for variant in variants())]:

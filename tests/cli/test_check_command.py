@@ -54,7 +54,7 @@ def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:
         "3 answered, 1 abstained, 0 failed, 1 unscored, coverage 0.750",
         "3 patients, 1 to 2 items each, median 2",
         "metadata: note",
-        "when none is named: confidence confidence; loss zero_one: whole-number labels, no scale declared",
+        "when none is named: confidence, with loss zero_one (whole-number labels, no scale declared)",
         "yes risk-coverage curve, AURC, AUGRC",
         "no abstention safety, deferral alignment: there is no column should_abstain",
         "not token_msp: the signal token_msp, which no item has",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import reference
 import abstain
+import reference
 from abstain import ArgumentError, DataError, Items, read
 from abstain.metrics import selective
 from examples import EXAMPLES
@@ -296,7 +296,7 @@ class TestDefaults:
             (list("abca"), list("abaa")),
         ):
             result = evaluate(Items.from_arrays(truth, prediction, confidence=sure), resamples=0)
-                assert result.loss.name == "zero_one"
+            assert result.loss.name == "zero_one"
             assert result["confidence"].risk_at_coverage[0.9].value == 0.25
         assert "no scale declared" in result.loss.rule or "text" in result.loss.rule
 
