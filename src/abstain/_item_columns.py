@@ -98,7 +98,7 @@ def signals_from_rows(
 
 def checked_weight(values: Column | None, length: int) -> NDArray[np.float64] | None:
     """Return weights that can count rows: finite, not negative, not all zero; None where there are none."""
-    return None if values is None else _validate.weights(values, length).copy()
+    return None if values is None else _validate.weights(values, length, "weight").copy()
 
 
 def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDArray[np.float64] | None:

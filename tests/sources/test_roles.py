@@ -141,9 +141,9 @@ def test_a_row_of_weight_two_is_two_rows(tmp_path: Path, form: str) -> None:
 def test_bad_weights() -> None:
     frame = pl.DataFrame({"truth": [1, 0], "prediction": [1, 1], "weight": [1.0, -1.0], "zero": [0, 0]})
     assert read(frame).weight is None  # never guessed: it may be a patient's
-    with pytest.raises(DataError, match=r"weight \(weight\): weights must not be negative, got -1 at row 1"):
+    with pytest.raises(DataError, match=r"weight \(weight\): weight must not be negative, got -1 at row 1"):
         read(frame, weight="weight")
-    with pytest.raises(DataError, match=r"weight \(zero\): weights are all zero"):
+    with pytest.raises(DataError, match=r"weight \(zero\): weight is zero throughout"):
         read(frame, weight="zero")
     with pytest.raises(
         DataError, match="the column 'weight' is empty or nan at row 1; every row needs a value"
@@ -187,11 +187,11 @@ def test_intervals_are_judged_from_a_table(tmp_path: Path, form: str) -> None:
     assert items.intervals[:3].tolist() == [[0.0, 2.0], [0.0, 2.0], [0.0, 4.0]]
     assert items.counts.abstained == 1
     found = evaluate(
-        items, metrics=["intervals.coverage_score", "intervals.mean_width_score"], resamples=0
+        items, metrics=["interval_coverage", "interval_mean_width"], resamples=0
     ).metrics
     assert found is not None
-    assert found["intervals.coverage_score"].value == pytest.approx(2 / 3)
-    assert found["intervals.mean_width_score"].value == pytest.approx(8 / 3)
+    assert found["interval_coverage"].value == pytest.approx(2 / 3)
+    assert found["interval_mean_width"].value == pytest.approx(8 / 3)
 
 
 def test_bounds_are_never_guessed_and_must_be_in_order() -> None:
@@ -243,11 +243,11 @@ def test_sets_are_judged_from_a_table(
     assert items.sets is not None
     assert items.sets.astype(int).tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 1, 0]]
     assert items.class_index.tolist() == [1, 1, 0, 1]
-    found = evaluate(items, metrics=["sets.coverage_score", "sets.mean_width_score"], resamples=0).metrics
+    found = evaluate(items, metrics=["set_coverage", "set_mean_width"], resamples=0).metrics
     assert found is not None
     # Rows 0 and 3 hold their truth, and the sets have 2, 1, 0 and 1 labels.
-    assert found["sets.coverage_score"].value == 0.5
-    assert found["sets.mean_width_score"].value == 1.0
+    assert found["set_coverage"].value == 0.5
+    assert found["set_mean_width"].value == 1.0
 
 
 def test_sets_of_numbers_and_of_the_abstained() -> None:
@@ -263,9 +263,9 @@ def test_sets_of_numbers_and_of_the_abstained() -> None:
     items = read(frame, set="set")
     assert items.classes == ("2", "10")
     assert items.class_index.tolist() == [1, 0, 0]
-    found = evaluate(items, metrics=["sets.coverage_score", "accuracy"], resamples=0).metrics
+    found = evaluate(items, metrics=["set_coverage", "accuracy"], resamples=0).metrics
     assert found is not None
-    assert found["sets.coverage_score"].value == 0.5
+    assert found["set_coverage"].value == 0.5
     missing = frame.with_columns(
         abstained=pl.Series([False, True, False]), prediction=pl.Series([1, None, 2])
     )
@@ -349,8 +349,8 @@ def test_items_keep_what_arrays_give() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"weight": [1, math.nan]}, DataError, "weights is nan at row 1"),
-        ({"weight": [1]}, DataError, "weights has 1 rows where 2 were expected"),
+        ({"weight": [1, math.nan]}, DataError, "weight is nan at row 1"),
+        ({"weight": [1]}, DataError, "weight has 1 rows where 2 were expected"),
         ({"intervals": [[0, 1]]}, DataError, r"intervals must have the shape \(2, 2\), got \(1, 2\)"),
         ({"intervals": [[0, 1], [math.nan, 1]]}, DataError, "no lower or no upper bound at row 1"),
         ({"intervals": [[0, 1], [2, 1]]}, DataError, "the lower bound 2 is above the upper bound 1 at row 1"),

@@ -50,8 +50,8 @@ __all__ = [
 
 # The label of all rows, and of metrics that need no confidence.
 ALL = ""
-# A count of clusters beyond this says no more than "very many".
-_VERY_MANY = 1_000_000
+# So many times the clusters there are say no more than "very many".
+_MANY_TIMES = 100
 
 
 class Key(NamedTuple):
@@ -533,8 +533,8 @@ class Difference:
             return ""
         if math.isinf(more):
             return "; they do not differ here"
-        if more > _VERY_MANY:
-            return f"; more than a million more {noun} would"
+        if self.clusters_needed > _MANY_TIMES * self.estimate.clusters:
+            return f"; more than {_MANY_TIMES} times as many {noun} would"
         return f"; about {_rounded(more):,} more {noun} would"
 
 
@@ -667,9 +667,8 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
             lambda each: each.confidence,
             lambda each: each.group,
         )
-        told = [
-            part for part in parts if len({part(each) for each in self.differences if not each.matched}) > 1
-        ]
+        whole = [each for each in self.differences if not each.matched]
+        told = [part for part in parts if len({part(each) for each in whole} - {ALL}) > 1]
         return tuple(
             ": ".join([", ".join(filter(None, (part(each) for part in told))), each.words]).removeprefix(": ")
             for each in self.differences

@@ -74,7 +74,14 @@ class Estimate:
         specification = specification or ".3f"
         if not self.defined:
             return f"undefined ({self.reason})" if self.reason else "undefined"
-        value = format(self.value, specification)
+        value = _written(self.value, specification)
         if self.interval is None:
             return value
-        return f"{value} [{format(self.low, specification)}, {format(self.high, specification)}]"
+        return f"{value} [{_written(self.low, specification)}, {_written(self.high, specification)}]"
+
+
+def _written(number: float, specification: str) -> str:
+    """A number as text; what rounds to nothing has no sign."""
+    text = format(number, specification)
+    nothing = math.isfinite(number) and not any(digit in "123456789" for digit in text)
+    return text.removeprefix("-") if nothing else text
