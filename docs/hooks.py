@@ -23,8 +23,11 @@ MODULES = {
     "abstain.items": "Items",
     "abstain.evaluation": "Results of evaluations",
     "abstain.evaluation.conformal": "Intervals and sets, judged",
-    "abstain.inference": "Bootstrap and intervals",
-    "abstain.inference.calibration": "Calibration figures with intervals",
+    "abstain.matching": "Matching",
+    "abstain.losses": "Losses",
+    "abstain.inference": "Intervals and the verdict",
+    "abstain.inference.calibration": "Calibration metrics with intervals",
+    "abstain.tally": "Tallies and measures",
     "abstain.metrics.selective": "Selective prediction",
     "abstain.metrics.curves": "Risk-coverage curves",
     "abstain.metrics.answers": "Accuracy",
@@ -82,6 +85,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"How to": _pages(docs, "how-to")},
         {"Definitions": ["definitions.md", *_pages(docs, "definitions")]},
         {"Reference": [*_pages(docs, "reference"), {"Python": python}]},
+        {"Changes": _pages(docs, "changes")},
         {"Decisions": ["decisions/README.md", *_pages(docs, "decisions")]},
     ]
     return config

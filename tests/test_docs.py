@@ -33,7 +33,7 @@ def test_every_verb_is_on_the_command_line_page() -> None:
 def test_every_selective_metric_and_every_variant_is_defined() -> None:
     text = (ROOT / "docs" / "definitions.md").read_text()
     metrics = [metric.name for metric in selective.METRICS]
-    for name in [*metrics, *(variant.name for variant in variants())]:
+    for name in [*metrics, "tie_sensitivity", *(variant.name for variant in variants())]:
         assert f"`{name}`" in text, name
     for convention in selective.CONVENTIONS:
         assert f"| `{convention}` |" in text
@@ -56,3 +56,21 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         arguments = [sys.executable, "-m", *shlex.split(line)]
         done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_every_page_can_be_found() -> None:
+    for folder, index in (("decisions", "docs/decisions/README.md"), ("changes", "README.md")):
+        listed = (ROOT / index).read_text()
+        for page in (ROOT / "docs" / folder).glob("*.md"):
+            assert page.name == "README.md" or page.name in listed, f"{index} does not lead to {page.name}"
+
+
+def test_pages_keep_to_one_word_per_meaning() -> None:
+    """Old words stand only where it is said that they are old."""
+    told = {"CHANGELOG.md", "CONTRIBUTING.md", "one-rule-behind-every-door.md"}
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        if page.name not in told:
+            found = re.findall(
+                r"\b(?:caution\w*|take care|significan\w+|(?:a|the|every|which) figure)\b", page.read_text()
+            )
+            assert not found, f"{page.name}: {found}"

@@ -3,7 +3,7 @@
 Two forms: the temperature of a stated confidence, and a calibrator trained on features. The structures below
 are the schema (version "1") that `abstain schema calibration` publishes; reading checks every field before a
 number is used. ``metrics`` and ``validation_metrics`` keep the place and the meaning that other readers of
-this format know: they are in-sample. ``validation`` says so by name, and puts the held-out figures beside
+this format know: they are in-sample. ``validation`` says so by name, and puts the held-out metrics beside
 them.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
     "read_calibration",
 ]
 
-Figures = dict[str, float | None]
+Metrics = dict[str, float | None]
 Target = Literal["correctness", "near_correct", "loss"]
 FeatureNames = Annotated[tuple[str, ...], Meta(min_length=1)]
 
@@ -70,8 +70,8 @@ class TrainingSource(Source, frozen=True, kw_only=True):
 class Validation(Struct, frozen=True, kw_only=True):
     """How well the calibrator does: on the rows it learned from, and on clusters that it had not seen."""
 
-    in_sample: Figures
-    held_out: Figures | None
+    in_sample: Metrics
+    held_out: Metrics | None
     method: str
     reason: str = ""
 
@@ -105,7 +105,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
 
 class VerbalizedMetrics(Struct, frozen=True, kw_only=True):
-    """In-sample figures before and after scaling."""
+    """In-sample metrics before and after scaling."""
 
     nll_before: float | None = None
     nll_after: float | None = None
@@ -141,7 +141,7 @@ class TrainedCalibration(Calibration, frozen=True, kw_only=True):
     features: FeatureNames
     target: Target
     training_metadata: TrainingSource
-    validation_metrics: Figures
+    validation_metrics: Metrics
     filled: dict[str, int] = {}
     model: Model
 

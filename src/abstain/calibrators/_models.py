@@ -135,7 +135,7 @@ class BetaModel(Model, frozen=True, kw_only=True):
 
 
 class HistogramModel(Model, frozen=True, kw_only=True):
-    """One value a bin; bins are left-closed, and the outer ones reach as far as need be."""
+    """One value per bin; bins are left-closed, and the outer ones reach as far as need be."""
 
     edges: tuple[float, ...]
     values: Numbers

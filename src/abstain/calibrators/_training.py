@@ -1,8 +1,8 @@
-"""Training: from items to a calibration artifact, with figures that were held out beside those that were not.
+"""Training: from items to a calibration artifact, with metrics that were held out beside those that were not.
 
-Only answered items teach. Held-out figures come from cross-validation by cluster: the clusters are dealt into
+Only answered items teach. Held-out metrics come from cross-validation by cluster: the clusters are dealt into
 folds, a fold's items are predicted by a calibrator that saw none of its clusters, and all predictions are
-judged together. So nobody needs to report a figure that the calibrator was fitted to.
+judged together. So nobody needs to report a metric that the calibrator was fitted to.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def fit_verbalized(
 
     Args:
         items: the items to learn from.
-        folds: how many folds the clusters are dealt into for the held-out figures.
+        folds: how many folds the clusters are dealt into for the held-out metrics.
         seed: how they are dealt.
         created_at: the time that the artifact bears; now when left out.
     """
@@ -93,12 +93,12 @@ def fit_verbalized(
         TemperatureScalingCalibrator, before, target, rows, folds, seed
     )
 
-    def figures(after: Floats) -> dict[str, float | None]:
+    def measured(after: Floats) -> dict[str, float | None]:
         return _before_and_after(target, before[:, 0], after)
 
     model = fitted.model
     assert isinstance(model, TemperatureModel)
-    in_sample = figures(fitted.predict(before))
+    in_sample = measured(fitted.predict(before))
     return VerbalizedCalibration(
         method="temperature_scaling",
         abstain_version=version("abstain"),
@@ -108,7 +108,7 @@ def fit_verbalized(
         metrics=VerbalizedMetrics(**in_sample),
         validation=Validation(
             in_sample=in_sample,
-            held_out=None if held_out is None else figures(held_out),
+            held_out=None if held_out is None else measured(held_out),
             method=dealt,
             reason=reason,
         ),
@@ -134,7 +134,7 @@ def train(
             linear for the target "loss".
         features: names of signals, as a sequence or separated by commas.
         target: "correctness", "near_correct" or "loss".
-        folds: how many folds the clusters are dealt into for the held-out figures.
+        folds: how many folds the clusters are dealt into for the held-out metrics.
         seed: how they are dealt.
         trained_at: the time that the artifact bears; now when left out.
     """
@@ -154,8 +154,8 @@ def train(
     except DataError as problem:
         raise DataError(f"{', '.join(names)}: {problem}") from None
     held_out, reason, dealt = _cross_validated(estimator, extracted.matrix, wanted, rows, folds, seed)
-    figures = _binary_figures if target in BINARY_TARGETS else _loss_figures
-    in_sample = figures(wanted, fitted.predict(extracted.matrix))
+    measured = _binary_metrics if target in BINARY_TARGETS else _loss_metrics
+    in_sample = measured(wanted, fitted.predict(extracted.matrix))
     filled = extracted.filled_counts()
     source = TrainingSource(
         **_source(rows),
@@ -173,7 +173,7 @@ def train(
         validation_metrics={name: value for name, value in in_sample.items() if name != "nll"},
         validation=Validation(
             in_sample=in_sample,
-            held_out=None if held_out is None else figures(wanted, held_out),
+            held_out=None if held_out is None else measured(wanted, held_out),
             method=dealt,
             reason=reason,
         ),
@@ -256,7 +256,7 @@ def _before_and_after(target: Floats, before: Floats, after: Floats) -> dict[str
     }
 
 
-def _binary_figures(target: Floats, predicted: Floats) -> dict[str, float | None]:
+def _binary_metrics(target: Floats, predicted: Floats) -> dict[str, float | None]:
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 
     return {
@@ -267,7 +267,7 @@ def _binary_figures(target: Floats, predicted: Floats) -> dict[str, float | None
     }
 
 
-def _loss_figures(target: Floats, predicted: Floats) -> dict[str, float | None]:
+def _loss_metrics(target: Floats, predicted: Floats) -> dict[str, float | None]:
     difference = predicted - target
     return {"mae": float(np.abs(difference).mean()), "mse": float((difference**2).mean())}
 
@@ -294,7 +294,7 @@ def _cluster_warnings(rows: Items) -> tuple[ResultWarning, ...]:
     if clusters >= FEW_CLUSTERS:
         return ()
     message = (
-        f"the calibrator rests on {clusters} {rows.cluster_noun}s; held-out figures of so few vary widely"
+        f"the calibrator rests on {clusters} {rows.cluster_noun}s; held-out metrics of so few vary widely"
     )
     return (ResultWarning(code="few_clusters", message=message),)
 

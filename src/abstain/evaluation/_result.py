@@ -742,7 +742,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
 
 
 def _rounded(count: float) -> int:
-    """Two figures are all that a forecast deserves; rounded up, so that it does not promise too much."""
+    """Two digits are all that a forecast deserves; rounded up, so that it does not promise too much."""
     whole = math.ceil(max(count, 1.0))
     step = 10 ** max(len(str(whole)) - 2, 0)
     return math.ceil(whole / step) * step

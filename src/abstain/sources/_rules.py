@@ -94,7 +94,7 @@ class AbstentionRule:
             try:
                 lines = _files.read_bytes(rest[1:]).decode("utf-8-sig").splitlines()
             except UnicodeDecodeError:
-                raise ArgumentError(f"{rest[1:]}: the phrases must be UTF-8 text, one a line") from None
+                raise ArgumentError(f"{rest[1:]}: the phrases must be UTF-8 text, one per line") from None
             return cls.phrases(lines)
         if kind == "phrases":
             return cls.phrases(rest.split("|"))
