@@ -10,7 +10,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser check bench docs screenshots format clean
+.PHONY: help demo test test-fast test-browser check bench docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -39,6 +39,12 @@ demo: $(READY)  ## Judge two real classifiers that may abstain
 
 test: $(READY)  ## Run every test, doctest and README example
 	$(BIN)/python -m pytest
+
+# The rooms where numbers are made: no files, no pages, no processes, no simulations.
+FAST := $(addprefix tests/,tally metrics inference evaluation confidence test_items.py test_labels.py test_losses.py)
+
+test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules alone, in half a minute
+	$(BIN)/python -m pytest -m "not slow" $(FAST)
 
 test-browser: $(BROWSER_READY)  ## Use the report in a real browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser

@@ -390,7 +390,10 @@ def test_power_in_words() -> None:
     assert difference(clusters_needed=300.0).words == f"{cannot}; about 240 more participants would"
     assert difference(clusters_needed=67.0).words == f"{cannot}; about 7 more participants would"
     assert difference(clusters_needed=math.inf).words == f"{cannot}; they do not differ here"
-    assert difference(clusters_needed=6001.0).words == f"{cannot}; more than 100 times as many participants would"
+    assert (
+        difference(clusters_needed=6001.0).words
+        == f"{cannot}; more than 100 times as many participants would"
+    )
     assert difference(clusters_needed=6000.0).words == f"{cannot}; about 6,000 more participants would"
     assert difference(clusters_needed=1260.0).words.endswith("about 1,200 more participants would")
     # More data would tell only where there are fewer than that.

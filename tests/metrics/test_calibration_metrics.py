@@ -172,6 +172,7 @@ def test_smooth_error_of_one_confidence_is_its_gap() -> None:
     assert smooth_calibration_error([1, 1], [0.0, 0.0]) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 40, 400])
 def test_smooth_error_agrees_with_the_integral_of_its_definition(n: int) -> None:
     y, s = sample(n, seed=n)

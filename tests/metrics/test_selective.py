@@ -319,6 +319,7 @@ class TestEdges:
         assert curve[1:] == list(curve)[1:]
         assert (1 / 3, 0.0) in curve
 
+    @pytest.mark.slow
     def test_a_million_items_stay_exact(self) -> None:
         # Losses 1, 0, 1, 0, ... by confidence: after k items the loss sum is ceil(k / 2).
         n = 1_000_000

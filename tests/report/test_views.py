@@ -48,7 +48,7 @@ def test_the_better_side_is_said_in_words_and_in_the_table(mirrored: bool) -> No
     assert words_of(text, "augrc") == words_of(text, "aurc") == better
     # Both answer everything, and who answers more is neither better nor worse.
     assert words_of(text, "cmax") == "cannot tell"
-    assert "augrc, confidence: B is better than A by 0.2" in text
+    assert "augrc: B is better than A by 0.2" in text
     assert "A is better" not in text
     assert ("left = B: items" if mirrored else "left = A: items") in text
     assert ("left is better" in text) == mirrored
@@ -240,7 +240,7 @@ def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
     assert page.startswith(
         "<div><p>2 systems, 40 items of 40 clusters, matched by item</p><p>loss zero_one = 1 if pred"
     )
-    assert "<li>augrc, confidence: B is better than A by 0.2" in page
+    assert "<li>augrc: B is better than A by 0.2" in page
     assert ("<td>left is better</td>" if mirrored else "<td>right is better</td>") in page
     assert ("<td>right is better</td>" if mirrored else "<td>left is better</td>") not in page
     few = evaluate(careless_and_careful(10)[0], resamples=20)

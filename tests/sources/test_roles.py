@@ -186,9 +186,7 @@ def test_intervals_are_judged_from_a_table(tmp_path: Path, form: str) -> None:
     assert items.intervals is not None
     assert items.intervals[:3].tolist() == [[0.0, 2.0], [0.0, 2.0], [0.0, 4.0]]
     assert items.counts.abstained == 1
-    found = evaluate(
-        items, metrics=["interval_coverage", "interval_mean_width"], resamples=0
-    ).metrics
+    found = evaluate(items, metrics=["interval_coverage", "interval_mean_width"], resamples=0).metrics
     assert found is not None
     assert found["interval_coverage"].value == pytest.approx(2 / 3)
     assert found["interval_mean_width"].value == pytest.approx(8 / 3)
