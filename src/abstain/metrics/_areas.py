@@ -15,13 +15,13 @@ conventions of the risk-coverage area meet here:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -45,11 +45,12 @@ class Run:
 
     count: Floats
     risk_sum: Floats
+    known_area: Callable[[], Floats | None] = lambda: None
 
     @classmethod
     def of(cls, tally: Tally, weights: Floats) -> Run:
         """Run along a tally of counts and losses."""
-        return cls(*tally.run(weights))
+        return cls(*tally.run(weights), known_area=partial(tally.area, weights))
 
     @property
     def last_count(self) -> Floats:
@@ -116,7 +117,8 @@ def risk_area(run: Run) -> Floats:
 
 def loss_area(run: Run) -> Floats:
     """Return the area under the loss sum over the count; the same by item and by plateau."""
-    return 0.5 * _trapezoids(run.step, run.risk_sum)
+    known = run.known_area()
+    return 0.5 * _trapezoids(run.step, run.risk_sum) if known is None else known
 
 
 def _trapezoids(step: Floats, values: Floats) -> Floats:
@@ -124,9 +126,8 @@ def _trapezoids(step: Floats, values: Floats) -> Floats:
     return np.vecdot(step, values[:, 1:]) + np.vecdot(step, values[:, :-1])
 
 
-def cut_areas(run: Run, limit: Floats) -> tuple[Floats, Floats]:
-    """Return both areas (risk, loss sum) up to the count `limit`, interpolated to land there."""
-    rank = run.reaching(limit[:, None])[:, 0]
+def cut_areas(run: Run, limit: Floats, rank: Indices) -> tuple[Floats, Floats]:
+    """Return both areas (risk, loss sum) up to the count `limit`, which lies on `rank`, interpolated to land there."""
     cut = Cut(run, limit, rank)
     # Steps beyond the limit have no width, so that columns beyond the last rank that is cut need not be looked at; the
     # step that is cut ends lower than its rank by the share that is cut off.
@@ -311,10 +312,10 @@ def aurc_achievable(run: Run, total: Floats, convention: str) -> Floats:
     return area / total
 
 
-def aurc_at(run: Run, limit: Floats, total: Floats, convention: str) -> Floats:
-    """Return the AURC cut at the count `limit`."""
+def aurc_at(run: Run, limit: Floats, trapezoid: Floats, total: Floats, convention: str) -> Floats:
+    """Return the AURC cut at the count `limit`; `trapezoid` is that area in counts by working points."""
     if convention == "trapezoid":
-        return cut_areas(run, limit)[0] / total
+        return trapezoid / total
     if convention == "interpolated":
         return prefix_mean_sum(truncated(run, limit), continuous=True) / total
     whole, done, after, rest = _whole_items(run, limit)
@@ -326,13 +327,12 @@ def aurc_at(run: Run, limit: Floats, total: Floats, convention: str) -> Floats:
     return _stretched(np.where(whole >= 1.0, _inner_trapezoid(done) + partial, 0.0), total)
 
 
-def augrc_at(run: Run, limit: Floats, total: Floats, convention: str) -> Floats:
-    """Return the AUGRC cut at the count `limit`."""
+def augrc_at(run: Run, limit: Floats, area: Floats, total: Floats, convention: str) -> Floats:
+    """Return the AUGRC cut at the count `limit`; `area` is that under the loss sum, in counts."""
     if convention == "mean":
         _, done, after, rest = _whole_items(run, limit)
         whole_area = loss_area(done)
         return (whole_area + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / total**2
-    area = cut_areas(run, limit)[1]
     if convention == "torch-uncertainty":
         from_first = area - 0.5 * run.ends[0]
         return _stretched(np.where(limit >= 1.0, from_first, 0.0), total) / total

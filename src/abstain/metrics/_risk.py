@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["MATCHED_METRICS", "matched_measure", "risk_measure", "threshold_measure"]
 
 MATCHED_METRICS = ("aurc", "augrc", "risk")
-# Metrics that are not read off the order of confidences, and those that compare with the order of losses.
+# Metrics that are not read off the order of confidences, areas that end at a coverage, and metrics that compare with
+# the order of losses.
 _UNRANKED = ("cmax", "aurc_optimal", "augrc_optimal")
+_TRUNCATED = ("aurc_at_coverage", "augrc_at_coverage")
 _AGAINST_OPTIMUM = ("aurc_optimal", "augrc_optimal", "eaurc", "eaugrc")
 
 
@@ -88,12 +90,16 @@ class Ranking:
 class _Work:
     """One ranking in one batch; what several metrics share is worked out once."""
 
-    def __init__(self, ranking: Ranking, batch: Batch, coverages: Sequence[float] = ()) -> None:
+    def __init__(
+        self, ranking: Ranking, batch: Batch, coverages: Sequence[float] = (), ends: Sequence[float] = ()
+    ) -> None:
         self.ranking = ranking
         self.batch = batch
         self.coverages = list(coverages)
+        self.ends = list(ends)
         self.total, self.answered = (batch.weights @ ranking.counts).T
         self._values: dict[tuple[str, str], Floats] = {}
+        self._cuts: dict[float, tuple[Floats, Floats, Floats]] = {}
 
     @cached_property
     def run(self) -> Run:
@@ -130,10 +136,22 @@ class _Work:
         return np.minimum(coverage * self.total, self.run.last_count)
 
     @cached_property
+    def ranks(self) -> NDArray[np.intp]:
+        """The ranks on which the truncated areas end, then those that reach each coverage: one search for all."""
+        grid = self.total[:, None] * (np.array(self.coverages) - _areas.TOLERANCE)
+        return self.run.reaching(np.column_stack([*map(self.limit, self.ends), grid]))
+
+    def cut(self, coverage: float) -> tuple[Floats, Floats, Floats]:
+        """Return the count at which areas end that are cut at a coverage, and both areas up to there."""
+        if coverage not in self._cuts:
+            limit, rank = self.limit(coverage), self.ranks[:, self.ends.index(coverage)]
+            self._cuts[coverage] = (limit, *_areas.cut_areas(self.run, limit, rank))
+        return self._cuts[coverage]
+
+    @cached_property
     def risks(self) -> Floats:
         """The selective risk at the first working point that reaches each coverage; NaN where none does."""
-        run = self.run
-        reached = run.reaching(self.total[:, None] * (np.array(self.coverages) - _areas.TOLERANCE))
+        run, reached = self.run, self.ranks[:, len(self.ends) :]
         columns = run.count.shape[1]
         found = run.risk.take(np.minimum(reached, columns - 1) + run.row_start[:, None])
         return np.where((reached < columns) & (self.total[:, None] > 0), found, np.nan)
@@ -144,9 +162,8 @@ class _Work:
         reached = np.max(np.where(within, self.run.count, 0.0), axis=1, initial=0.0)
         return np.divide(reached, self.total, out=np.full(len(self.total), np.nan), where=self.total > 0)
 
-    def risk_within(self, coverage: Floats) -> Floats:
-        """Return the selective risk at a coverage itself, taking of the plateau that is cut the share that fits."""
-        limit = self.limit(coverage)
+    def risk_within(self, limit: Floats) -> Floats:
+        """Return the selective risk at a count itself, taking of the plateau that is cut the share that fits."""
         sums = _areas.truncated(self.run, limit).last_risk_sum
         return np.divide(sums, limit, out=np.full_like(sums, np.nan), where=limit > 0.0)
 
@@ -162,8 +179,12 @@ _AREAS: dict[str, Callable[[_Work, str], Floats]] = {
 }
 _AT: dict[str, Callable[[_Work, Any, str], Floats]] = {
     "cmax": lambda work, _, __: work.cmax,
-    "aurc_at_coverage": lambda work, at, way: _areas.aurc_at(work.run, work.limit(at), work.total, way),
-    "augrc_at_coverage": lambda work, at, way: _areas.augrc_at(work.run, work.limit(at), work.total, way),
+    "aurc_at_coverage": lambda work, at, way: _areas.aurc_at(
+        work.run, work.cut(at)[0], work.cut(at)[1], work.total, way
+    ),
+    "augrc_at_coverage": lambda work, at, way: _areas.augrc_at(
+        work.run, work.cut(at)[0], work.cut(at)[2], work.total, way
+    ),
     "risk_at_coverage": lambda work, at, _: work.risks[:, work.coverages.index(at)],
     "coverage_at_risk": lambda work, bound, _: work.coverage_at_risk(bound),
 }
@@ -173,9 +194,10 @@ def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Me
     """Return the measure of selective metrics of one ranking, one column each, all from the same runs."""
     ranking = Ranking(columns)
     coverages = [metric.value for metric in metrics if metric.name == "risk_at_coverage"]
+    ends = list(dict.fromkeys(metric.value for metric in metrics if metric.name in _TRUNCATED))
 
     def finish(batch: Batch) -> Floats:
-        work = _Work(ranking, batch, coverages)
+        work = _Work(ranking, batch, coverages, ends)
         # Weights that leave no row at all make 0 / 0 of every metric, which is what is undefined there.
         with np.errstate(invalid="ignore"):
             return np.stack([_value(work, metric) for metric in metrics], axis=1)
@@ -210,18 +232,22 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[str], conve
         # A ranking is in several pairs, and run along once for all of them.
         works = [batch.once(("matched", id(side.columns)), partial(_Work, side, batch)) for side in rankings]
         coverage = np.minimum(works[0].cmax, works[1].cmax)
-        values = [_matched(work, name, coverage, convention) for name in metrics for work in works]
-        return np.stack([coverage, *values], axis=1)
+        sides = [_matched(work, metrics, coverage, convention) for work in works]
+        return np.stack([coverage, *(value for pair in zip(*sides, strict=True) for value in pair)], axis=1)
 
     names = ("coverage", *(f"{name} {side}" for name in metrics for side in ("left", "right")))
     return Measure(names, left.units, sum(side.by_confidence.width for side in rankings), finish)
 
 
-def _matched(work: _Work, name: str, coverage: Floats, convention: str) -> Floats:
-    if name == "risk":
-        return work.risk_within(coverage)
-    area = _areas.aurc_at if name == "aurc" else _areas.augrc_at
-    return area(work.run, work.limit(coverage), work.total, convention)
+def _matched(work: _Work, metrics: Sequence[str], coverage: Floats, convention: str) -> list[Floats]:
+    run, limit = work.run, work.limit(coverage)
+    areas = _areas.cut_areas(run, limit, run.reaching(limit[:, None])[:, 0])
+    made = {
+        "aurc": lambda: _areas.aurc_at(run, limit, areas[0], work.total, convention),
+        "augrc": lambda: _areas.augrc_at(run, limit, areas[1], work.total, convention),
+        "risk": lambda: work.risk_within(limit),
+    }
+    return [made[name]() for name in metrics]
 
 
 def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
