@@ -454,6 +454,18 @@ def test_power_is_of_the_observed_difference_or_of_the_margin() -> None:
     assert asked.clusters_needed == math.ceil(CLUSTERS * (reach * each.estimate.se / 0.01) ** 2)
 
 
+def test_among_many_pairs_more_clusters_are_needed() -> None:
+    """Of three pairs each is held against a third of alpha, which is sure to do."""
+    found = judged({"a": system(1), "b": system(4), "c": system(6)})
+    told = [each for each in found.differences if each.winner is None]
+    assert told
+    for each in told:
+        assert each.family == 3
+        # z(1 - 0.05 / 6) + z(0.8) = 2.393980 + 0.841621
+        expected = CLUSTERS * (3.235601 * each.estimate.se / each.estimate.value) ** 2
+        assert each.clusters_needed == pytest.approx(math.ceil(expected), abs=1 + 1e-4 * expected)
+
+
 def test_confidences_may_differ_by_system() -> None:
     a = system(1)
     renamed = replace(a, signals={"margin": a.signals["confidence"]})

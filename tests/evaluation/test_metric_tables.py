@@ -185,6 +185,15 @@ class TestGroups:
         assert table.gaps["accuracy"].group == "site=b"
         assert (small.items, small.answered, small.clusters) == (3, 3, 3)
 
+    @pytest.mark.parametrize(("clusters", "judged"), [(9, False), (10, True)])
+    def test_ten_clusters_are_enough_and_nine_are_not(self, clusters: int, judged: bool) -> None:
+        sites = ["a"] * 20 + ["b"] * clusters
+        right = [1] * 20 + [0] * clusters
+        items = Items.from_arrays(np.ones(len(sites)), right, metadata={"site": sites})
+        table = table_of(items, metrics="accuracy", by="site")
+        assert (table.group("site=b").note == "") == judged
+        assert ("accuracy" in table.gaps) == judged
+
     def test_rows_without_a_value_are_a_group(self) -> None:
         items = Items.from_arrays([1, 1, 1], [1, 1, 0], metadata={"sex": ["F", None, None]})
         table = table_of(items, metrics="accuracy", by="sex", resamples=0)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._result import Result
     from abstain.inference import Estimate
     from abstain.items import Items
-    from abstain.losses import Loss
+    from abstain.losses import ItemLoss, Loss
 
     Progress = Callable[[int], None]
 
@@ -63,7 +63,9 @@ class GateResult:
         checks: every condition.
         undecided: what an undecided condition counts as: "pass", "fail", or "undecided" itself.
         level: confidence level of the intervals.
-        clusters: how many clusters the run has.
+        loss: what a wrong answer costs, and why this loss; None where no condition needs one.
+        clusters: how many clusters the conditions rest on: those of the run, or those that it shares with the baseline
+            where all are about changes.
         cluster_noun: what a cluster is called.
         warnings: what the reader must know.
         provenance: where run and baseline came from.
@@ -72,6 +74,7 @@ class GateResult:
     checks: tuple[GateCheck, ...]
     undecided: str
     level: float
+    loss: ItemLoss | None
     clusters: int
     cluster_noun: str
     warnings: tuple[ResultWarning, ...]
@@ -163,9 +166,12 @@ def gate(
     }
     found: dict[int, tuple[Estimate, str]] = {}
     warnings: list[ResultWarning] = []
+    losses: list[ItemLoss | None] = []
+    clusters = len(items.judged.cluster_ids)
     if levels:
         own = evaluate(items, metrics=[condition.metric for condition in levels], **asked)
         warnings += own.warnings
+        losses.append(own.loss)
         found |= {id(condition): (_level(condition, own), "") for condition in levels}
     if changes and baseline is not None:
         comparison = compare(
@@ -177,14 +183,17 @@ def gate(
             **asked,
         )
         warnings += comparison.warnings
+        losses.append(comparison.loss)
+        if comparison.matching is not None and not levels:
+            clusters = comparison.matching.clusters
         found |= {id(condition): _change(condition, comparison) for condition in changes}
-    clusters = len(items.judged.cluster_ids)
     warnings += few_clusters(clusters, items.cluster_noun)
     silent = not items.counts.answered
     return GateResult(
         checks=tuple(_judged(condition, *found[id(condition)], silent=silent) for condition in conditions),
         undecided=undecided,
         level=level,
+        loss=next(filter(None, losses), None),
         clusters=clusters,
         cluster_noun=items.cluster_noun,
         warnings=tuple(dict.fromkeys(warnings)),

@@ -298,6 +298,11 @@ class MetricTable(Mapping[str, "Estimate"]):
     def __len__(self) -> int:
         return len(self.estimates)
 
+    @property
+    def of_predictions(self) -> bool:
+        """True where any of the metrics judges predictions, and not only intervals, sets or who declined."""
+        return any("prediction" in metric.needs for metric in self.specifications.values())
+
     def group(self, label: str) -> GroupResult:
         """Return one group by its label."""
         _validate.choice(label, "group", [group.label for group in self.groups])

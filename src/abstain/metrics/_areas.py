@@ -50,7 +50,8 @@ class Run:
     @classmethod
     def of(cls, tally: Tally, weights: Floats) -> Run:
         """Run along a tally of counts and losses."""
-        return cls(*tally.run(weights), known_area=partial(tally.area, weights))
+        count, risk_sum = tally.run(weights)
+        return cls(count, risk_sum, partial(tally.area, weights))
 
     @property
     def last_count(self) -> Floats:

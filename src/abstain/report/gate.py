@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from abstain.report.tables import Column, Table, plain_text, render, table_text
+from abstain.report.views import loss_line
 
 if TYPE_CHECKING:
     from abstain.evaluation import GateResult
@@ -42,6 +43,7 @@ def gate_table(result: GateResult) -> Table:
     notes = (
         f"Judged by {100 * result.level:g}% intervals over {result.clusters:,} {result.cluster_noun}s; "
         "undecided where the interval spans the bound.",
+        *([] if result.loss is None else [f"Judged with {loss_line(result.loss)}."]),
         *(str(warning) for warning in result.warnings),
     )
     return Table(f"Gate: {result.verdict}", _COLUMNS, rows, notes)

@@ -454,7 +454,8 @@ def _one(system: SystemResult, width: int) -> list[Text]:
     if system.population.answered and 0 < len(system) <= _SIDE_BY_SIDE and fits(risks, width):
         parts.append(shown(risks, width))
     if system.metrics is not None:
-        parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]
+        if system.metrics.of_predictions:
+            parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]
         parts.append(shown(metrics_table(system.metrics), width))
         if system.metrics.groups:
             parts.append(shown(groups_table(system.metrics), width))

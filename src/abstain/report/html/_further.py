@@ -42,10 +42,14 @@ def metric_panels(result: Result) -> list[Panel]:
 
 def _safety(table: MetricTable) -> Panel:
     counts = table.outcomes
-    parts: list[Part] = [
-        f"Of all items, {counts.right:,} were answered rightly, {counts.wrong:,} answered wrongly, "
-        f"{counts.abstained:,} declined, and {counts.failed:,} failed."
-    ]
+    parts: list[Part] = (
+        []
+        if not table.of_predictions
+        else [
+            f"Of all items, {counts.right:,} were answered rightly, {counts.wrong:,} answered wrongly, "
+            f"{counts.abstained:,} declined, and {counts.failed:,} failed."
+        ]
+    )
     reasons: dict[str, list[str]] = {}
     for name, estimate in table.items():
         if not estimate.defined:
