@@ -191,7 +191,11 @@ def chosen(result: Result) -> list[Difference]:
         found += risks.values()
     order = {id(each): place for place, each in enumerate(result.differences)}
     slots = ["", *result.first.confidences]
-    return sorted(found, key=lambda each: (slots.index(each.confidence), each.matched, order[id(each)]))
+    # What could not be compared stands last, with its reason.
+    return sorted(
+        found,
+        key=lambda each: (not each.compared, slots.index(each.confidence), each.matched, order[id(each)]),
+    )
 
 
 def _asked(result: Result) -> list[str]:
