@@ -68,7 +68,7 @@ class Calibrator(ABC):
     one_feature: ClassVar[bool] = True
 
     def fit(self, features: ArrayLike, target: ArrayLike, *, weights: ArrayLike | None = None) -> Self:
-        """Learn from features (rows,) or (rows, features) and one target a row; returns itself, from now on frozen.
+        """Learn from features (rows,) or (rows, features) and one target per row; returns itself, from now on frozen.
 
         Args:
             features: finite numbers.
@@ -96,7 +96,7 @@ class Calibrator(ABC):
         return self
 
     def predict(self, features: ArrayLike) -> Floats:
-        """Return one calibrated confidence a row, in [0, 1]."""
+        """Return one calibrated confidence per row, in [0, 1]."""
         matrix = self._matrix(features)
         if matrix.shape[1] != self.model.features:
             raise ArgumentError(

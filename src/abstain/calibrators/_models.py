@@ -40,7 +40,7 @@ class Model(Struct, frozen=True, kw_only=True):
     """What every model can do."""
 
     def predict(self, features: Floats) -> Floats:
-        """Map (rows, features) to one calibrated confidence a row."""
+        """Map (rows, features) to one calibrated confidence per row."""
         raise NotImplementedError
 
     @property

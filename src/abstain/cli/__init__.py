@@ -1,4 +1,4 @@
-"""The command line: one module a verb, each of which parses, calls and prints.
+"""The command line: one module per verb, each of which parses, calls and prints.
 
 Nothing heavy is imported before a verb runs, so that `abstain --help` answers at once. Every mistake that a
 person can make ends here, in one handler: a sentence on stderr and an exit code (2 for the call, 3 for the

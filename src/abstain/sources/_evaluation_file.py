@@ -1,6 +1,6 @@
 """Evaluation files: the rows of a benchmark run with the scores of its metrics, or the scores alone.
 
-The full form has ``evaluation_results``, one object a row, beside ``backend_name``, ``suite``, ``metrics`` and
+The full form has ``evaluation_results``, one object per row, beside ``backend_name``, ``suite``, ``metrics`` and
 ``extras``; the short form has ``metrics`` and ``execution`` only. Metrics are keyed by their snake_case names;
 older files use display names, which are read as the same metrics. A null value is undefined, and its reason
 stands in the details. What the scores should be is for `abstain.metrics` to say: stored ones are never used in

@@ -1,4 +1,4 @@
-"""Samples of lm-evaluation-harness: ``samples_*.jsonl``, one line a document and filter.
+"""Samples of lm-evaluation-harness: ``samples_*.jsonl``, one line per document and filter.
 
 Multiple choice: the prediction is the choice of highest log-likelihood (numbers that this harness writes as
 text), the confidence its share of the softmax, and the choices together count as one token for the token

@@ -112,7 +112,7 @@ def _unknown_json(path: Path, *, whole: bool) -> FormatError:
         _files.parse_json(_files.read_bytes(path), path)  # says where it is no JSON at all
     return FormatError(
         f"{path}: not a run file (an object with a list of experiments), nor any other form of JSON known here "
-        "(evaluation results, an Inspect log, one object a line); say which it is (format, --input-format)"
+        "(evaluation results, an Inspect log, one object per line); say which it is (format, --input-format)"
     )
 
 

@@ -8,7 +8,7 @@ of all three travel with the items. Written as text a rule is one of::
     choice:E                          the answer is this choice (its label or its wording)
     regex:(?i)not enough evidence     the answer contains a match
     phrases:I don't know|cannot say   the answer contains one of the phrases, whatever their case and spacing
-    phrases:@refusals.txt             the same, one phrase a line of a file
+    phrases:@refusals.txt             the same, one phrase per line of a file
 """
 
 from __future__ import annotations
