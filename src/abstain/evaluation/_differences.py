@@ -135,8 +135,8 @@ class DifferenceWork:
             replicas = drawn[right][key] - drawn[left][key]
         estimate = self._estimate(ends, changes, replicas, draws)
         reason = self._obstacle(pair, key, metric, ends)
-        estimate = replace(estimate, reason=reason or estimate.reason)
-        p = math.nan if reason else p_value(estimate)
+        if reason:  # what is not compared has no interval
+            estimate = replace(estimate, low=math.nan, high=math.nan, method="none", reason=reason)
         return Difference(
             metric=key.metric,
             direction=metric.direction,
@@ -147,7 +147,7 @@ class DifferenceWork:
             left_value=ends[0],
             right_value=ends[1],
             estimate=estimate,
-            p=p,
+            p=p_value(estimate),
             cluster_noun=self._noun,
         )
 
