@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from abstain.sources._tables import Table
+    from abstain.sources._tables import SourceTable
 
 HOSTILE = 'a"; DROP TABLE x; --'
 
 
-def _csv(directory: Path, content: str, name: str = "table.csv") -> Table:
+def _csv(directory: Path, content: str, name: str = "table.csv") -> SourceTable:
     place = directory / name
     place.write_text(content, encoding="utf-8")
     return open_table(place)
@@ -98,7 +98,7 @@ def test_leading_zeros_make_a_name(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(
-    tmp_path: Path, call: Callable[[Table], object], error: type[Exception], message: str
+    tmp_path: Path, call: Callable[[SourceTable], object], error: type[Exception], message: str
 ) -> None:
     table = _csv(
         tmp_path,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abstain.evaluation.conformal import CoverageResult
-    from abstain.sources import Table
+    from abstain.sources import SourceTable
 
 _TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
 _OUTPUT = (
@@ -105,7 +105,7 @@ def check_outputs(
 
 
 def options_of(
-    table: Table,
+    table: SourceTable,
     cluster: str | None,
     by: Sequence[str],
     features: Sequence[str],
@@ -121,7 +121,7 @@ def options_of(
 
 
 def judged(
-    table: Table,
+    table: SourceTable,
     columns: Mapping[str, str | list[str] | None],
     judge: Callable[..., CoverageResult],
     resamples: int,

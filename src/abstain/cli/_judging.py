@@ -18,7 +18,7 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abstain.cli._options import Inputs, Judging, Matching, Reading, Source
+    from abstain.cli._options import InputFile, Inputs, Judging, Pairing, Reading
     from abstain.evaluation import Result
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
@@ -88,7 +88,7 @@ def evaluated(
     inputs: Inputs,
     question: Question,
     reading: Reading,
-    matching: Matching,
+    pairing: Pairing,
     judging: Judging,
     *,
     quiet: bool,
@@ -102,7 +102,7 @@ def evaluated(
         inputs: one input per system.
         question: what is asked.
         reading: how they are read.
-        matching: how their items are matched.
+        pairing: how their items are matched.
         judging: how they are judged.
         quiet: True where nothing is said of what was guessed, and no bar is shown.
         most: how many inputs the verb takes.
@@ -115,7 +115,7 @@ def evaluated(
         raise ArgumentError(
             f"give {wanted}, got {len(sources)}{'; abstain compare takes more' if sources else ''}"
         )
-    settings = {**question.options, **judging.options, **matching.options, "selective": selective}
+    settings = {**question.options, **judging.options, **pairing.options, "selective": selective}
     if len(sources) == 1 and not (everything or question.instrument):
         (source,) = sources.values()
         scanned = _scanned(source, settings, reading.options)
@@ -135,7 +135,7 @@ def evaluated(
 
 
 def read_systems(
-    sources: Mapping[str, Source],
+    sources: Mapping[str, InputFile],
     reading: Reading,
     *,
     confidences: Mapping[str, str | Sequence[str] | None],
@@ -174,7 +174,7 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
         return evaluate(systems, **settings, progress=progress)
 
 
-def _scanned(source: Source, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Result | None:
+def _scanned(source: InputFile, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Result | None:
     """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
     served = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
     unserved = [settings[name] for name in ("metrics", "by", "calibration", "resamples")]

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from abstain.items import Items
 
 __all__ = [
+    "InputFile",
     "Inputs",
     "Judging",
-    "Matching",
+    "Pairing",
     "Quiet",
     "Reading",
-    "Source",
     "announce",
     "announcements",
     "numbers",
@@ -71,7 +71,7 @@ def _column(flag: str, what: str) -> typer.models.OptionInfo:
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")]
 
 
-class Source(NamedTuple):
+class InputFile(NamedTuple):
     """Where a system's items are: a file, and which experiment of it."""
 
     path: Path
@@ -94,12 +94,12 @@ class Inputs:
         return [*(self.inputs or []), *(self.further_inputs or [])]
 
     @property
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, InputFile]:
         """The inputs by the names of their systems, which are the same in every verb."""
         paths = self.paths
         modes = one_each(self.modes or [], len(paths), "--mode")
         names = system_names([str(path) for path in paths], modes)
-        return {name: Source(path, mode) for name, path, mode in zip(names, paths, modes, strict=True)}
+        return {name: InputFile(path, mode) for name, path, mode in zip(names, paths, modes, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class Pairing:
     """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
 
     match: Annotated[str, typer.Option(metavar="HOW", help=_MATCH)] = "names"

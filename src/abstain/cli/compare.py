@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._judging import read_systems, show, summary_text
-from abstain.cli._options import Inputs, Judging, Matching, Reading, one_each, spelled_out
+from abstain.cli._options import Inputs, Judging, Pairing, Reading, one_each, spelled_out
 from abstain.cli._tables import TableFormat, hand_over
 from abstain.errors import ArgumentError
 
@@ -52,7 +52,7 @@ def compare_command(
     table_format: TableFormat = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the table.")] = False,
     judging: Judging,
-    matching: Matching,
+    pairing: Pairing,
     reading: Reading,
 ) -> None:
     """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
@@ -79,7 +79,7 @@ def compare_command(
             margin=margin,
             simultaneous=simultaneous,
             **judging.options,
-            **matching.options,
+            **pairing.options,
             progress=progress,
         )
     if as_report and output is not None:

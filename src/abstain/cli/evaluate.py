@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._judging import Question, evaluated, new_name, show
-from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading, spelled_out
+from abstain.cli._options import Inputs, Judging, Pairing, Quiet, Reading, spelled_out
 from abstain.cli._tables import AsJson, SummaryFormat, print_tables, summary_format
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def evaluate_command(
     table_format: SummaryFormat = None,
     quiet: Quiet = False,
     judging: Judging,
-    matching: Matching,
+    pairing: Pairing,
     reading: Reading,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
@@ -50,7 +50,7 @@ def evaluate_command(
     form = summary_format(table_format, as_json=as_json, quiet=quiet)
     if output is not None:
         _files.check_output(output)
-    stem, result = evaluated(inputs, question, reading, matching, judging, quiet=quiet)
+    stem, result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet)
     if output is None and not as_json and form == "text":
         output = new_name(stem, "-metrics.json")
     _publish(result, output, form, as_json=as_json, quiet=quiet)

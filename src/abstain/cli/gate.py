@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli._judging import read_systems
-from abstain.cli._options import Judging, Matching, Reading, Source, spelled_out
+from abstain.cli._options import InputFile, Judging, Pairing, Reading, spelled_out
 from abstain.cli._tables import TableFormat, hand_over
 
 _FAIL_IF = (
@@ -70,7 +70,7 @@ def gate_command(
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
     ] = False,
     judging: Judging,
-    matching: Matching,
+    pairing: Pairing,
     reading: Reading,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
@@ -87,9 +87,9 @@ def gate_command(
     for place in (output, junit, markdown):
         if place is not None:
             _files.check_output(place)
-    sources = {"run": Source(run, mode)}
+    sources = {"run": InputFile(run, mode)}
     if baseline is not None:
-        sources["baseline"] = Source(baseline, baseline_mode or mode)
+        sources["baseline"] = InputFile(baseline, baseline_mode or mode)
     runs = read_systems(
         sources,
         reading,
@@ -105,7 +105,7 @@ def gate_command(
             confidence=confidence,
             undecided=undecided or "undecided",
             **judging.options,
-            **matching.options,
+            **pairing.options,
             progress=progress,
         )
     if junit is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli._judging import Question, evaluated
-from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading, spelled_out
+from abstain.cli._options import Inputs, Judging, Pairing, Quiet, Reading, spelled_out
 
 _OUTPUT = "The figure; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
 _CHART = "Of one input: curve, curves, areas or reliability. Of two: difference, left or right."
@@ -35,13 +35,13 @@ def plot_command(
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
     quiet: Quiet = False,
     judging: Judging,
-    matching: Matching,
+    pairing: Pairing,
     reading: Reading,
 ) -> None:
     """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
     from abstain.report.charts import check_chart_output, draw, save_chart  # noqa: PLC0415
 
     check_chart_output(output)
-    result = evaluated(inputs, question, reading, matching, judging, quiet=quiet, selective=True).result
+    result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet, selective=True).result
     save_chart(draw(result, chart, confidence=of, risk=risk, metric=shown), output)
     typer.echo(str(output) if quiet else f"figure: {output}")

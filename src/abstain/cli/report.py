@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._judging import Question, evaluated, new_name
-from abstain.cli._options import Inputs, Judging, Matching, Quiet, Reading, spelled_out
+from abstain.cli._options import Inputs, Judging, Pairing, Quiet, Reading, spelled_out
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def report_command(
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     quiet: Quiet = False,
     judging: Judging,
-    matching: Matching,
+    pairing: Pairing,
     reading: Reading,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
@@ -74,7 +74,7 @@ def report_command(
         inputs,
         replace(question, metrics=question.metrics or list(METRICS)),
         reading,
-        matching,
+        pairing,
         judging,
         quiet=quiet,
         most=None,

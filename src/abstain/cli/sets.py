@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abstain.sources import Table
+    from abstain.sources import SourceTable
 
 EXAMPLES = """\b
 Examples:
@@ -104,7 +104,9 @@ def sets_command(
     _conformal.publish(result, output, charts, chart_format, form, as_json=as_json, quiet=quiet)
 
 
-def _from_members(source: Table, truth: str, names: list[str]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _from_members(
+    source: SourceTable, truth: str, names: list[str]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     import numpy as np  # noqa: PLC0415
 
     member = np.column_stack([source.flags(name) for name in names])[:, :, None]
@@ -114,7 +116,7 @@ def _from_members(source: Table, truth: str, names: list[str]) -> tuple[NDArray[
 
 
 def _from_lists(
-    source: Table, truth: str, sets: list[str], classes: str | None
+    source: SourceTable, truth: str, sets: list[str], classes: str | None
 ) -> tuple[list[str], NDArray[np.intp], NDArray[np.bool_]]:
     import numpy as np  # noqa: PLC0415
 
@@ -130,7 +132,7 @@ def _from_lists(
     return names, _indices(source, truth, given, names), np.stack(member, axis=2)
 
 
-def _indices(source: Table, truth: str, given: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
+def _indices(source: SourceTable, truth: str, given: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
     import numpy as np  # noqa: PLC0415
 
     from abstain.labels import class_index, column  # noqa: PLC0415

@@ -63,7 +63,7 @@ def aurc_loss(
     >>> aurc_loss([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     0.05555555555555555
     """
-    rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
+    rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
     return rows.metric(selective.aurc, convention=convention)
 
 
@@ -83,7 +83,7 @@ def augrc_loss(
     >>> augrc_loss([0, 1, 1], [0.1, 0.8, 0.4])
     0.05555555555555555
     """
-    rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
+    rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
     return rows.metric(selective.augrc, convention=convention)
 
 
@@ -104,7 +104,7 @@ def selective_accuracy_score(
     >>> selective_accuracy_score([0, 1, 1], [0.1, 0.8, 0.4], coverage=0.6)
     1.0
     """
-    rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
+    rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
     if coverage is not None:
         return 1.0 - rows.metric(selective.risk_at_coverage, coverage=coverage)
     weight = rows.weight[~rows.abstained]
@@ -126,7 +126,7 @@ def coverage_score(
     >>> coverage_score([0, 1, 1], [0.1, 0.8, 0.4], threshold=0.7)
     0.6666666666666666
     """
-    return _Rows.checked(y_true, y_proba, labels, sample_weight, threshold).metric(selective.cmax)
+    return _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold).metric(selective.cmax)
 
 
 def coverage_at_risk_score(
@@ -143,7 +143,7 @@ def coverage_at_risk_score(
     >>> coverage_at_risk_score([0, 1, 1], [0.1, 0.8, 0.4], risk=0.1)
     0.6666666666666666
     """
-    rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
+    rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
     return rows.metric(selective.coverage_at_risk, risk=risk)
 
 
@@ -279,7 +279,7 @@ class RiskCoverageDisplay:
         **kwargs: Any,
     ) -> Self:
         """Plot the curve of predicted probabilities; the arguments are those of `aurc_loss` and `from_estimator`."""
-        rows = _Rows.checked(y_true, y_proba, labels, sample_weight, threshold)
+        rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
         display = cls(
             rows.curve(),
             aurc=rows.metric(selective.aurc),
@@ -312,7 +312,7 @@ class RiskCoverageDisplay:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Rows:
+class _Predictions:
     """The checked rows of one call: 0/1 losses, the probability of the predicted class, who abstains."""
 
     loss: Floats
@@ -328,7 +328,7 @@ class _Rows:
         labels: ArrayLike | None,
         sample_weight: ArrayLike | None,
         threshold: float,
-    ) -> _Rows:
+    ) -> _Predictions:
         truth = _validate.one_dimensional(y_true, "y_true")
         table = _table(y_proba)
         _validate.same_length(len(truth), y_proba=table)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-class Totals(NamedTuple):
+class OutcomeSums(NamedTuple):
     """Sums over rows, one entry per weight vector; `right` leaves out right answers where there should be none."""
 
     n: Floats
@@ -46,8 +46,8 @@ class Totals(NamedTuple):
 
 
 def outcome_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
-    """Return the measure of metrics whose `finish` is a function of `Totals`, all from the same sums."""
-    return sums_measure(columns, metrics, outcome_columns(columns), Totals)
+    """Return the measure of metrics whose `finish` is a function of `OutcomeSums`, all from the same sums."""
+    return sums_measure(columns, metrics, outcome_columns(columns), OutcomeSums)
 
 
 def sums_measure(
@@ -81,7 +81,7 @@ def mean_measure(name: str, values: Floats, columns: Columns) -> Measure:
 
 
 def outcome_columns(columns: Columns) -> list[Floats]:
-    """Return what each row adds to the sums of `Totals`, but for the first of them, which counts rows."""
+    """Return what each row adds to the sums of `OutcomeSums`, but for the first of them, which counts rows."""
     answered = columns.answered.astype(np.float64)
     declined = 1.0 - answered
     correct, guide = columns.correct, columns.should_abstain

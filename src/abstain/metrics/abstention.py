@@ -28,7 +28,7 @@ from abstain.metrics import _reasons as when
 from abstain.metrics._columns import Columns
 from abstain.metrics._risk import risk_measure
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alone
-from abstain.metrics._sums import Totals, harmonic, outcome_columns, outcome_measure, ratio
+from abstain.metrics._sums import OutcomeSums, harmonic, outcome_columns, outcome_measure, ratio
 from abstain.metrics.answers import auroc_measure
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
@@ -157,7 +157,9 @@ def deferral_confusion(
         answer_when_should_defer=1.0)
     """
     columns = Columns.checked(abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight)
-    sums = Totals(columns.weight.sum(), *(columns.weight @ column for column in outcome_columns(columns)))
+    sums = OutcomeSums(
+        columns.weight.sum(), *(columns.weight @ column for column in outcome_columns(columns))
+    )
     return DeferralConfusion(float(sums.n5), float(sums.n1 + sums.n2), float(sums.n3), float(sums.n4))
 
 

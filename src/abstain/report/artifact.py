@@ -339,7 +339,7 @@ def _head(result: Result, created_at: datetime) -> dict[str, Any]:
             items_unscored=population.items_unscored,
         ),
         "loss": None if result.loss is None else _loss(result.loss),
-        "warnings": _warnings(result.warnings),
+        "warnings": warning_parts(result.warnings),
     }
 
 
@@ -392,7 +392,7 @@ def _variant(variant: ConfidenceResult, system: SystemResult) -> VariantPart:
             aurc_worst=finite(variant.ties.worst),
         ),
         reasons=_reasons(variant, settings),
-        warnings=_warnings(variant.warnings),
+        warnings=warning_parts(variant.warnings),
     )
 
 
@@ -462,7 +462,8 @@ def _deltas(deltas: Deltas) -> dict[str, Delta]:
     return {name: delta(deltas.differences[key]) for key, name in _NAMES.items() if key in deltas.differences}
 
 
-def _warnings(warnings: Iterable[ResultWarning]) -> list[WarningPart]:
+def warning_parts(warnings: Iterable[ResultWarning]) -> list[WarningPart]:
+    """Return warnings as parts of an artifact."""
     return [WarningPart(code=warning.code, message=warning.message) for warning in warnings]
 
 

@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Struct
 
 import abstain
+from abstain.report.artifact import WarningPart, warning_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from abstain.errors import ResultWarning
     from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
     from abstain.inference import CoverageVerdict, Estimate
     from abstain.metrics.coverage import WorstSlab
@@ -107,13 +107,6 @@ class SettingsPart(Struct, kw_only=True):
     level: float
 
 
-class WarningPart(Struct, kw_only=True):
-    """What the reader of the numbers must know."""
-
-    code: str
-    message: str
-
-
 class ConformalArtifact(Struct, kw_only=True):
     """What `abstain intervals` and `abstain sets` write."""
 
@@ -154,7 +147,7 @@ def conformal_artifact(result: CoverageResult, created_at: datetime) -> Conforma
         ),
         claims=[_claim(claim) for claim in result.claims],
         metrics=_metrics(result.metrics),
-        warnings=[_warning(warning) for warning in result.warnings],
+        warnings=warning_parts(result.warnings),
     )
 
 
@@ -187,10 +180,6 @@ def _claim(result: ClaimResult) -> ClaimPart:
 
 def _metrics(metrics: Mapping[str, Estimate]) -> dict[str, EstimatePart]:
     return {name: _estimate(estimate) for name, estimate in metrics.items()}
-
-
-def _warning(warning: ResultWarning) -> WarningPart:
-    return WarningPart(code=warning.code, message=warning.message)
 
 
 def _estimate(estimate: Estimate) -> EstimatePart:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.sources._roles import Roles
     from abstain.sources._scan import ScannedTable
-    from abstain.sources._tables import Table as Table  # the callers of open_table name its type
+    from abstain.sources._tables import SourceTable as SourceTable  # the callers of open_table name its type
 
 __all__ = [
     "FORMATS",
@@ -151,7 +151,7 @@ def read(
     return _read(source, format, roles, choices, limits, problems)
 
 
-def open_table(source: Any, *, format: str | None = None) -> Table:  # noqa: A002
+def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
     """Open a table, to read its columns one by one as numbers, flags, labels or lists.
 
     Args:

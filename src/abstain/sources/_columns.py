@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.sources._rules import AbstentionRule
-    from abstain.sources._tables import Table
+    from abstain.sources._tables import SourceTable
 
     Columns = Mapping[str, str]
     Values = Mapping[str, NDArray[Any]]
@@ -44,7 +44,7 @@ _OUTCOMES = {name: Outcome(code) for code, name in enumerate(OUTCOMES)}
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 
 
-def items_from_table(table: Table, roles: Roles, problems: Problems | None = None) -> Items:
+def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None = None) -> Items:
     """Return the items of a table; see `abstain.read`."""
     problems = problems or Problems(collect=False)
     problems.label = table.label
@@ -101,7 +101,7 @@ def items_from_table(table: Table, roles: Roles, problems: Problems | None = Non
     )
 
 
-def _further(table: Table, roles: Roles, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _further(table: SourceTable, roles: Roles, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Return the names of the signal and the metadata columns."""
     check_columns(table, [*(roles.signals or ()), *(roles.metadata or ())])
     taken = {name for role, name in columns.items() if role != "confidence"}
@@ -131,7 +131,7 @@ def _further(table: Table, roles: Roles, columns: Mapping[str, str]) -> tuple[li
     return signals, list(dict.fromkeys(metadata))
 
 
-def _described(table: Table, name: str) -> str:
+def _described(table: SourceTable, name: str) -> str:
     if table.kinds[name] != "text":
         return f"{table.kinds[name]}s"
     values = table.load([name])[name]
@@ -147,7 +147,7 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def agree_on_labels(table: Table, columns: Columns) -> None:
+def agree_on_labels(table: SourceTable, columns: Columns) -> None:
     """Where a file does not say what its columns are, truth and prediction must be taken alike."""
     both = [columns[role] for role in ("truth", "prediction") if role in columns]
     kinds = {table.kinds[name] for name in both}
@@ -156,7 +156,7 @@ def agree_on_labels(table: Table, columns: Columns) -> None:
 
 
 def _truth_and_prediction(
-    values: Values, columns: Columns, table: Table, problems: Problems
+    values: Values, columns: Columns, table: SourceTable, problems: Problems
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     if "correct" in values:
         right = _values.as_verdicts(values["correct"], columns["correct"], problems)
@@ -168,7 +168,7 @@ def _truth_and_prediction(
     return truth, _label_column(values["prediction"], columns["prediction"], table)
 
 
-def _label_column(values: NDArray[Any], name: str, table: Table) -> NDArray[Any]:
+def _label_column(values: NDArray[Any], name: str, table: SourceTable) -> NDArray[Any]:
     if values.dtype.kind in "fiub":
         return values.astype(np.float64, copy=False)
     if table.kinds[name] in ("boolean", "whole", "number") or not any(
@@ -178,7 +178,9 @@ def _label_column(values: NDArray[Any], name: str, table: Table) -> NDArray[Any]
     return values
 
 
-def check_label_kinds(truth: NDArray[Any], prediction: NDArray[Any], columns: Columns, table: Table) -> None:
+def check_label_kinds(
+    truth: NDArray[Any], prediction: NDArray[Any], columns: Columns, table: SourceTable
+) -> None:
     """Raise where truth and prediction can never be equal: numbers in one column and words in the other."""
     if (truth.dtype.kind == "f") == (prediction.dtype.kind == "f"):
         return
@@ -229,7 +231,7 @@ def _sets(
     columns: Columns,
     truth: NDArray[Any],
     outcome: NDArray[np.uint8],
-    table: Table,
+    table: SourceTable,
     problems: Problems,
 ) -> tuple[NDArray[np.bool_] | None, tuple[str, ...]]:
     """Return who is in which set, and the classes: all labels that occur in sets and truths."""

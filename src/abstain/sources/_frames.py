@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain.errors import ArgumentError, DataError
-from abstain.sources._tables import DuckTable, Table
+from abstain.sources._tables import DuckTable, SourceTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["open_frame"]
 
 
-def open_frame(source: object) -> Table:
+def open_frame(source: object) -> SourceTable:
     """Return a data frame, eager or lazy, as a table."""
     # A relation is known by its module, so that nothing is imported for the sake of asking.
     if type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
@@ -36,7 +36,7 @@ def open_frame(source: object) -> Table:
         raise DataError("the frame has two columns of one name; rename one of them") from None
 
 
-class FrameTable(Table):
+class FrameTable(SourceTable):
     """A narwhals frame as a table."""
 
     def __init__(self, frame: Any) -> None:

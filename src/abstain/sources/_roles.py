@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from abstain.sources._rules import AbstentionRule
-    from abstain.sources._tables import Table
+    from abstain.sources._tables import SourceTable
 
 __all__ = ["Roles", "assign_columns", "cluster_noun", "possible_cluster"]
 
@@ -90,7 +90,7 @@ class Roles:
         return {role: name for role, name in found.items() if name is not None}
 
 
-def assign_columns(table: Table, roles: Roles) -> dict[str, str]:
+def assign_columns(table: SourceTable, roles: Roles) -> dict[str, str]:
     """Return the column of every role that has one."""
     named = roles.named()
     _check_named(table, named)
@@ -105,7 +105,7 @@ def assign_columns(table: Table, roles: Roles) -> dict[str, str]:
     return _settled(table, columns, doubtful, named)
 
 
-def _check_named(table: Table, named: Mapping[str, str]) -> None:
+def _check_named(table: SourceTable, named: Mapping[str, str]) -> None:
     check_columns(table, [name for role, name in named.items() if role != "set"])
     check_columns(table, [named["set"]] if "set" in named else [], lists=True)
     if "correct" in named and {"truth", "prediction"} & named.keys():
@@ -117,7 +117,7 @@ def _check_named(table: Table, named: Mapping[str, str]) -> None:
 
 
 def _settled(
-    table: Table, columns: dict[str, str], doubtful: Mapping[str, list[str]], named: Mapping[str, str]
+    table: SourceTable, columns: dict[str, str], doubtful: Mapping[str, list[str]], named: Mapping[str, str]
 ) -> dict[str, str]:
     """Settle which of two roles counts where they say the same; complain about what is missing or in doubt."""
     answers = {"prediction", "low", "set"} & columns.keys()
@@ -146,7 +146,9 @@ def _settled(
     return columns
 
 
-def _guesses(table: Table, role: str, columns: Mapping[str, str], named: Mapping[str, str]) -> list[str]:
+def _guesses(
+    table: SourceTable, role: str, columns: Mapping[str, str], named: Mapping[str, str]
+) -> list[str]:
     """Return the columns of a usual name and a fitting kind that play no other role."""
     taken = {*columns.values(), *named.values()}
     lowered = {name.casefold(): name for name in reversed(list(table.kinds))}
@@ -158,7 +160,7 @@ def _guesses(table: Table, role: str, columns: Mapping[str, str], named: Mapping
     return exact if exact or (role == "confidence" and "outcome" in columns) else found
 
 
-def possible_cluster(table: Table, columns: Mapping[str, str]) -> str | None:
+def possible_cluster(table: SourceTable, columns: Mapping[str, str]) -> str | None:
     """Return the column that looks like the name of a unit and has repeating values, if no cluster is known."""
     if "cluster" in columns:
         return None

@@ -67,7 +67,7 @@ def scan_table(source: Any, roles: Roles, kind: str | None = None) -> ScannedTab
             f"{table.label}: which column is the confidence? Name it (confidence, --confidence)"
         )
     agree_on_labels(table, columns)
-    rows = _Rows(table, columns, roles)
+    rows = _ScanStatements(table, columns, roles)
     counts, clusters, declined_weight = rows.population()
     truth, prediction, confidence, weight = rows.kinds()
     check_label_kinds(truth, prediction, columns, table)
@@ -108,7 +108,7 @@ def _with_one_more(column: NDArray[Any], more: int) -> NDArray[Any]:
     return np.concatenate([column, missing]) if more else column
 
 
-class _Rows:
+class _ScanStatements:
     """The statements of one scan; names from the file stand in them as quoted identifiers only."""
 
     def __init__(self, table: DuckTable, columns: Mapping[str, str], roles: Roles) -> None:

@@ -1,6 +1,6 @@
 """Tables: CSV, Parquet and JSONL files, and data frames, column by column, only those that are asked for.
 
-A `Table` says which columns there are and of what kind, loads some of them as arrays, and gives single ones as
+A `SourceTable` says which columns there are and of what kind, loads some of them as arrays, and gives single ones as
 numbers, flags, labels or lists, each complete or an error that names the file, the column and the row. Files go
 through DuckDB. Names from a file are only ever quoted identifiers or values, never a part of a statement.
 Errors of DuckDB quote the data, so they are never passed on: what is wrong is found again and said in our own
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import duckdb
     from numpy.typing import NDArray
 
-__all__ = ["DuckTable", "Table", "check_columns", "open_files"]
+__all__ = ["DuckTable", "SourceTable", "check_columns", "open_files"]
 
 TABLE_FORMATS = ("csv", "parquet", "jsonl")
 _DELIMITERS = ",;\t|"
@@ -45,7 +45,7 @@ _LIST = re.compile(r"\[\d*\]$")
 _NESTED = re.compile(r"(^(STRUCT|MAP|UNION|BLOB|BIT|LIST|ARRAY|VARIANT|GEOMETRY))")
 
 
-class Table(ABC):
+class SourceTable(ABC):
     """A source of columns; `abstain.sources.open_table` makes one.
 
     Attributes:
@@ -150,7 +150,7 @@ def _label(paths: Sequence[Path]) -> str:
     return ", ".join(str(path) for path in paths)
 
 
-class DuckTable(Table):
+class DuckTable(SourceTable):
     """A DuckDB relation as a table."""
 
     def __init__(
@@ -280,7 +280,7 @@ def _trimmed(name: str) -> str:
     return f"nullif(trim({_sql.identifier(name)}), '')"
 
 
-def check_columns(table: Table, names: Iterable[str], *, lists: bool = False) -> None:
+def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = False) -> None:
     """Raise unless the table has all columns named, plain ones or with `lists` also lists; suggest the nearest."""
     for name in names:
         if name not in table.kinds:

@@ -1,6 +1,6 @@
 """What the values of a column mean: numbers, flags, labels, lists of labels, names of units.
 
-Each function takes a column as `Table.load` gives it and returns it as what it must be. Whatever is not that is
+Each function takes a column as `SourceTable.load` gives it and returns it as what it must be. Whatever is not that is
 reported with the column and the rows (counted from 0, without the header), never with the value itself: it may
 be a patient's. Which column is asked for, and why, is known to the callers.
 """
