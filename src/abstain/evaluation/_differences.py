@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Pair = tuple[str, str]
 
-__all__ = ["DifferenceWork", "contrast"]
+__all__ = ["DifferenceWork"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -152,8 +152,19 @@ class DifferenceWork:
         )
 
     def _estimate(self, ends: Sequence[float], changes: Floats, replicas: Floats, draws: Draws) -> Estimate:
-        return contrast(
-            ends, changes, replicas, self.leave, draws, n=self.matching.judged, level=self.settings.level
+        """Second - first with the jackknife's interval, and the bootstrap's beside it."""
+        n, level = self.matching.judged, self.settings.level
+        with np.errstate(invalid="ignore"):
+            value = float(np.subtract(ends[1], ends[0]))
+        found = difference_estimate(value, changes, self.leave, n=n, level=level)
+        beside = estimates(np.array([value]), replicas[:, None], draws, n=n, level=level)[0]
+        return replace(
+            found,
+            resamples=draws.resamples,
+            seed=draws.seed,
+            drop_rate=beside.drop_rate,
+            percentile=beside.percentile,
+            reason=found.reason or ("" if found.defined else "undefined on at least one side"),
         )
 
     def _obstacle(self, pair: Pair, key: Key, metric: MetricSpecification, values: Sequence[float]) -> str:
@@ -243,32 +254,6 @@ class DifferenceWork:
     @property
     def _noun(self) -> str:
         return next(iter(self.works.values())).judged.cluster_noun
-
-
-def contrast(
-    ends: Sequence[float],
-    without: Floats,
-    replicas: Floats,
-    leave: LeaveOut,
-    draws: Draws,
-    *,
-    n: int,
-    level: float,
-) -> Estimate:
-    """Return second - first with the jackknife's interval, and the bootstrap's beside it."""
-    with np.errstate(invalid="ignore"):
-        value = float(np.subtract(ends[1], ends[0]))
-    found = difference_estimate(value, without, leave, n=n, level=level)
-    beside = estimates(np.array([value]), replicas[:, None], draws, n=n, level=level)[0]
-    reason = found.reason or ("" if found.defined else "undefined on at least one side")
-    return replace(
-        found,
-        resamples=draws.resamples,
-        seed=draws.seed,
-        drop_rate=beside.drop_rate,
-        percentile=beside.percentile,
-        reason=reason,
-    )
 
 
 def _matched(

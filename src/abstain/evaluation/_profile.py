@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.evaluation._differences import contrast
 from abstain.evaluation._result import Difference
-from abstain.inference import Band, Draws, LeaveOut, band, holm, p_value, replicates
+from abstain.inference import Band, Draws, LeaveOut, band, difference_estimate, holm, p_value, replicates
 from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
 from abstain.metrics.curves import optimal_curve, threshold_measure
 from abstain.metrics.registry import METRICS
@@ -175,7 +174,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
         ends = band(measure, draws, level=settings.level, progress=progress)
         found[key] = _working_points(curves[key], chosen, ends, basis, name)
     lines = {key: _line(curve) for key, curve in curves.items()}
-    leader, contrasts = _contrasts(basis, {name: shared[name] for name in shared}, draws)
+    leader, contrasts = _contrasts(basis, shared)
     random = _random(basis)
     answered = judged.answered
     best = optimal_curve(basis.loss[answered], basis.weights[answered], float(basis.weights.sum()))
@@ -191,7 +190,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
     )
 
 
-def _contrasts(basis: Basis, shared: Mapping[str, bytes], draws: Draws) -> tuple[str, dict[str, Difference]]:
+def _contrasts(basis: Basis, shared: Mapping[str, bytes]) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
     judged, settings = basis.judged, basis.settings
     if not basis.confidences or not judged.answered.any():
@@ -208,20 +207,14 @@ def _contrasts(basis: Basis, shared: Mapping[str, bytes], draws: Draws) -> tuple
     if not others:
         return leader, {}
     leave = LeaveOut.of(judged.cluster_ids)
-    chosen = [measures[leader], *(measures[name] for name in others)]
-    without, drawn = replicates(chosen, leave), replicates(chosen, draws)
+    first, *rest = replicates([measures[name] for name in (leader, *others)], leave)
     found = []
-    for place, name in enumerate(others, start=1):
-        estimate = contrast(
-            (area[leader], area[name]),
-            (without[place] - without[0])[:, 0],
-            (drawn[place] - drawn[0])[:, 0],
-            leave,
-            draws,
-            n=len(judged),
-            level=settings.level,
-        )
+    for name, without in zip(others, rest, strict=True):
         ends = (area[leader], area[name])
+        left_out = (without - first)[:, 0]
+        estimate = difference_estimate(
+            ends[1] - ends[0], left_out, leave, n=len(judged), level=settings.level
+        )
         made = Difference("augrc", "lower", "", "", leader, name, *ends, estimate, p=p_value(estimate))
         found.append(replace(made, cluster_noun=judged.cluster_noun))
     adjusted = holm([each.p for each in found]).tolist()
