@@ -115,7 +115,7 @@ def mask(values: Column, name: str, length: int) -> NDArray[np.bool_]:
 def weights(values: Column | None, length: int, name: str = "sample_weight") -> Floats:
     """Return row weights, ones when None: finite, none negative, not all zero."""
     if values is None:
-        return np.ones(length)
+        return np.broadcast_to(1.0, length)
     array = finite(values, name)
     same_length(length, **{name: array})
     if (array < 0.0).any():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.evaluation._result import Difference
+from abstain.evaluation._system import fingerprint
 from abstain.inference import Band, Draws, LeaveOut, band, difference_estimate, holm, p_value, replicates
 from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
 from abstain.metrics.curves import optimal_curve, threshold_measure
@@ -161,7 +162,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
         nothing = Line(np.empty(0), np.empty(0), np.empty(0))
         return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
     # Confidences that are the same numbers are weighed once.
-    shared = {name: values.tobytes() for name, values in basis.confidences.items()}
+    shared = {name: fingerprint(values) for name, values in basis.confidences.items()}
     first = {key: name for name, key in reversed(shared.items())}
     curves, found = {}, {}
     for key, name in first.items():

@@ -71,14 +71,15 @@ class Columns:
     @classmethod
     def of(cls, length: int, **given: Any) -> Columns:
         """Return columns of one length, with NaN for those that nobody gave; all rows are one unit unless told."""
-        nothing = np.full(length, np.nan)
+        # What is the same in every row takes no memory of its own.
+        nothing = np.broadcast_to(np.nan, length)
         columns: dict[str, Any] = dict.fromkeys(
             ("truth", "prediction", "confidence", "should_abstain", "loss"), nothing
         )
         columns |= {
-            "answered": np.ones(length, np.bool_),
-            "cluster": np.zeros(length, np.intp),
-            "weight": np.ones(length),
+            "answered": np.broadcast_to(np.True_, length),
+            "cluster": np.broadcast_to(np.intp(0), length),
+            "weight": np.broadcast_to(1.0, length),
             "units": 1,
         }
         return cls(**columns | given)
@@ -184,6 +185,11 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.answered)
+
+    @property
+    def mass(self) -> Floats | None:
+        """The weights, or None where nobody gave any and every row counts once."""
+        return None if self.weight.strides == (0,) else self.weight
 
     @property
     def abstained(self) -> Mask:

@@ -72,7 +72,7 @@ class Ranking:
             columns=[columns.loss[answered]],
             units=columns.units,
             keys=keys,
-            weight=columns.weight[answered],
+            weight=None if columns.mass is None else columns.mass[answered],
         )
 
     @property

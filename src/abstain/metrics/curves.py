@@ -132,9 +132,9 @@ def risk_coverage_curve(
     """
     rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
     total = float(rows.weight.sum())
-    kept = rows.take(rows.answered & (rows.weight > 0))
-    key, levels = keys_descending(kept.confidence)
-    run = _single_run(key, len(levels), kept.loss, kept.weight)
+    kept = rows.answered & (rows.weight > 0)
+    key, levels = keys_descending(rows.confidence[kept])
+    run = _single_run(key, len(levels), rows.loss[kept], None if rows.mass is None else rows.mass[kept])
     return RiskCoverageCurve(
         coverage=run.count[0, 1:] / total,
         selective_risk=run.risk[0, 1:],
@@ -184,15 +184,19 @@ def tie_sensitivity(
     _validate.choice(area, "area", ("aurc", "augrc"))
     rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
     total = float(rows.weight.sum())
-    kept = rows.take(rows.answered & (rows.weight > 0))
-    losses, levels, weight = kept.loss, kept.confidence, kept.weight
-    distinct, plateau = np.unique(levels, return_inverse=True)
+    kept = rows.answered & (rows.weight > 0)
+    losses, levels = rows.loss[kept], rows.confidence[kept]
+    weight = None if rows.mass is None else rows.mass[kept]
+    del rows, kept
+    plateau, distinct = keys_descending(levels)
+    plateaus = len(distinct)
     size = np.bincount(plateau, weights=weight)
     tied = float(size[size > 1].sum() / size.sum()) if len(size) else 0.0
-    del size
-    if len(distinct) == len(levels):
+    del size, distinct
+    if plateaus == len(levels):
         # Where no row shares its confidence with another there is one order, and one area.
-        only = _single_area(len(levels) - 1 - plateau, losses, weight, total, area)
+        del levels
+        only = _single_area(plateau, losses, weight, total, area)
         return TieSensitivity(only, only, tied)
     del plateau
     return TieSensitivity(
@@ -203,12 +207,12 @@ def tie_sensitivity(
 
 
 def _split_area(
-    loss: Floats, confidence: Floats, weight: Floats, total: float, area: str, *, worst_first: bool
+    loss: Floats, confidence: Floats, weight: Floats | None, total: float, area: str, *, worst_first: bool
 ) -> float:
     """The area over single items when every plateau is ordered by loss: runs of equal loss need no taking apart."""
     order = np.lexsort((-loss if worst_first else loss, -confidence))
     step = np.diff(confidence[order]) != 0
-    loss, weight = loss[order], weight[order]
+    loss, weight = loss[order], None if weight is None else weight[order]
     del order
     step |= np.diff(loss) != 0
     rank = np.zeros(len(loss), np.intp)
@@ -216,14 +220,16 @@ def _split_area(
     return _single_area(rank, loss, weight, total, area)
 
 
-def _single_area(rank: NDArray[np.intp], loss: Floats, weight: Floats, total: float, area: str) -> float:
+def _single_area(
+    rank: NDArray[np.intp], loss: Floats, weight: Floats | None, total: float, area: str
+) -> float:
     run = _single_run(rank, int(rank.max(initial=-1)) + 1, loss, weight)
     if area == "aurc":
         return float(_areas.single_item_trapezoid(run)[0]) / total
     return float(_areas.loss_area(run)[0]) / total**2
 
 
-def _single_run(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats) -> Run:
+def _single_run(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> Run:
     """The run along rows that all count once."""
     unit = np.broadcast_to(np.intp(0), len(rank))
     tally = Tally.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)

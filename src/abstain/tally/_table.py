@@ -33,8 +33,8 @@ class Tally:
     """Sums by unit and key; build one from rows with `of_rows`.
 
     Attributes:
-        unit: the unit of each cell.
-        key: the key of each cell, ascending.
+        unit: the unit of each cell; empty for a single unit, whose cells are the keys in their order.
+        key: the key of each cell, ascending; empty for a single unit.
         sums: (columns, cells); the first column is the count.
         units: how many units there are.
         keys: how many keys there are.
@@ -66,7 +66,9 @@ class Tally:
         """Sum rows by unit and key: how many there are, then each column; a weight of 2 is the row twice."""
         if units == keys == 1:
             return cls._of_one_cell(len(key), columns, weight)
-        code = np.asarray(key, np.intp) * units + np.asarray(unit, np.intp) if units > 1 else np.asarray(key)
+        if units == 1:
+            return cls._of_one_unit(np.asarray(key, np.intp), columns, keys, weight)
+        code = np.asarray(key, np.intp) * units + np.asarray(unit, np.intp)
         if units * keys <= max(_DENSE_LIMIT, 4 * len(code)):
             occurs = np.bincount(code, minlength=units * keys)
             cells, place, size = np.flatnonzero(occurs), code, units * keys
@@ -78,8 +80,6 @@ class Tally:
         for row, values in enumerate(mass):
             totals = total_by(place, values, size)
             summed[row] = totals if len(totals) == len(cells) else totals[cells]
-        if units == 1:
-            return cls(np.broadcast_to(np.intp(0), len(cells)), cells, summed, 1, keys)
         return cls(cells % units, cells // units, summed, units, keys)
 
     @classmethod
@@ -88,17 +88,27 @@ class Tally:
         with np.errstate(over="ignore"):
             summed = [_sum_of(np.asarray(column), weight) for column in columns]
         sums = np.array([float(rows) if weight is None else weight.sum(), *summed])[:, None]
-        return cls(np.zeros(1, np.intp), np.zeros(1, np.intp), sums, 1, 1)
+        return cls(np.empty(0, np.intp), np.empty(0, np.intp), sums, 1, 1)
+
+    @classmethod
+    def _of_one_unit(cls, key: Indices, columns: Sequence[Values], keys: int, weight: Floats | None) -> Tally:
+        """Sum the rows of one unit, whose cells are its keys: nothing is looked for, and little memory is needed."""
+        summed = np.empty((1 + len(columns), keys))
+        summed[0] = total_by(key, weight, keys)
+        for row, column in enumerate(columns, start=1):
+            summed[row] = total_by(key, column if weight is None else np.asarray(column) * weight, keys)
+        return cls(np.empty(0, np.intp), np.empty(0, np.intp), summed, 1, keys)
 
     @property
     def width(self) -> int:
         """How many numbers one weight vector occupies while it is worked on."""
-        return max(self.units, self.keys if self._dense else len(self.unit)) * (
-            2 if len(self.sums) > 2 else 1
-        )
+        numbers = self.keys if self._dense or self.units == 1 else len(self.unit)
+        return max(self.units, numbers) * (2 if len(self.sums) > 2 else 1)
 
     def weigh(self, weights: Floats) -> Floats:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
+        if self.units == 1:
+            return weights * self.sums[:, None, :]
         if self._dense:
             return np.matmul(weights, self._table)
         found = np.asarray(weights @ self._sparse)
@@ -109,6 +119,13 @@ class Tally:
 
         Place 0 is the ground, where nothing is counted; then the sums up to and with each key.
         """
+        if self.units == 1:
+            found = np.zeros((len(self.sums), len(weights), self.keys + 1))
+            np.cumsum(self.sums[:, None, :], axis=2, out=found[:, :1, 1:])
+            # What was summed for the first serves the others, and itself last.
+            for row in range(len(weights) - 1, -1, -1):
+                np.multiply(found[:, 0], weights[row, 0], out=found[:, row])
+            return found
         if self._dense:
             return np.matmul(weights, self._running)
         multiplicity = weights.take(self.unit, axis=1)
@@ -139,7 +156,7 @@ class Tally:
     @cached_property
     def _dense(self) -> bool:
         pairs = self.units * self.keys
-        return self.units == 1 or pairs <= min(_DENSE_FACTOR * len(self.unit), _DENSE_LIMIT)
+        return pairs <= min(_DENSE_FACTOR * len(self.unit), _DENSE_LIMIT)
 
     @cached_property
     def _table(self) -> Floats:
@@ -191,7 +208,7 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
     (array([0, 1, 0]), array([0.5, 0.1]))
     """
     place, distinct = keys_ascending(values)
-    return len(distinct) - 1 - place, distinct[::-1]
+    return np.subtract(len(distinct) - 1, place, out=place), distinct[::-1]
 
 
 def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:
