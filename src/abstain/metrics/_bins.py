@@ -170,7 +170,7 @@ def _tally(rows: Columns, key: Indices, keys: int) -> Tally:
         columns=[rows.correct, rows.confidence],
         units=rows.units,
         keys=keys,
-        weight=rows.weight,
+        weight=rows.mass,
     )
 
 

@@ -64,7 +64,7 @@ def sums_measure(
 
     names = tuple(metric.key for metric in metrics)
     return Measure.of_sums(
-        names, values, unit=columns.cluster, units=columns.units, finish=finish, weight=columns.weight
+        names, values, unit=columns.cluster, units=columns.units, finish=finish, weight=columns.mass
     )
 
 
@@ -76,7 +76,7 @@ def mean_measure(name: str, values: Floats, columns: Columns) -> Measure:
         unit=columns.cluster,
         units=columns.units,
         finish=lambda count, total: [ratio(total, count)],
-        weight=columns.weight,
+        weight=columns.mass,
     )
 
 

@@ -345,7 +345,7 @@ def _correctness_auroc(columns: Columns) -> Measure:
 
 def _tally(columns: Columns, key: NDArray[np.intp], keys: int, *values: Floats) -> Tally:
     return Tally.of_rows(
-        unit=columns.cluster, key=key, columns=values, units=columns.units, keys=keys, weight=columns.weight
+        unit=columns.cluster, key=key, columns=values, units=columns.units, keys=keys, weight=columns.mass
     )
 
 
