@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.evaluation._result import ALL, Difference, Key
+from abstain.evaluation._difference import Difference
+from abstain.evaluation._metric_table import ALL, Key
 from abstain.inference import (
     Estimate,
     LeaveOut,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.evaluation._result import Settings
+    from abstain.evaluation._settings import Settings
     from abstain.evaluation._system import SystemWork
     from abstain.inference import Draws
     from abstain.matching import Matching

@@ -26,10 +26,13 @@ from abstain.evaluation._confidences import (
     stated_confidence,
     variant_confidences,
 )
+from abstain.evaluation._difference import Rank
 from abstain.evaluation._differences import DifferenceWork
 from abstain.evaluation._groups import groups as groups_of
+from abstain.evaluation._metric_table import Key
 from abstain.evaluation._profile import Basis
-from abstain.evaluation._result import Key, Population, Rank, Result, Settings, SystemResult
+from abstain.evaluation._result import Result, SystemResult
+from abstain.evaluation._settings import Population, Settings
 from abstain.evaluation._system import SystemWork
 from abstain.evaluation._warnings import (
     comparison_warnings,
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
 
     from abstain.calibrators import Calibration
     from abstain.evaluation._confidences import CalibrationLike
-    from abstain.evaluation._result import Difference
+    from abstain.evaluation._difference import Difference
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss, Loss
     from abstain.matching import Matching

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.evaluation._result import Difference
+from abstain.evaluation._difference import Difference
 from abstain.evaluation._system import fingerprint
 from abstain.inference import Band, Draws, LeaveOut, band, difference_estimate, holm, p_value, replicates
 from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.evaluation._result import Settings
+    from abstain.evaluation._settings import Settings
     from abstain.evaluation._system import SystemWork
     from abstain.items import Items
     from abstain.metrics import ReliabilityCurve, RiskCoverageCurve

@@ -10,137 +10,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._presenting import Shown
 from abstain.errors import ArgumentError
-from abstain.inference import CANNOT_TELL, LEFT, decide, verdict_words
+from abstain.evaluation._metric_table import ALL, Key
 from abstain.metrics.registry import find_metric
-from abstain.metrics.selective import CONVENTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from abstain.calibrators import Calibration
     from abstain.errors import ResultWarning
+    from abstain.evaluation._difference import Difference, Rank
+    from abstain.evaluation._metric_table import MetricTable
     from abstain.evaluation._profile import Basis, Profile
-    from abstain.inference import Estimate, MarginVerdict
+    from abstain.evaluation._settings import Population, Settings
+    from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification, RiskCoverageCurve, TieSensitivity
-    from abstain.metrics.abstention import PopulationTable
 
     Progress = Callable[[int], None]
 
-__all__ = [
-    "ConfidenceResult",
-    "Deltas",
-    "Difference",
-    "GroupGap",
-    "GroupResult",
-    "Key",
-    "MetricTable",
-    "Population",
-    "Rank",
-    "Result",
-    "Settings",
-    "SystemResult",
-]
-
-# The label of all rows, and of metrics that need no confidence.
-ALL = ""
-# So many times the clusters there are say no more than "very many".
-_MANY_TIMES = 100
-
-
-class Key(NamedTuple):
-    """What an estimate of a system is known by: the confidence (empty where none is needed), the metric, the group."""
-
-    confidence: str
-    metric: str
-    group: str = ALL
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What was asked for, checked; the same settings on the same items give the same numbers.
-
-    Attributes:
-        coverage_grid: coverages at which the selective risk is asked for.
-        area_coverage: coverage at which the truncated areas end.
-        resamples: how many times the clusters are drawn.
-        seed: the seed of the draws.
-        level: confidence level of the intervals; a difference is told at ``1 - level``.
-        convention: how areas are integrated.
-        reference: the system that all others are compared with; every pair when None.
-        margin: the smallest difference that would matter, or None.
-        simultaneous: True where the intervals of differences hold for a whole family together.
-    """
-
-    coverage_grid: tuple[float, ...]
-    area_coverage: float
-    resamples: int
-    seed: int
-    level: float
-    convention: str
-    reference: str | None = None
-    margin: float | None = None
-    simultaneous: bool = False
-
-    @classmethod
-    def checked(
-        cls,
-        *,
-        coverage_grid: Iterable[float],
-        area_coverage: float,
-        resamples: int,
-        seed: int,
-        level: float,
-        convention: str,
-        reference: str | None = None,
-        margin: float | None = None,
-        simultaneous: bool = False,
-    ) -> Settings:
-        """Return the settings, or raise an `ArgumentError` that names the one that cannot be."""
-        if margin is not None and not _validate.real(margin, "margin") > 0.0:
-            raise ArgumentError(f"margin must be greater than 0, got {margin:g}")
-        return cls(
-            coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
-            area_coverage=_validate.coverage(area_coverage, "area_coverage"),
-            resamples=_validate.whole(resamples, "resamples"),
-            seed=_validate.seed(seed),
-            level=_validate.level(level),
-            convention=_validate.choice(convention, "convention", CONVENTIONS),
-            reference=reference,
-            margin=None if margin is None else float(margin),
-            simultaneous=bool(simultaneous),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Population:
-    """Who was judged: clusters (participants) in all, with judged items, and without any; and the items.
-
-    Attributes:
-        total: clusters in the source.
-        included: clusters with at least one judged item.
-        failed: the rest.
-        items: N, the judged items.
-        answered: K, the answered ones among them.
-        abstained: the declined ones among them.
-        items_failed: items for which the run produced nothing.
-        items_unscored: items without a truth.
-    """
-
-    total: int
-    included: int
-    failed: int
-    items: int
-    answered: int
-    abstained: int
-    items_failed: int
-    items_unscored: int
+__all__ = ["ConfidenceResult", "Deltas", "Result", "SystemResult"]
 
 
 class _ByMetric:
@@ -207,130 +101,6 @@ class ConfidenceResult(_ByMetric):
     def achievable_gain_pct(self) -> float:
         """What the hull saves, in percent of the AURC; 0 when that is 0."""
         return _percent(self.aurc.value - self.aurc_achievable.value, self.aurc.value)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class GroupResult:
-    """The metrics of one group.
-
-    Attributes:
-        label: the group's name, such as "ckd_stage=3".
-        values: the values that make the group, by column.
-        items: how many items it has.
-        answered: how many of them are answered.
-        clusters: how many clusters they come from.
-        estimates: the metrics, by the names of the table.
-        note: why the group is too small to judge; empty when it is not.
-    """
-
-    label: str
-    values: Mapping[str, Any]
-    items: int
-    answered: int
-    clusters: int
-    estimates: Mapping[str, Estimate]
-    note: str
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class GroupGap:
-    """How far the worst group of a metric is from all other rows.
-
-    Attributes:
-        group: the worst group: the lowest value where higher is better, the highest where lower is, else the
-            one furthest from the rest. Groups that are too small to judge are not looked at.
-        worst: the metric there.
-        rest: the metric on all other rows.
-        gap: worst - rest, with the same draws. The group was chosen for being the worst, so that chance alone
-            makes the gap look larger than it is, the more so the more groups there are.
-    """
-
-    group: str
-    worst: Estimate
-    rest: Estimate
-    gap: Estimate
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class MetricTable(Mapping[str, "Estimate"]):
-    """The metrics that were asked for by name, over all items and by group.
-
-    A metric that needs a confidence is called ``metric[confidence]`` where several were asked for.
-
-    Attributes:
-        specifications: what each metric is.
-        keys_of: what each is known by among the estimates of its system.
-        estimates: the metrics over all items.
-        by: the columns that make the groups.
-        groups: the metrics of each group.
-        gaps: the gap of each metric that has one.
-        outcomes: how many items were answered rightly, answered wrongly, abstained from, and failed.
-    """
-
-    specifications: Mapping[str, MetricSpecification]
-    keys_of: Mapping[str, Key]
-    estimates: Mapping[str, Estimate]
-    by: tuple[str, ...]
-    groups: tuple[GroupResult, ...]
-    gaps: Mapping[str, GroupGap]
-    outcomes: PopulationTable
-
-    def __getitem__(self, name: str) -> Estimate:
-        return self.estimates[self._name(name)]
-
-    def _name(self, name: str) -> str:
-        """The name in the table; a metric's parameter may be left out where it is the default."""
-        if name in self.estimates:
-            return name
-        base, bracket, confidence = name.partition("[")
-        try:
-            longer = find_metric(base).key + bracket + confidence
-        except ArgumentError:
-            longer = name
-        return longer if longer in self.estimates else _validate.choice(name, "metric", self.estimates)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.estimates
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.estimates)
-
-    def __len__(self) -> int:
-        return len(self.estimates)
-
-    @property
-    def of_predictions(self) -> bool:
-        """True where any of the metrics judges predictions, and not only intervals, sets or who declined."""
-        return any("prediction" in metric.needs for metric in self.specifications.values())
-
-    def group(self, label: str) -> GroupResult:
-        """Return one group by its label."""
-        _validate.choice(label, "group", [group.label for group in self.groups])
-        return next(group for group in self.groups if group.label == label)
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{name}: {estimate}" for name, estimate in self.items())
-
-
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """A system's place by a metric, 1 for the best, and the places that cannot be ruled out.
-
-    Attributes:
-        place: by the point estimate; equal values share the better place.
-        best: one more than the systems that are told to be better.
-        worst: the number of ranked systems, less those that are told to be worse.
-
-    >>> print(Rank(2, 1, 3))
-    2 (1-3)
-    """
-
-    place: int
-    best: int
-    worst: int
-
-    def __str__(self) -> str:
-        return f"{self.place} ({self.best}-{self.worst})" if self.best < self.worst else str(self.place)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -419,128 +189,6 @@ class SystemResult(Mapping[str, ConfidenceResult]):
     def _lines(self) -> list[str]:
         lines = [f"  {name}: AURC {result.aurc}, AUGRC {result.augrc}" for name, result in self.items()]
         return lines + [f"  {name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Difference:
-    """How two systems differ by one metric, right - left, and the verdict on it.
-
-    Attributes:
-        metric: the metric; at matched coverage "aurc", "augrc", or "risk" for the selective risk.
-        direction: "higher" or "lower" where that is better, "neither" where it depends.
-        confidence: the confidence that ranks the answers; empty where none is needed.
-        group: the group of items; empty for all of them.
-        left: one system.
-        right: the other.
-        left_value: the metric there.
-        right_value: the metric here.
-        estimate: right - left, with its jackknife interval; the bootstrap's stands in ``estimate.percentile``.
-        coverage: the coverage that both reach, where they are compared at it; NaN where over all items.
-        p: two-sided p-value; NaN where there is none, and then ``estimate.reason`` says why.
-        p_adjusted: the same after Holm's correction within its family.
-        family: how many pairs of systems the correction is for: those of one metric, confidence and group.
-        clusters_needed: where it cannot be told: how many clusters in all would tell it; NaN otherwise.
-        margin: what can be said against the smallest difference that would matter, where one was named.
-        cluster_noun: what a cluster is called.
-    """
-
-    metric: str
-    direction: str
-    confidence: str
-    group: str
-    left: str
-    right: str
-    left_value: float
-    right_value: float
-    estimate: Estimate
-    coverage: float = math.nan
-    p: float = math.nan
-    p_adjusted: float = math.nan
-    family: int = 1
-    clusters_needed: float = math.nan
-    margin: MarginVerdict | None = None
-    cluster_noun: str = "cluster"
-
-    @property
-    def matched(self) -> bool:
-        """True where the systems are compared at a coverage that both reach."""
-        return not math.isnan(self.coverage)
-
-    @property
-    def verdict(self) -> str:
-        """Who is better: "left", "right" or "cannot tell"; who is higher where no direction is better."""
-        return decide(self.estimate, self.direction, self.p_adjusted)
-
-    @property
-    def winner(self) -> str | None:
-        """The system that the verdict is for, or None where it cannot be told."""
-        verdict = self.verdict
-        return None if verdict == CANNOT_TELL else self.left if verdict == LEFT else self.right
-
-    @property
-    def compared(self) -> bool:
-        """True where there is anything to tell: a p-value."""
-        return not math.isnan(self.p)
-
-    @property
-    def in_words(self) -> str:
-        """The verdict in the words of a table whose columns are left and right."""
-        if not self.compared:
-            return f"not compared: {self.estimate.reason}" if self.estimate.reason else "not compared"
-        return verdict_words(self.verdict, self.direction)
-
-    @property
-    def more_clusters(self) -> float:
-        """How many clusters beyond those there are would tell the difference; NaN where that cannot be said."""
-        return self.clusters_needed - self.estimate.clusters
-
-    @property
-    def words(self) -> str:
-        """The verdict as a sentence."""
-        where = f"at coverage {self.coverage:.2f}, " if self.matched else ""
-        if not self.compared:
-            return f"{where}cannot compare {self.left} and {self.right}: {self.estimate.reason}"
-        winner = self.winner
-        if winner is None:
-            return (
-                f"{where}cannot tell {self.left} and {self.right} apart{self._against_margin()}{self._hope()}"
-            )
-        loser = self.left if winner == self.right else self.right
-        low, high = self.estimate.low, self.estimate.high
-        if self.estimate.value < 0.0:
-            low, high = -high, -low
-        kind = "higher" if self.direction == "neither" else "better"
-        size = f"{abs(self.estimate.value):.3f} [{low:.3f}, {high:.3f}]"
-        return f"{where}{winner} is {kind} than {loser} by {size}{self._against_margin()}"
-
-    def _against_margin(self) -> str:
-        """What can be said against the margin: within it, or one not worse than the other by more."""
-        if self.margin is None:
-            return ""
-        size = f"{self.margin.margin:g}"
-        if self.margin.equivalent:
-            return f"; they are within {size} of each other"
-        if self.direction == "neither":
-            return ""
-        pairs = (
-            (self.margin.left_not_worse, self.left, self.right),
-            (self.margin.right_not_worse, self.right, self.left),
-        )
-        return "".join(
-            f"; {one} is not worse than {other} by more than {size}"
-            for shown, one, other in pairs
-            if shown and one != self.winner
-        )
-
-    def _hope(self) -> str:
-        more, noun = self.more_clusters, f"{self.cluster_noun}s"
-        if math.isnan(more) or more <= 0.0:
-            return ""
-        if math.isinf(more):
-            return "; they do not differ here"
-        if self.clusters_needed > _MANY_TIMES * self.estimate.clusters:
-            return f"; more than {_MANY_TIMES} times as many {noun} would"
-        return f"; about {_rounded(more):,} more {noun} would"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -744,13 +392,6 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         lines = [f"  {sentence}" for sentence in self.words[:most]]
         more = [f"  ... and {len(self.words) - most} more differences"] if len(self.words) > most else []
         return "\n".join([head, *lines, *more])
-
-
-def _rounded(count: float) -> int:
-    """Two digits are all that a forecast deserves; rounded up, so that it does not promise too much."""
-    whole = math.ceil(max(count, 1.0))
-    step = 10 ** max(len(str(whole)) - 2, 0)
-    return math.ceil(whole / step) * step
 
 
 def _percent(part: float, whole: float) -> float:

@@ -16,7 +16,8 @@ import numpy as np
 
 from abstain import labels
 from abstain.errors import DataError
-from abstain.evaluation._result import ALL, ConfidenceResult, GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._metric_table import ALL, GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
 from abstain.inference import estimates
 from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation._confidences import VariantConfidence
     from abstain.evaluation._groups import Group
-    from abstain.evaluation._result import Settings
+    from abstain.evaluation._settings import Settings
     from abstain.inference import Draws, Estimate
     from abstain.items import Items
     from abstain.losses import ItemLoss

@@ -11,7 +11,10 @@ from abstain.errors import ResultWarning
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abstain.evaluation._result import Difference, Key, Population, Settings, SystemResult
+    from abstain.evaluation._difference import Difference
+    from abstain.evaluation._metric_table import Key
+    from abstain.evaluation._result import SystemResult
+    from abstain.evaluation._settings import Population, Settings
     from abstain.inference import Estimate
     from abstain.items import Items
     from abstain.metrics import TieSensitivity

@@ -143,7 +143,7 @@ def read(
         signals=signals,
         metadata=metadata,
         null_prediction=null_prediction,
-        rule=rule_from(abstain_rule),
+        rule=None if abstain_rule is None else rule_from(abstain_rule),
         scale=scale,
     )
     limits = {"member_limit": member_limit, "total_limit": total_limit}
@@ -219,9 +219,12 @@ def _read(
         table = open_files(paths, found)
         items = items_from_table(table, roles, problems)
         return items.with_provenance(path=table.label, format=found, sha256=table.sha256())
+    parts = [_read_log(path, found, roles, choices, limits) for path in paths]
+    if len(parts) == 1:
+        return parts[0]
     from abstain.sources._several import concatenate  # noqa: PLC0415
 
-    return concatenate([_read_log(path, found, roles, choices, limits) for path in paths])
+    return concatenate(parts)
 
 
 def _read_log(

@@ -20,8 +20,6 @@ __all__ = ["concatenate"]
 
 def concatenate(parts: Sequence[Items]) -> Items:
     """Return the rows of all parts; where the parts are different tasks, their names keep ids apart."""
-    if len(parts) == 1:
-        return parts[0]
     tasks = [part.provenance.get("task") for part in parts]
     if len(set(tasks)) > 1 and all(tasks):
         parts = [_prefixed(part, f"{task}/") for part, task in zip(parts, tasks, strict=True)]

@@ -1,0 +1,134 @@
+"""The metrics that were asked for by name: over all items, by group, and how far the worst group is from the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abstain import _validate
+from abstain.errors import ArgumentError
+from abstain.metrics.registry import find_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abstain.inference import Estimate
+    from abstain.metrics import MetricSpecification
+    from abstain.metrics.abstention import PopulationTable
+
+__all__ = ["ALL", "GroupGap", "GroupResult", "Key", "MetricTable"]
+
+# The label of all rows, and of metrics that need no confidence.
+ALL = ""
+
+
+class Key(NamedTuple):
+    """What an estimate of a system is known by: the confidence (empty where none is needed), the metric, the group."""
+
+    confidence: str
+    metric: str
+    group: str = ALL
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupResult:
+    """The metrics of one group.
+
+    Attributes:
+        label: the group's name, such as "ckd_stage=3".
+        values: the values that make the group, by column.
+        items: how many items it has.
+        answered: how many of them are answered.
+        clusters: how many clusters they come from.
+        estimates: the metrics, by the names of the table.
+        note: why the group is too small to judge; empty when it is not.
+    """
+
+    label: str
+    values: Mapping[str, Any]
+    items: int
+    answered: int
+    clusters: int
+    estimates: Mapping[str, Estimate]
+    note: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupGap:
+    """How far the worst group of a metric is from all other rows.
+
+    Attributes:
+        group: the worst group: the lowest value where higher is better, the highest where lower is, else the
+            one furthest from the rest. Groups that are too small to judge are not looked at.
+        worst: the metric there.
+        rest: the metric on all other rows.
+        gap: worst - rest, with the same draws. The group was chosen for being the worst, so that chance alone
+            makes the gap look larger than it is, the more so the more groups there are.
+    """
+
+    group: str
+    worst: Estimate
+    rest: Estimate
+    gap: Estimate
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MetricTable(Mapping[str, "Estimate"]):
+    """The metrics that were asked for by name, over all items and by group.
+
+    A metric that needs a confidence is called ``metric[confidence]`` where several were asked for.
+
+    Attributes:
+        specifications: what each metric is.
+        keys_of: what each is known by among the estimates of its system.
+        estimates: the metrics over all items.
+        by: the columns that make the groups.
+        groups: the metrics of each group.
+        gaps: the gap of each metric that has one.
+        outcomes: how many items were answered rightly, answered wrongly, abstained from, and failed.
+    """
+
+    specifications: Mapping[str, MetricSpecification]
+    keys_of: Mapping[str, Key]
+    estimates: Mapping[str, Estimate]
+    by: tuple[str, ...]
+    groups: tuple[GroupResult, ...]
+    gaps: Mapping[str, GroupGap]
+    outcomes: PopulationTable
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.estimates[self._name(name)]
+
+    def _name(self, name: str) -> str:
+        """The name in the table; a metric's parameter may be left out where it is the default."""
+        if name in self.estimates:
+            return name
+        base, bracket, confidence = name.partition("[")
+        try:
+            longer = find_metric(base).key + bracket + confidence
+        except ArgumentError:
+            longer = name
+        return longer if longer in self.estimates else _validate.choice(name, "metric", self.estimates)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.estimates
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    @property
+    def of_predictions(self) -> bool:
+        """True where any of the metrics judges predictions, and not only intervals, sets or who declined."""
+        return any("prediction" in metric.needs for metric in self.specifications.values())
+
+    def group(self, label: str) -> GroupResult:
+        """Return one group by its label."""
+        _validate.choice(label, "group", [group.label for group in self.groups])
+        return next(group for group in self.groups if group.label == label)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {estimate}" for name, estimate in self.items())
