@@ -103,8 +103,7 @@ def precision(
     >>> precision([1, 0, 1, 1], [1, 1, 1, 0], abstained=[False, False, False, True])
     0.6666666666666666
     """
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    return detection_measure(columns, [_BY_NAME["precision"]], positive).point
+    return _detected("precision", y_true, y_pred, positive, abstained, sample_weight)
 
 
 def recall(
@@ -120,8 +119,7 @@ def recall(
     >>> recall([1, 1, 1, 0], [1, 0, 1, 0], abstained=[False, False, True, False])
     0.5
     """
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    return detection_measure(columns, [_BY_NAME["recall"]], positive).point
+    return _detected("recall", y_true, y_pred, positive, abstained, sample_weight)
 
 
 def f1(
@@ -137,8 +135,7 @@ def f1(
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
     """
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    return detection_measure(columns, [_BY_NAME["f1"]], positive).point
+    return _detected("f1", y_true, y_pred, positive, abstained, sample_weight)
 
 
 def macro_f1(
@@ -358,6 +355,18 @@ def _labelled(
     name: str, y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
 ) -> float:
     return _point(name, Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight))
+
+
+def _detected(
+    name: str,
+    y_true: Column,
+    y_pred: Column,
+    positive: Label,
+    abstained: Column | None,
+    sample_weight: Column | None,
+) -> float:
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return detection_measure(columns, [_BY_NAME[name]], positive).point
 
 
 _LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
