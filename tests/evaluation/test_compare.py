@@ -278,6 +278,18 @@ def test_different_coverage_is_compared_at_matched_coverage_too() -> None:
     assert not any(each.matched for each in judged({"a": bold, "b": system(3)}).differences)
 
 
+def test_both_intervals_at_matched_coverage_lie_on_the_side_of_the_difference() -> None:
+    """Right - left: the right system errs less by far, so that every interval of the difference is below 0."""
+    shy, bold = system(1, quality=-1.0, declines=0.5), system(2, quality=3.0)
+    for metric in ("augrc", "accuracy"):
+        matched = judged({"shy": shy, "bold": bold}, metrics=metric, resamples=500).differences[-1]
+        assert matched.matched
+        assert matched.verdict == "right"
+        low, high = matched.estimate.percentile
+        assert low < matched.estimate.value < high < 0.0
+        assert matched.estimate.low < matched.estimate.value < matched.estimate.high < 0.0
+
+
 def test_where_nothing_can_be_matched_it_is_said() -> None:
     shy, bold = system(1, declines=0.5), system(2)
     bare = {name: replace(items, signals={}) for name, items in (("shy", shy), ("bold", bold))}
