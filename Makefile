@@ -41,7 +41,7 @@ test: $(READY)  ## Run every test, doctest and README example
 	$(BIN)/python -m pytest
 
 # The rooms where numbers are made: no files, no pages, no processes, no simulations.
-FAST := $(addprefix tests/,tally metrics inference evaluation confidence test_items.py test_labels.py test_losses.py)
+FAST := $(addprefix tests/,tally metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
 
 test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules alone, in half a minute
 	$(BIN)/python -m pytest -m "not slow" $(FAST)

@@ -7,15 +7,14 @@ intervals, and their warnings travel with them into every output.
 """
 
 from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
-from abstain.evaluation._conditions import GateCondition, parse_condition
-from abstain.evaluation._difference import Difference, Rank
+from abstain.evaluation._differences import Difference, Rank
 from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
-from abstain.evaluation._gate import GateCheck, GateResult, gate
-from abstain.evaluation._metric_table import GroupGap, GroupResult, Key, MetricTable
-from abstain.evaluation._profile import Basis, Line, Profile, WorkingPoints
-from abstain.evaluation._result import ConfidenceResult, Deltas, Result, SystemResult
+from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
+from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._profile import Line, Profile, WorkingPoints
+from abstain.evaluation._result import ConfidenceResult, Deltas, Population, Result, Settings, SystemResult
 from abstain.evaluation._scan import scan
-from abstain.evaluation._settings import Population, Settings
+from abstain.evaluation._system import Basis
 
 __all__ = [
     "DEFAULT_GRID",

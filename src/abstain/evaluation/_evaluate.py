@@ -26,14 +26,11 @@ from abstain.evaluation._confidences import (
     stated_confidence,
     variant_confidences,
 )
-from abstain.evaluation._difference import Rank
-from abstain.evaluation._differences import DifferenceWork
-from abstain.evaluation._groups import groups as groups_of
-from abstain.evaluation._metric_table import Key
-from abstain.evaluation._profile import Basis
-from abstain.evaluation._result import Result, SystemResult
-from abstain.evaluation._settings import Population, Settings
-from abstain.evaluation._system import SystemWork
+from abstain.evaluation._differences import DifferenceWork, Rank
+from abstain.evaluation._metric_tables import Key
+from abstain.evaluation._metric_tables import groups as groups_of
+from abstain.evaluation._result import Population, Result, Settings, SystemResult
+from abstain.evaluation._system import Basis, SystemWork
 from abstain.evaluation._warnings import (
     comparison_warnings,
     few_clusters,
@@ -55,7 +52,7 @@ if TYPE_CHECKING:
 
     from abstain.calibrators import Calibration
     from abstain.evaluation._confidences import CalibrationLike
-    from abstain.evaluation._difference import Difference
+    from abstain.evaluation._differences import Difference
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss, Loss
     from abstain.matching import Matching

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.evaluation._difference import Difference
+from abstain.evaluation._differences import Difference
 from abstain.evaluation._system import fingerprint
 from abstain.inference import Band, Draws, LeaveOut, band, difference_estimate, holm, p_value, replicates
 from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
@@ -27,16 +27,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.evaluation._settings import Settings
-    from abstain.evaluation._system import SystemWork
-    from abstain.items import Items
+    from abstain.evaluation._system import Basis
     from abstain.metrics import ReliabilityCurve, RiskCoverageCurve
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Progress = Callable[[int], None]
 
-__all__ = ["Basis", "Line", "Profile", "WorkingPoints", "profile_of", "thinned"]
+__all__ = ["Line", "Profile", "WorkingPoints", "profile_of", "thinned"]
 
 RELIABILITY_BINS = 10
 # Confidences that order items and claim no probability, even where their numbers happen to lie within [0, 1].
@@ -44,42 +42,6 @@ _ORDERS_ONLY = ("llm", "total_evidence", "token_pe", "token_energy", "consistenc
 _ORDERS_ONLY_PREFIXES = ("retrieval_", "hybrid_", "secondary:")
 # As many columns as a chart of a report has pixels from left to right.
 _COLUMNS = 480
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Basis:
-    """What the numbers of a system rest on.
-
-    Attributes:
-        work: the judged items with their loss, confidences and columns.
-        settings: what was asked for.
-        confidences: the confidences whose curves were asked for, by name: one number per judged item.
-    """
-
-    work: SystemWork
-    settings: Settings
-    confidences: Mapping[str, Floats]
-
-    @classmethod
-    def of(cls, work: SystemWork, settings: Settings, *, selective: bool) -> Basis:
-        """Keep what a profile is made of; without selective metrics there are no curves."""
-        named = work.confidences if selective else {}
-        return cls(work, settings, {name: confidence.values for name, confidence in named.items()})
-
-    @property
-    def judged(self) -> Items:
-        """The items of N."""
-        return self.work.judged
-
-    @property
-    def loss(self) -> Floats:
-        """The loss of each; NaN where no metric needed one."""
-        return self.work.columns.loss
-
-    @property
-    def weights(self) -> Floats:
-        """How many items each row stands for."""
-        return self.work.columns.weight
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,6 +1,7 @@
-"""What an evaluation gives back: one frozen `Result`, whose numbers carry their intervals, reasons and warnings.
+"""What was asked for (`Settings`), of whom (`Population`), and what an evaluation gives back: one frozen `Result`.
 
-Estimates are known by system, confidence, metric and group; differences by a pair of systems beside these.
+Its numbers carry their intervals, reasons and warnings. Estimates are known by system, confidence, metric and group;
+differences by a pair of systems beside these.
 The views (`result["llm"].aurc`, `result.deltas["llm"].augrc`, `result.left`) read the same numbers. Nothing
 is computed here but percentages and ranks of what is already there.
 """
@@ -15,18 +16,19 @@ from typing import TYPE_CHECKING, Any
 from abstain import _validate
 from abstain._presenting import Shown
 from abstain.errors import ArgumentError
-from abstain.evaluation._metric_table import ALL, Key
+from abstain.evaluation._metric_tables import ALL, Key
 from abstain.metrics.registry import find_metric
+from abstain.metrics.selective import CONVENTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from abstain.calibrators import Calibration
     from abstain.errors import ResultWarning
-    from abstain.evaluation._difference import Difference, Rank
-    from abstain.evaluation._metric_table import MetricTable
-    from abstain.evaluation._profile import Basis, Profile
-    from abstain.evaluation._settings import Population, Settings
+    from abstain.evaluation._differences import Difference, Rank
+    from abstain.evaluation._metric_tables import MetricTable
+    from abstain.evaluation._profile import Profile
+    from abstain.evaluation._system import Basis
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.matching import Matching
@@ -34,7 +36,88 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int], None]
 
-__all__ = ["ConfidenceResult", "Deltas", "Result", "SystemResult"]
+__all__ = ["ConfidenceResult", "Deltas", "Population", "Result", "Settings", "SystemResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was asked for, checked; the same settings on the same items give the same numbers.
+
+    Attributes:
+        coverage_grid: coverages at which the selective risk is asked for.
+        area_coverage: coverage at which the truncated areas end.
+        resamples: how many times the clusters are drawn.
+        seed: the seed of the draws.
+        level: confidence level of the intervals; a difference is told at ``1 - level``.
+        convention: how areas are integrated.
+        reference: the system that all others are compared with; every pair when None.
+        margin: the smallest difference that would matter, or None.
+        simultaneous: True where the intervals of differences hold for a whole family together.
+    """
+
+    coverage_grid: tuple[float, ...]
+    area_coverage: float
+    resamples: int
+    seed: int
+    level: float
+    convention: str
+    reference: str | None = None
+    margin: float | None = None
+    simultaneous: bool = False
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        coverage_grid: Iterable[float],
+        area_coverage: float,
+        resamples: int,
+        seed: int,
+        level: float,
+        convention: str,
+        reference: str | None = None,
+        margin: float | None = None,
+        simultaneous: bool = False,
+    ) -> Settings:
+        """Return the settings, or raise an `ArgumentError` that names the one that cannot be."""
+        if margin is not None and not _validate.real(margin, "margin") > 0.0:
+            raise ArgumentError(f"margin must be greater than 0, got {margin:g}")
+        return cls(
+            coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
+            area_coverage=_validate.coverage(area_coverage, "area_coverage"),
+            resamples=_validate.whole(resamples, "resamples"),
+            seed=_validate.seed(seed),
+            level=_validate.level(level),
+            convention=_validate.choice(convention, "convention", CONVENTIONS),
+            reference=reference,
+            margin=None if margin is None else float(margin),
+            simultaneous=bool(simultaneous),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Who was judged: clusters (participants) in all, with judged items, and without any; and the items.
+
+    Attributes:
+        total: clusters in the source.
+        included: clusters with at least one judged item.
+        failed: the rest.
+        items: N, the judged items.
+        answered: K, the answered ones among them.
+        abstained: the declined ones among them.
+        items_failed: items for which the run produced nothing.
+        items_unscored: items without a truth.
+    """
+
+    total: int
+    included: int
+    failed: int
+    items: int
+    answered: int
+    abstained: int
+    items_failed: int
+    items_unscored: int
 
 
 class _ByMetric:

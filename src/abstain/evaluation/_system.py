@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain import labels
 from abstain.errors import DataError
-from abstain.evaluation._metric_table import ALL, GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
 from abstain.inference import estimates
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.evaluation._confidences import VariantConfidence
-    from abstain.evaluation._groups import Group
-    from abstain.evaluation._settings import Settings
+    from abstain.evaluation._metric_tables import Group
+    from abstain.evaluation._result import Settings
     from abstain.inference import Draws, Estimate
     from abstain.items import Items
     from abstain.losses import ItemLoss
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["SystemWork", "fingerprint"]
+__all__ = ["Basis", "SystemWork", "fingerprint"]
 
 # Fewer clusters than this say next to nothing: an interval over them is not to be believed.
 SMALLEST_GROUP = 10
@@ -338,6 +338,42 @@ class SystemWork:
             "neither": lambda group: abs(values[group.label] - points[key]),
         }
         return max(judged, key=badness[direction])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Basis:
+    """What the numbers of a system rest on.
+
+    Attributes:
+        work: the judged items with their loss, confidences and columns.
+        settings: what was asked for.
+        confidences: the confidences whose curves were asked for, by name: one number per judged item.
+    """
+
+    work: SystemWork
+    settings: Settings
+    confidences: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, work: SystemWork, settings: Settings, *, selective: bool) -> Basis:
+        """Keep what a profile is made of; without selective metrics there are no curves."""
+        named = work.confidences if selective else {}
+        return cls(work, settings, {name: confidence.values for name, confidence in named.items()})
+
+    @property
+    def judged(self) -> Items:
+        """The items of N."""
+        return self.work.judged
+
+    @property
+    def loss(self) -> Floats:
+        """The loss of each; NaN where no metric needed one."""
+        return self.work.columns.loss
+
+    @property
+    def weights(self) -> Floats:
+        """How many items each row stands for."""
+        return self.work.columns.weight
 
 
 def fingerprint(values: Floats) -> bytes:

@@ -11,10 +11,9 @@ from abstain.errors import ResultWarning
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abstain.evaluation._difference import Difference
-    from abstain.evaluation._metric_table import Key
-    from abstain.evaluation._result import SystemResult
-    from abstain.evaluation._settings import Population, Settings
+    from abstain.evaluation._differences import Difference
+    from abstain.evaluation._metric_tables import Key
+    from abstain.evaluation._result import Population, Settings, SystemResult
     from abstain.inference import Estimate
     from abstain.items import Items
     from abstain.metrics import TieSensitivity

@@ -7,10 +7,8 @@ function of `Items`. `binomial_interval` and `coverage_verdict` say how certain 
 resample. Metrics are defined elsewhere.
 """
 
-from abstain.inference._bands import Band, band
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
-from abstain.inference._bootstrap import estimates, replicates
-from abstain.inference._estimate import Estimate
+from abstain.inference._estimate import Band, Estimate, band, estimates, replicates, with_percentile
 from abstain.inference._functions import bootstrap, function_measure, paired_delta
 from abstain.inference._jackknife import at_level, difference_estimate, p_value
 from abstain.inference._verdict import (
@@ -55,5 +53,6 @@ __all__ = [
     "paired_delta",
     "replicates",
     "verdict_words",
+    "with_percentile",
     "within_margin",
 ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain.errors import DataError
-from abstain.inference._bootstrap import estimates, replicates
+from abstain.inference._estimate import estimates, replicates, with_percentile
 from abstain.inference._jackknife import difference_estimate
 from abstain.inference._weights import Draws, LeaveOut
 from abstain.matching import match
@@ -141,12 +140,4 @@ def paired_delta(
     found = difference_estimate(value, (without[1] - without[0])[:, 0], leave, n=matching.judged, level=level)
     draws = Draws(measures[0].units, resamples, seed)
     drawn = replicates(measures, draws, progress)
-    beside = estimates(np.array([value]), drawn[1] - drawn[0], draws, n=matching.judged, level=level)[0]
-    return replace(
-        found,
-        percentile=beside.percentile,
-        resamples=resamples,
-        seed=seed,
-        drop_rate=beside.drop_rate,
-        reason=found.reason or ("" if found.defined else "undefined on at least one side"),
-    )
+    return with_percentile(found, drawn[1] - drawn[0], draws)

@@ -63,7 +63,7 @@ def difference_estimate(
     level = _validate.level(level)
     base = Estimate(value, level=level, n=n, clusters=leave.clusters)
     if math.isnan(value):
-        return base
+        return replace(base, reason="undefined on at least one side")
     if leave.vectors < 2:
         return replace(base, reason="one cluster alone says nothing about others")
     se = _standard_error(value, left_out, leave)

@@ -13,7 +13,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.inference._bootstrap import estimates, replicates
+from abstain.inference._estimate import estimates, replicates
 from abstain.inference._weights import Draws
 from abstain.metrics.calibration import calibration_measure
 
