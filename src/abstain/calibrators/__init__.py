@@ -25,8 +25,15 @@ from abstain.calibrators._estimators import (
     TemperatureScalingCalibrator,
     VennAbersCalibrator,
 )
-from abstain.calibrators._features import TARGETS, Features, extract_features, target_values
-from abstain.calibrators._training import filled_message, fit_verbalized, train
+from abstain.calibrators._training import (
+    TARGETS,
+    Features,
+    extract_features,
+    filled_message,
+    fit_verbalized,
+    target_values,
+    train,
+)
 
 __all__ = [
     "CALIBRATORS",

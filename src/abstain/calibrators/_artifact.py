@@ -84,15 +84,15 @@ class Calibration(Struct, frozen=True, kw_only=True):
     validation: Validation | None = None
     warnings: tuple[ResultWarning, ...] = ()
 
-    @property
-    def calibrator(self) -> Calibrator:
-        """The fitted calibrator."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what each form has, and this one only promises
 
-    @property
-    def source(self) -> Source:
-        """The run that it was fitted on."""
-        raise NotImplementedError
+        @property
+        def calibrator(self) -> Calibrator:
+            """The fitted calibrator."""
+
+        @property
+        def source(self) -> Source:
+            """The run that it was fitted on."""
 
     @property
     def feature_names(self) -> tuple[str, ...]:

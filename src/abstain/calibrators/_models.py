@@ -39,9 +39,10 @@ Numbers = Annotated[tuple[float, ...], Meta(min_length=1)]
 class Model(Struct, frozen=True, kw_only=True):
     """What every model can do."""
 
-    def predict(self, features: Floats) -> Floats:
-        """Map (rows, features) to one calibrated confidence per row."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # every model has its own
+
+        def predict(self, features: Floats) -> Floats:
+            """Map (rows, features) to one calibrated confidence per row."""
 
     @property
     def features(self) -> int:

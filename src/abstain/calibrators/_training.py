@@ -3,10 +3,15 @@
 Only answered items teach. Held-out metrics come from cross-validation by cluster: the clusters are dealt into
 folds, a fold's items are predicted by a calibrator that saw none of its clusters, and all predictions are
 judged together. So nobody needs to report a metric that the calibrator was fitted to.
+
+A feature is a signal by its name. Where the signal is null a cautious default stands in, and how often that
+happened is counted, so that it can be said aloud; a signal that an item does not have at all is an error. A
+target says what it means to be right.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -30,9 +35,9 @@ from abstain.calibrators._estimators import (
     LinearCalibrator,
     TemperatureScalingCalibrator,
 )
-from abstain.calibrators._features import BINARY_TARGETS, TARGETS, extract_features, target_values
 from abstain.calibrators._models import CLIP, TemperatureModel
 from abstain.errors import ArgumentError, DataError, ResultWarning, SignalError
+from abstain.losses import item_loss
 from abstain.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 
 if TYPE_CHECKING:
@@ -44,14 +49,18 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["fit_verbalized", "train"]
+__all__ = ["TARGETS", "Features", "extract_features", "fit_verbalized", "target_values", "train"]
 
+TARGETS = ("correctness", "near_correct", "loss")
+BINARY_TARGETS = ("correctness", "near_correct")
 # The bins of an artifact's ECE are part of the format: ten of equal width.
 ARTIFACT_BINS = 10
 FEW_CLUSTERS = 20
 # What the artifact calls temperature_scaling is asked for as temperature elsewhere.
 OTHER_WORDS = {"temperature": "temperature_scaling"}
 _VERBALIZED = "verbalized_confidence"
+# The middle of the scale of 1 to 5 on which models state their confidence.
+_MIDDLE = 3.0
 
 
 def fit_verbalized(
@@ -301,3 +310,81 @@ def _cluster_warnings(rows: Items) -> tuple[ResultWarning, ...]:
 
 def _timestamp(moment: datetime | None) -> str:
     return (moment or datetime.now(UTC)).astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Features:
+    """The features of items, one column each.
+
+    Attributes:
+        names: the signals, in the order of the columns.
+        matrix: the values, (items, features).
+        filled: True where a null was filled in, (items, features).
+    """
+
+    names: tuple[str, ...]
+    matrix: Floats
+    filled: NDArray[np.bool_]
+
+    def filled_counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
+        """Return how many values of each feature were filled in, among `rows`; features without any are left out."""
+        filled = self.filled if rows is None else self.filled[rows]
+        counts = filled.sum(axis=0).tolist()
+        return {name: count for name, count in zip(self.names, counts, strict=True) if count}
+
+
+def extract_features(items: Items, names: Iterable[str]) -> Features:
+    """Return signals as features; a null becomes 0 (similarities and most others) or 3 (``*confidence*``).
+
+    >>> from abstain import Items
+    >>> items = Items.from_arrays([1, 0], [1, 1], signals={"verbalized_confidence": [5, None]})
+    >>> features = extract_features(items, ["verbalized_confidence"])
+    >>> features.matrix.tolist(), features.filled_counts()
+    ([[5.0], [3.0]], {'verbalized_confidence': 1})
+    """
+    wanted = tuple(names)
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise ArgumentError(
+            f"features must name at least one signal and none twice, got {', '.join(wanted) or 'none'}"
+        )
+    columns, filled = [], []
+    for name in wanted:
+        signal = items.signals.get(name)
+        if signal is None:
+            hint = _validate.suggestion(name, items.signals)
+            raise SignalError(
+                f"there is no signal {name!r} to make a feature of{hint}; signals here: "
+                f"{', '.join(sorted(items.signals)) or 'none'}"
+            )
+        if signal.absent.any():
+            row = int(np.argmax(signal.absent))
+            raise SignalError(
+                f"feature {name} is missing for {items.describe_row(row)} ({int(signal.absent.sum())} such items)"
+            )
+        filled.append(signal.null)
+        columns.append(np.where(signal.null, null_default(name), signal.values))
+    return Features(wanted, np.stack(columns, axis=1), np.stack(filled, axis=1))
+
+
+def null_default(name: str) -> float:
+    """Return what a null counts as: the middle of 1 to 5 for a stated confidence, else 0."""
+    return _MIDDLE if "confidence" in name and "similarity" not in name else 0.0
+
+
+def target_values(items: Items, target: str) -> Floats:
+    """Return the target of every answered item; NaN elsewhere.
+
+    ``correctness`` is 1 where the answer is right, ``near_correct`` where it is off by at most 1, and
+    ``loss`` is ``1 - |prediction - truth| / width`` of the declared scale.
+
+    >>> from abstain import Items
+    >>> target_values(Items.from_arrays([3, 0, 2], [1, 0, 1], scale=(0, 3)), "loss").round(4)
+    array([0.3333, 1.    , 0.6667])
+    """
+    _validate.choice(target, "target", TARGETS)
+    if target == "correctness":
+        return 1.0 - item_loss(items, "zero_one").values
+    if target == "near_correct":
+        distance = item_loss(items, "abs").values
+        return np.where(np.isnan(distance), np.nan, (distance <= 1.0).astype(np.float64))
+    return 1.0 - item_loss(items, "abs_norm").values
