@@ -10,7 +10,7 @@ resample. Metrics are defined elsewhere.
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
 from abstain.inference._estimate import Band, Estimate, band, estimates, replicates, with_percentile
 from abstain.inference._functions import bootstrap, function_measure, paired_delta
-from abstain.inference._jackknife import at_level, difference_estimate, p_value
+from abstain.inference._jackknife import Scale, at_level, difference_estimate, jackknife_estimates, p_value
 from abstain.inference._verdict import (
     CANNOT_TELL,
     LEFT,
@@ -35,6 +35,7 @@ __all__ = [
     "Estimate",
     "LeaveOut",
     "MarginVerdict",
+    "Scale",
     "Trials",
     "at_level",
     "band",
@@ -49,6 +50,7 @@ __all__ = [
     "function_measure",
     "group_of",
     "holm",
+    "jackknife_estimates",
     "p_value",
     "paired_delta",
     "replicates",

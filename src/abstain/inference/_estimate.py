@@ -70,7 +70,7 @@ class Estimate:
     method: str = "none"
     n: int = 0
     clusters: int = 0
-    degrees: int = 0
+    degrees: float = 0.0
     resamples: int = 0
     drop_rate: float = 0.0
     seed: int | None = None

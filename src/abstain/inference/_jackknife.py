@@ -1,4 +1,4 @@
-"""The jackknife over clusters: the standard error of a difference, its interval and its p-value.
+"""The jackknife over clusters: the standard error of a metric or a difference, its interval and its p-value.
 
 With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j
 = n/m_j``, the value ``t`` and the values ``t_j`` without group ``j``::
@@ -6,21 +6,27 @@ With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters
     pseudo_j = h_j*t - (h_j - 1)*t_j          centre = g*t - sum_j (1 - m_j/n) * t_j
     se^2 = (1/g) * sum_j (pseudo_j - centre)^2 / (h_j - 1)
 
-which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. The interval is ``t +- q * se`` with the
-quantile of the t distribution on ``g - 1`` degrees of freedom, and the p-value comes from the same statistic:
-the one says "0 lies outside" exactly where the other falls below ``1 - level``. Reference: Busing, Meijer and
-van der Leeden, "Delete-m Jackknife for Unequal m", Statistics and Computing, 1999.
+which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. Reference: Busing, Meijer and van der Leeden,
+"Delete-m Jackknife for Unequal m", Statistics and Computing, 1999. The quantile ``q`` is that of the t distribution;
+its degrees of freedom are the effective number of groups less one, ``(sum s_j)^2 / sum s_j^2 - 1`` with ``s_j`` items
+in group ``j``: as many as there are groups of one size, fewer where a few groups hold most of the items.
 
-Where the difference is the same whichever group is left out, there is no spread to go by. Were it the other
-way round in a share ``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so
-``u`` is at most ``1 - ((1-level)/2)^(1/n)``, the interval reaches from ``t`` to ``(1-2u)*t``, and the p-value
-is ``2^(1-n)``.
+A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the one says "0 lies
+outside" exactly where the other falls below ``1 - level``. A metric has it on the scale that it lives on, see
+`Scale`: the interval of a bounded metric is that of Wilson, which grows with the distance from the value as the
+spread of such a metric does, and does not shrink to nothing where few rows went wrong.
+
+Where a value is the same whichever group is left out, there is no spread to go by. Were it otherwise in a share
+``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so ``u`` is at most ``1 -
+((1-level)/2)^(1/n)``, and the interval is a bound: what the metric could be with so many clusters at its other end.
+A difference could then be the other way round in them, so that its interval reaches from ``t`` to ``(1-2u)*t``, and
+its p-value is ``2^(1-n)``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,18 +35,148 @@ from abstain import _validate
 from abstain.inference._estimate import Estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from abstain.inference._weights import LeaveOut
 
     Floats = NDArray[np.float64]
 
-__all__ = ["at_level", "difference_estimate", "p_value"]
+__all__ = ["Scale", "at_level", "difference_estimate", "jackknife_estimates", "p_value"]
 
 # An undefined value tells nothing of the spread; where more than this share of the groups gives one, nothing does.
 _MOST_UNDEFINED = 0.1
 # What is left of equal values by rounding is no spread.
 _NOISE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a metric can be, and so the scale on which its interval is made.
+
+    Attributes:
+        low: the least that it can be; minus infinity where it has no end.
+        high: the most; infinity where it has no end.
+        trials: how many independent rows its value is worth at most: what clusters agree on by chance makes no
+            interval narrower than the rows alone would.
+        power: with which power of the share of wrong answers the metric grows, 2 for the areas of a perfect ranking.
+        worst: the part of its range that it could reach if some share of the rows went wrong at the worst place;
+            that share itself where the place does not matter.
+        fixed: True where the metric cannot be anything else, as the coverage of a source that cannot abstain.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    trials: float = math.inf
+    power: float = 1.0
+    worst: Callable[[float], float] | None = None
+    fixed: bool = False
+
+    @property
+    def bounded(self) -> bool:
+        """True where both ends are known."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+def jackknife_estimates(
+    values: Floats, left_out: Floats, leave: LeaveOut, scales: Sequence[Scale], *, n: int, level: float = 0.95
+) -> list[Estimate]:
+    """Return metrics with their jackknife intervals, one per scale.
+
+    Args:
+        values: the metrics over all clusters.
+        left_out: (groups, metrics) without each group of `leave`.
+        leave: what was left out.
+        scales: what each metric can be.
+        n: how many items were judged.
+        level: confidence level of the intervals.
+
+    >>> from abstain.inference import LeaveOut
+    >>> leave = LeaveOut.of(np.arange(10))                    # 3 of 10 clusters of one item are right
+    >>> without = np.array([[2.0]] * 3 + [[3.0]] * 7) / 9
+    >>> print(jackknife_estimates(np.array([0.3]), without, leave, [Scale(0.0, 1.0, 10)], n=10)[0])
+    0.300 [0.087, 0.658]
+    """
+    level = _validate.level(level)
+    base = Estimate(math.nan, level=level, n=n, clusters=leave.clusters)
+    return [
+        _metric_estimate(replace(base, value=float(value)), left_out[:, place], leave, scales[place])
+        for place, value in enumerate(values.tolist())
+    ]
+
+
+def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> Estimate:
+    if scale.fixed and base.defined:
+        return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
+    made = _with_error(base, left_out, leave)
+    if math.isnan(made.se):
+        return made
+    if made.se == 0.0:
+        return _agreed(made, scale)
+    if scale.bounded and scale.low < made.value < scale.high:
+        low, high = _score_ends(made, left_out, leave, scale)
+        return replace(made, low=low, high=high, method=f"{made.method}, Wilson's score interval")
+    if scale.low == 0.0 and made.value > 0.0 and not scale.bounded:
+        low, high = _log_ends(made, left_out, leave)
+        return replace(made, low=low, high=high, method=f"{made.method}, logarithmic scale")
+    return _with_interval(made)
+
+
+def _with_error(base: Estimate, left_out: Floats, leave: LeaveOut) -> Estimate:
+    """The value with its standard error, or with the reason why there is none."""
+    if not base.defined:
+        return base
+    if leave.vectors < 2:
+        return replace(base, reason="one cluster alone says nothing about others")
+    se = _standard_error(base.value, left_out, leave)
+    if math.isnan(se):
+        return replace(base, reason="it is undefined as soon as some clusters are left out")
+    return replace(base, se=se, degrees=leave.degrees, method=_method(leave))
+
+
+def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> tuple[float, float]:
+    """Wilson's interval on the range of the metric, with as many trials as show the jackknife's variance."""
+    width, root = scale.high - scale.low, 1.0 / scale.power
+
+    def share(values: Floats) -> Floats:
+        return np.clip((values - scale.low) / width, 0.0, 1.0) ** root
+
+    found = float(share(np.array([made.value]))[0])
+    se = made.se / width if scale.power == 1.0 else _standard_error(found, share(left_out), leave)
+    spread = found * (1.0 - found)
+    tail = (1.0 - made.level) / 2.0
+    slack = max((_quantile(made) * se) ** 2 / spread, _normal(1.0 - tail) ** 2 / scale.trials)
+    centre = (found + slack / 2.0) / (1.0 + slack)
+    reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
+    ends = (max(centre - reach, 0.0) ** scale.power, min(centre + reach, 1.0) ** scale.power)
+    return scale.low + width * ends[0], scale.low + width * ends[1]
+
+
+def _log_ends(made: Estimate, left_out: Floats, leave: LeaveOut) -> tuple[float, float]:
+    relative = made.se / made.value
+    if (left_out[np.isfinite(left_out)] > 0.0).all():
+        relative = _standard_error(math.log(made.value), np.log(left_out), leave)
+    factor = math.exp(min(_quantile(made) * relative, 700.0))
+    return made.value / factor, made.value * factor
+
+
+def _agreed(made: Estimate, scale: Scale) -> Estimate:
+    """The bound of a metric that no cluster moves: so many of all clusters could be otherwise, unseen."""
+    if not scale.bounded:
+        reason = "no interval: it is the same whichever cluster is left out, and nothing bounds it"
+        return replace(made, method="none", reason=reason)
+    share = _unseen(made)
+    low = made.value - share * (made.value - scale.low)
+    reached = share if scale.worst is None else scale.worst(share)
+    high = made.value + reached * (scale.high - made.value)
+    method = f"exact bound: {made.clusters:,} clusters agree"
+    return replace(made, low=low, high=high, method=method)
+
+
+def _unseen(estimate: Estimate) -> float:
+    """The largest share of clusters that could differ although none of those that were seen does."""
+    return 1.0 - ((1.0 - estimate.level) / 2.0) ** (1.0 / estimate.clusters)
 
 
 def difference_estimate(
@@ -60,18 +196,11 @@ def difference_estimate(
     >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, leave, n=4))
     3.000 [-0.437, 6.437]
     """
-    level = _validate.level(level)
-    base = Estimate(value, level=level, n=n, clusters=leave.clusters)
-    if math.isnan(value):
+    base = Estimate(value, level=_validate.level(level), n=n, clusters=leave.clusters)
+    if not base.defined:
         return replace(base, reason="undefined on at least one side")
-    if leave.vectors < 2:
-        return replace(base, reason="one cluster alone says nothing about others")
-    se = _standard_error(value, left_out, leave)
-    if math.isnan(se):
-        return replace(base, reason="it is undefined as soon as some clusters are left out")
-    degrees = leave.vectors - 1
-    made = replace(base, se=se, degrees=degrees, method=_method(leave))
-    return _with_interval(made)
+    made = _with_error(base, left_out, leave)
+    return made if math.isnan(made.se) else _with_interval(made)
 
 
 def at_level(estimate: Estimate, level: float) -> Estimate:
@@ -80,14 +209,11 @@ def at_level(estimate: Estimate, level: float) -> Estimate:
 
 
 def _with_interval(estimate: Estimate) -> Estimate:
-    from scipy.special import stdtrit  # noqa: PLC0415
-
-    value, tail = estimate.value, (1.0 - estimate.level) / 2.0
+    value = estimate.value
     if estimate.se > 0.0:
-        reach = float(stdtrit(estimate.degrees, 1.0 - tail)) * estimate.se
+        reach = _quantile(estimate) * estimate.se
         return replace(estimate, low=value - reach, high=value + reach)
-    share = 1.0 - tail ** (1.0 / estimate.clusters)
-    ends = sorted((value, (1.0 - 2.0 * share) * value))
+    ends = sorted((value, (1.0 - 2.0 * _unseen(estimate)) * value))
     return replace(estimate, low=ends[0], high=ends[1])
 
 
@@ -129,7 +255,20 @@ def _standard_error(value: float, left_out: Floats, leave: LeaveOut) -> float:
     return 0.0 if error <= _NOISE * max(abs(value), float(np.abs(values).max())) else error
 
 
+def _quantile(estimate: Estimate) -> float:
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    return float(stdtrit(estimate.degrees, (1.0 + estimate.level) / 2.0))
+
+
+def _normal(probability: float) -> float:
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    return float(ndtri(probability))
+
+
 def _method(leave: LeaveOut) -> str:
-    if leave.vectors == leave.clusters:
-        return f"jackknife over {leave.clusters:,} clusters, t distribution"
-    return f"jackknife over {leave.vectors} groups of {leave.clusters:,} clusters, t distribution"
+    over = f"{leave.clusters:,} clusters"
+    if leave.vectors != leave.clusters:
+        over = f"{leave.vectors} groups of {over}"
+    return f"jackknife over {over}, t distribution"

@@ -98,6 +98,7 @@ class LeaveOut:
     Attributes:
         group: the group of each cluster, numbered from 0 without a gap.
         sizes: how many clusters each group has.
+        degrees: the degrees of freedom that the groups are worth: their effective number, by items, less one.
 
     >>> leave = LeaveOut.of(np.array(["ann", "bob", "cat"]))
     >>> [batch.tolist() for batch in leave.batches(width=3)]
@@ -106,17 +107,27 @@ class LeaveOut:
 
     group: Indices
     sizes: Floats
+    degrees: float
 
     @classmethod
-    def of(cls, cluster_ids: NDArray[Any]) -> LeaveOut:
-        """Leave out each of these clusters, or each of 200 groups where there are more than 400."""
+    def of(cls, cluster_ids: NDArray[Any], items: Floats | None = None) -> LeaveOut:
+        """Leave out each of these clusters, or each of 200 groups where there are more than 400.
+
+        Args:
+            cluster_ids: the names of the clusters.
+            items: how many items each cluster has; alike when left out.
+        """
         count = len(cluster_ids)
+        held: Floats = np.ones(count) if items is None else items
         if count == 1:  # without the only one there is nothing
-            return cls(np.zeros(1, np.intp), np.empty(0))
+            return cls(np.zeros(1, np.intp), np.empty(0), 0.0)
         if count <= MOST_SINGLE:
-            return cls(np.arange(count), np.ones(count))
+            return cls(np.arange(count), np.ones(count), _degrees(held))
         _, group = np.unique(group_of(cluster_ids), return_inverse=True)
-        return cls(group.astype(np.intp), np.bincount(group).astype(np.float64))
+        sizes = np.bincount(group).astype(np.float64)
+        return cls(
+            group.astype(np.intp), sizes, _degrees(np.bincount(group, weights=held).astype(np.float64))
+        )
 
     @property
     def clusters(self) -> int:
@@ -134,6 +145,12 @@ class LeaveOut:
         for start in range(0, self.vectors, size):
             groups = np.arange(start, min(start + size, self.vectors))
             yield (self.group[None, :] != groups[:, None]).astype(np.float64)
+
+
+def _degrees(items: Floats) -> float:
+    """Kish's effective number of groups less one, at least one; a group that holds most of the items is worth one."""
+    total = float(items.sum())
+    return max(total * total / float((items**2).sum()) - 1.0, 1.0) if total else 1.0
 
 
 def group_of(cluster_ids: NDArray[Any], groups: int = GROUPS) -> Indices:
