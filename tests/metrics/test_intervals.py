@@ -10,7 +10,7 @@ import pytest
 
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import intervals
-from abstain.metrics._slab import _split, _worst_range
+from abstain.metrics.coverage import _split, _worst_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,24 +17,36 @@ over nothing is NaN. Each function is its measure at weights all one. Accuracy w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
-from abstain.metrics import _reasons as when
-from abstain.metrics._columns import Columns
+from abstain.metrics import _specification as when
+from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import risk_measure
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alone
-from abstain.metrics._sums import OutcomeSums, harmonic, outcome_columns, outcome_measure, ratio
+from abstain.metrics._specification import (
+    HIGHER,
+    LABELS,
+    LOWER,
+    NEITHER,
+    MetricSpecification,
+    OutcomeSums,
+    Parameter,
+    alike,
+    alone,
+    harmonic,
+    outcome_columns,
+    outcome_measure,
+)
 from abstain.metrics.answers import auroc_measure
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from abstain._validate import Column
     from abstain.items import Items
@@ -467,107 +479,87 @@ def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecificatio
 
 _COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.function is coverage_at_risk)
 _DONE = {"abstained": "abstained"}
-_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
-_GUIDED = {**_LABELS, "should_abstain": "should_abstain"}
-
-
-def _metric(
-    function: Callable[..., Any],
-    finish: Callable[..., Any] | None,
-    *conditions: when.Condition,
-    **others: Any,
-) -> MetricSpecification:
-    common: dict[str, Any] = {
-        "arguments": _GUIDED,
-        "direction": HIGHER,
-        "unit": "share",
-        "measure": outcome_measure,
-        "finish": finish,
-        "undefined": conditions,
-    }
-    return MetricSpecification(function, **common | others)
-
-
+_GUIDANCE = {"should_abstain": "should_abstain"}
+_metric = alike(arguments=LABELS | _GUIDANCE, direction=HIGHER, unit="share", measure=outcome_measure)
 METRICS: tuple[MetricSpecification, ...] = (
     # Over all rows.
-    _metric(answer_rate, lambda t: ratio(t.answered, t.n), arguments=_DONE, direction=NEITHER),
-    _metric(abstention_rate, lambda t: ratio(t.n - t.answered, t.n), arguments=_DONE, direction=NEITHER),
+    _metric(answer_rate, finish=lambda t: ratio(t.answered, t.n), arguments=_DONE, direction=NEITHER),
+    _metric(
+        abstention_rate, finish=lambda t: ratio(t.n - t.answered, t.n), arguments=_DONE, direction=NEITHER
+    ),
     _metric(
         simpleqa_f,
-        lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
         when.NOTHING_ANSWERED,
-        arguments=_LABELS,
+        finish=lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
+        arguments=LABELS,
     ),
     _metric(
         effective_reliability,
-        lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
+        finish=lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
         unit="points per row",
         parameter=Parameter("cost", 1.0, _validate.not_negative),
     ),
     _metric(
         confidence_target_score,
-        lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
-        arguments=_LABELS,
+        finish=lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
+        arguments=LABELS,
         unit="points per row",
         parameter=Parameter("target", 0.75, checked_target),
     ),
     # Against guidance on which rows should be abstained from.
     _metric(
         deferral_alignment,
-        lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
         when.NO_GUIDANCE,
-        arguments={**_DONE, "should_abstain": "should_abstain"},
+        finish=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
+        arguments=_DONE | _GUIDANCE,
     ),
-    _metric(abstention_accuracy, lambda t: ratio(t.n1 + t.n5, t.guided), when.NO_GUIDANCE),
-    _metric(abstention_precision, lambda t: ratio(t.n5, t.n3 + t.n5), when.NO_GUIDANCE, when.NEVER_ABSTAINED),
+    _metric(abstention_accuracy, when.NO_GUIDANCE, finish=lambda t: ratio(t.n1 + t.n5, t.guided)),
     _metric(
-        abstention_recall,
-        lambda t: ratio(t.n5, t.n2 + t.n4 + t.n5),
-        when.NO_GUIDANCE,
-        when.NOTHING_TO_DECLINE,
+        abstention_precision, when.NO_GUIDANCE, when.NEVER_ABSTAINED, finish=lambda t: t.abstention_precision
+    ),
+    _metric(
+        abstention_recall, when.NO_GUIDANCE, when.NOTHING_TO_DECLINE, finish=lambda t: t.abstention_recall
     ),
     _metric(
         abstention_f1,
-        lambda t: harmonic(ratio(t.n5, t.n3 + t.n5), ratio(t.n5, t.n2 + t.n4 + t.n5)),
         when.NO_GUIDANCE,
         when.NEVER_ABSTAINED,
         when.NOTHING_TO_DECLINE,
+        finish=lambda t: harmonic(t.abstention_precision, t.abstention_recall),
     ),
     _metric(
         over_conservativeness,
-        lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
         when.NO_GUIDANCE,
         when.NOTHING_TO_ANSWER,
+        finish=lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
         direction=LOWER,
     ),
     _metric(
         abstention_auroc,
-        None,
         when.NO_GUIDANCE,
         when.ONE_GUIDANCE,
-        arguments={"confidence": "confidence", "should_abstain": "should_abstain"},
+        arguments={"confidence": "confidence"} | _GUIDANCE,
         measure=alone(_abstention_auroc),
     ),
     # Over the answered rows, which means little without the coverage.
     _metric(
         selective_accuracy,
-        lambda t: ratio(t.correct, t.answered),
         when.NOTHING_ANSWERED,
-        arguments=_LABELS,
+        finish=lambda t: ratio(t.correct, t.answered),
+        arguments=LABELS,
         answered_only=True,
     ),
     _metric(
         reliable_accuracy,
-        lambda t: ratio(t.right, t.answered),
         when.NOTHING_ANSWERED,
+        finish=lambda t: ratio(t.right, t.answered),
         answered_only=True,
     ),
     # Along the ranking.
     _metric(
         coverage_at_accuracy,
-        None,
         when.NOT_ALL_RANKED,
-        arguments={**_LABELS, "confidence": "confidence"},
+        arguments=LABELS | {"confidence": "confidence"},
         measure=_coverage_at_accuracy,
         parameter=Parameter("accuracy", 0.9, _validate.share),
     ),

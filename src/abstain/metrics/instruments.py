@@ -18,10 +18,16 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome
-from abstain.metrics import _reasons as when
+from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
-from abstain.metrics._specification import HIGHER, MetricSpecification, Parameter, alone
-from abstain.metrics._sums import mean_measure
+from abstain.metrics._specification import (
+    HIGHER,
+    LABELS,
+    MetricSpecification,
+    Parameter,
+    alone,
+    mean_measure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -320,7 +326,7 @@ def _constant_columns(items: Items) -> dict[str, list[Any]]:
 METRICS: tuple[MetricSpecification, ...] = (
     MetricSpecification(
         severity_tier_accuracy,
-        {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"},
+        LABELS,
         HIGHER,
         "share",
         measure=alone(_tier_accuracy),

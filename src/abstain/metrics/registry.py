@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics import _reasons as when
-from abstain.metrics._specification import MetricSpecification
-from abstain.metrics._sums import outcome_measure
+from abstain.metrics._specification import NO_GUIDANCE, MetricSpecification, outcome_measure
 from abstain.metrics.abstention import METRICS as ABSTENTION
 from abstain.metrics.answers import METRICS as ANSWERS
 from abstain.metrics.base import (
@@ -54,7 +52,7 @@ def _section(metric: MetricSpecification) -> int:
     """Where readers find a metric: over all rows, against guidance, over answered rows (2 and 3), along a ranking."""
     if metric.answered_only:
         return 2 if metric.measure is outcome_measure else 3
-    if when.NO_GUIDANCE in metric.undefined:
+    if NO_GUIDANCE in metric.undefined:
         return 1
     return 4 if metric.ranked or "loss" in metric.needs else 0
 
