@@ -336,6 +336,18 @@ def test_wrong_intervals_are_refused(bounds: Any, message: str) -> None:
             "groups is missing at row 0",
         ),
         (
+            lambda: intervals.interval_coverage_by_group(
+                [1, 2], [[0, 1]] * 2, np.array(["2020-01-01", "NaT"], dtype="M8[D]")
+            ),
+            DataError,
+            "groups is missing at row 1",
+        ),
+        (
+            lambda: intervals.interval_coverage_by_group([1, 2], [[0, 1]] * 2, np.array([1, "a"], object)),
+            DataError,
+            "groups must hold text or numbers, not a mixture",
+        ),
+        (
             lambda: intervals.interval_coverage_by_group([1, 2], [[0, 1]] * 2, [1]),
             DataError,
             "groups has 1 rows",

@@ -363,11 +363,11 @@ def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indic
 
 
 def _missing_labels(given: NDArray[Any]) -> Mask:
-    if given.dtype.kind == "f":
+    if given.dtype.kind in "fmM":
         return np.isnan(given)
     if given.dtype.kind != "O":
         return np.zeros(len(given), np.bool_)
-    # Whatever differs from itself is a NaN of some kind.
+    # Whatever differs from itself is a NaN of some kind, or no date.
     return np.array([value is None or value != value for value in given.tolist()], np.bool_)  # noqa: PLR0124
 
 

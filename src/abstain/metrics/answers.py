@@ -174,13 +174,15 @@ def auroc(
     >>> auroc([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.875
     """
-    columns = Columns.checked(y_true, abstained=abstained, confidence=score, sample_weight=sample_weight)
-    _validate.finite(columns.confidence, "score", among=columns.answered)
+    columns = Columns.checked(y_true, abstained=abstained, sample_weight=sample_weight)
+    scores = _validate.floats(score, "score")
+    _validate.same_length(len(columns), score=scores)
+    _validate.finite(scores, "score", among=columns.answered)
     wrong = columns.answered & ~np.isin(columns.truth_number, (0.0, 1.0))
     if wrong.any():
         raise DataError(f"y_true must be 0 or 1, and is not at row {int(np.argmax(wrong))}")
     rows = columns.take(columns.answered)
-    return auroc_measure("auroc", rows.truth_number, rows.confidence, rows).point
+    return auroc_measure("auroc", rows.truth_number, scores[columns.answered], rows).point
 
 
 def correctness_auroc(
