@@ -16,7 +16,7 @@ over nothing is NaN. Each function is its measure at weights all one. Accuracy w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -151,12 +151,7 @@ class DeferralConfusion:
     @property
     def n_labeled(self) -> float:
         """How many rows have guidance."""
-        return (
-            self.defer_when_needed
-            + self.answer_when_safe
-            + self.abstain_when_should_answer
-            + self.answer_when_should_defer
-        )
+        return sum(astuple(self))
 
 
 def deferral_confusion(
@@ -302,11 +297,7 @@ def effective_reliability(
     >>> effective_reliability([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], cost=2)
     0.0
     """
-    metric = _BY_NAME["effective_reliability"].at(cost)
-    columns = Columns.checked(
-        y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight
-    )
-    return metric.point(columns)
+    return _safety("effective_reliability", y_true, y_pred, abstained, should_abstain, sample_weight, cost)
 
 
 def simpleqa_f(
@@ -342,8 +333,9 @@ def confidence_target_score(
     >>> confidence_target_score([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], target=0.75)
     -0.25
     """
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    return _BY_NAME["confidence_target_score"].at(target).point(columns)
+    return _outcome(
+        "confidence_target_score", y_true, y_pred, target, abstained=abstained, sample_weight=sample_weight
+    )
 
 
 def coverage_at_accuracy(
@@ -381,10 +373,9 @@ def abstention_auroc(
     >>> abstention_auroc([0.9, 0.2, 0.2, 0.6], [False, True, False, None])
     0.75
     """
-    columns = Columns.checked(
-        confidence=confidence, should_abstain=should_abstain, sample_weight=sample_weight
+    return _outcome(
+        "abstention_auroc", confidence=confidence, should_abstain=should_abstain, sample_weight=sample_weight
     )
-    return _BY_NAME["abstention_auroc"].point(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,16 +399,11 @@ class PopulationTable:
     @property
     def total(self) -> int:
         """All items."""
-        return self.right + self.wrong + self.abstained + self.failed + self.unscored
+        return sum(astuple(self))
 
     def shares(self) -> dict[str, float]:
         """Return the four outcomes as shares of the items that have a truth or failed; NaN when there is none."""
-        counts = {
-            "right": self.right,
-            "wrong": self.wrong,
-            "abstained": self.abstained,
-            "failed": self.failed,
-        }
+        counts = {name: getattr(self, name) for name in ("right", "wrong", "abstained", "failed")}
         whole = sum(counts.values())
         return {name: count / whole if whole else float("nan") for name, count in counts.items()}
 
@@ -436,10 +422,15 @@ def population_table(items: Items) -> PopulationTable:
 
 
 def _outcome(
-    name: str, y_true: Column | None = None, y_pred: Column | None = None, **columns: Column | None
+    name: str,
+    y_true: Column | None = None,
+    y_pred: Column | None = None,
+    at: float | None = None,
+    **columns: Column | None,
 ) -> float:
-    """One metric of the outcome sums, at weights all one."""
-    return _BY_NAME[name].point(Columns.checked(y_true, y_pred, **columns))
+    """One metric, with its parameter where it has one, at weights all one."""
+    metric = _BY_NAME[name] if at is None else _BY_NAME[name].at(at)
+    return metric.point(Columns.checked(y_true, y_pred, **columns))
 
 
 def _safety(
@@ -449,10 +440,10 @@ def _safety(
     abstained: Column | None,
     should_abstain: Column | None,
     sample_weight: Column | None,
+    at: float | None = None,
 ) -> float:
-    return _outcome(
-        name, y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight
-    )
+    given = {"abstained": abstained, "should_abstain": should_abstain, "sample_weight": sample_weight}
+    return _outcome(name, y_true, y_pred, at, **given)
 
 
 def checked_target(target: float, name: str = "target") -> float:

@@ -20,14 +20,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
-from abstain.metrics._specification import (
-    HIGHER,
-    LABELS,
-    MetricSpecification,
-    Parameter,
-    alone,
-    mean_measure,
-)
+from abstain.metrics._specification import HIGHER, LABELS, MetricSpecification, Parameter, alone, mean_measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

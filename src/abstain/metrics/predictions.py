@@ -81,14 +81,26 @@ class PredictionRows:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class IntervalRows(PredictionRows):
-    """Intervals that were checked: bounds and widths (levels, rows), and the truths if there are any."""
+class LevelRows(PredictionRows):
+    """Rows that may be given for several levels at once, and the truths if there are any."""
+
+    several: bool
+    truth: NDArray[Any] | None = None
+
+    @property
+    def known_truth(self) -> NDArray[Any]:
+        """The truths of rows that were checked with them."""
+        assert self.truth is not None
+        return self.truth
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IntervalRows(LevelRows):
+    """Intervals that were checked: bounds and widths (levels, rows)."""
 
     low: Floats
     high: Floats
     width: Floats
-    several: bool
-    truth: Floats | None = None
 
     @classmethod
     def checked(cls, intervals: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -134,20 +146,12 @@ class IntervalRows(PredictionRows):
             covered[:, here] &= truth <= self.high[:, here]
         return covered
 
-    @property
-    def known_truth(self) -> Floats:
-        """The truths of rows that were checked with them."""
-        assert self.truth is not None
-        return self.truth
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SetRows(PredictionRows):
-    """Sets that were checked: membership (rows, classes, levels), and the truths if there are any."""
+class SetRows(LevelRows):
+    """Sets that were checked: membership (rows, classes, levels)."""
 
     member: Mask
-    several: bool
-    truth: Indices | None = None
 
     @classmethod
     def checked(cls, sets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -194,12 +198,6 @@ class SetRows(PredictionRows):
         place = np.arange(0, rows * classes, classes)
         place += self.known_truth
         return self.member.reshape(rows * classes, levels).take(place, axis=0).T
-
-    @property
-    def known_truth(self) -> Indices:
-        """The truths of rows that were checked with them."""
-        assert self.truth is not None
-        return self.truth
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -65,20 +65,14 @@ METRICS: dict[str, MetricSpecification] = {
     metric.name: metric for metric in (*_OF_ANSWERS, *INTERVALS, *SETS)
 }
 
-BUNDLES: dict[str, tuple[str, ...]] = {
+_DEFAULTS: dict[str, tuple[str, ...]] = {
     "default_accuracy": ("accuracy", "balanced_accuracy"),
     "default_calibration": ("expected_calibration_error", "brier_score"),
     "default_abstention": ("answer_rate", "selective_accuracy", "abstention_rate", "deferral_alignment"),
-    "default_benchmark": (
-        "accuracy",
-        "balanced_accuracy",
-        "expected_calibration_error",
-        "brier_score",
-        "answer_rate",
-        "selective_accuracy",
-        "abstention_rate",
-        "deferral_alignment",
-    ),
+}
+BUNDLES: dict[str, tuple[str, ...]] = {
+    **_DEFAULTS,
+    "default_benchmark": tuple(name for bundle in _DEFAULTS.values() for name in bundle),
     "safety": (
         "answer_rate",
         "abstention_accuracy",
