@@ -177,7 +177,7 @@ def _between(running: Floats, share: Floats) -> Floats:
     return np.diff(np.take_along_axis(running, edge[None], axis=2), prepend=0.0, axis=2)
 
 
-def smooth_measure(name: str, rows: Columns) -> Measure:
+def smooth_measure(rows: Columns) -> Measure:
     """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
     place = rows.confidence * _CELLS
     left = np.minimum(place.astype(np.intp), _CELLS - 1)
@@ -197,7 +197,7 @@ def smooth_measure(name: str, rows: Columns) -> Measure:
         mass = ratio(residual, total[:, None], empty=0.0)
         return np.where(total > 0, _fixed_point(_cosines(mass)), np.nan)[:, None]
 
-    return Measure((name,), rows.units, max(rows.units, tally.width), finish)
+    return Measure(("smooth_calibration_error",), rows.units, max(rows.units, tally.width), finish)
 
 
 def _cosines(mass: Floats) -> Floats:

@@ -19,12 +19,13 @@ risk-coverage area meet there:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain import _validate
 from abstain.metrics._columns import ratio
 from abstain.tally import Batch, Measure, Tally, keys_ascending, keys_descending, total_by
 
@@ -213,6 +214,13 @@ def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Me
     if any(metric.name in _AGAINST_OPTIMUM for metric in metrics):
         widths.append(ranking.by_loss.width)
     return Measure(tuple(metric.key for metric in metrics), columns.units, max(widths), finish)
+
+
+def in_convention(metric: MetricSpecification, convention: str) -> MetricSpecification:
+    """Return a selective metric integrated in another convention; any other metric as it is."""
+    if metric.measure is not risk_measure:
+        return metric
+    return replace(metric, settings={"convention": _validate.choice(convention, "convention", CONVENTIONS)})
 
 
 def _value(work: Work, metric: MetricSpecification) -> Floats:

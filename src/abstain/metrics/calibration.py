@@ -355,10 +355,6 @@ def _expected_calibration_error(rows: Columns, **settings: Any) -> Measure:
     return bins_measure("expected_calibration_error", rows, **_bin_settings(**settings))
 
 
-def _smooth_calibration_error(rows: Columns) -> Measure:
-    return smooth_measure("smooth_calibration_error", rows)
-
-
 def _brier_score(rows: Columns) -> Measure:
     return mean_measure("brier_score", (rows.event_probability - rows.event) ** 2, rows)
 
@@ -428,7 +424,7 @@ def _top_label_calibration_error(
 
 
 def _comparable(truth: NDArray[Any], label: NDArray[Any]) -> None:
-    """Raise unless true and predicted names are of one kind: 1 never equals "1"."""
+    """Raise unless true and predicted labels are of one kind: 1 never equals "1"."""
     kinds = ["text" if column.dtype.kind in "US" else "numbers" for column in (truth, label)]
     if "O" not in (truth.dtype.kind, label.dtype.kind) and kinds[0] != kinds[1]:
         raise DataError(f"y_true holds {kinds[0]} and y_pred holds {kinds[1]}; they could never agree")
@@ -471,7 +467,7 @@ _MEASURES: dict[str, Callable[..., Measure]] = {
     "expected_calibration_error": _of_outcomes(_expected_calibration_error),
     "classwise_calibration_error": _classwise_calibration_error,
     "top_label_calibration_error": _top_label_calibration_error,
-    "smooth_calibration_error": _of_outcomes(_smooth_calibration_error),
+    "smooth_calibration_error": _of_outcomes(smooth_measure),
     "brier_score": _of_outcomes(_brier_score),
     "negative_log_likelihood": _of_outcomes(_negative_log_likelihood),
 }
@@ -527,7 +523,7 @@ _metric = alike(
 )
 METRICS: tuple[MetricSpecification, ...] = (
     _metric(expected_calibration_error, measure=_stated(_expected_calibration_error)),
-    _metric(smooth_calibration_error, measure=_stated(_smooth_calibration_error)),
+    _metric(smooth_calibration_error, measure=_stated(smooth_measure)),
     _metric(negative_log_likelihood, measure=_stated(_negative_log_likelihood), unit="nats"),
     _metric(
         top_label_calibration_error,

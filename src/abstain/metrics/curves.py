@@ -133,11 +133,9 @@ def risk_coverage_curve(
     >>> risk_coverage_curve([0, 1], [0.9, 0.4]).selective_risk
     array([0. , 0.5])
     """
-    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    total = float(rows.weight.sum())
-    kept = rows.answered & (rows.weight > 0)
-    key, levels = keys_descending(rows.confidence[kept])
-    run = _single_run(key, len(levels), rows.loss[kept], None if rows.mass is None else rows.mass[kept])
+    losses, stated, weight, total = _accepted(loss, confidence, abstained, sample_weight)
+    key, levels = keys_descending(stated)
+    run = _single_run(key, len(levels), losses, weight)
     return RiskCoverageCurve(
         coverage=run.count[0, 1:] / total,
         selective_risk=run.risk[0, 1:],
@@ -185,12 +183,7 @@ def tie_sensitivity(
     (0.125, 0.875, 1.0)
     """
     _validate.choice(area, "area", ("aurc", "augrc"))
-    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    total = float(rows.weight.sum())
-    kept = rows.answered & (rows.weight > 0)
-    losses, levels = rows.loss[kept], rows.confidence[kept]
-    weight = None if rows.mass is None else rows.mass[kept]
-    del rows, kept
+    losses, levels, weight, total = _accepted(loss, confidence, abstained, sample_weight)
     plateau, distinct = keys_descending(levels)
     plateaus = len(distinct)
     size = np.bincount(plateau, weights=weight)
@@ -261,6 +254,19 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
 
     names = [f"{risk}[{place}]" for risk in ("selective", "generalized") for place in range(len(thresholds))]
     return Measure(tuple(names), columns.units, max(columns.units, tally.width), finish)
+
+
+def _accepted(
+    loss: ArrayLike,
+    confidence: ArrayLike,
+    abstained: ArrayLike | int | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[Floats, Floats, Floats | None, float]:
+    """Check the arguments; return loss, confidence and weight of the answered rows that count, and N."""
+    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
+    kept = rows.answered & (rows.weight > 0)
+    weight = None if rows.mass is None else rows.mass[kept]
+    return rows.loss[kept], rows.confidence[kept], weight, float(rows.weight.sum())
 
 
 def _split_area(

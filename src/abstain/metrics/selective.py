@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from abstain import _validate
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
-from abstain.metrics._risk import CONVENTIONS, risk_measure
+from abstain.metrics._risk import CONVENTIONS, in_convention, risk_measure
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
 
 if TYPE_CHECKING:
@@ -271,10 +271,8 @@ def _value(
     convention: str = "trapezoid",
 ) -> float:
     """One metric of one ranking, at weights all one."""
-    _validate.choice(convention, "convention", CONVENTIONS)
-    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    metric = replace(_BY_NAME[name], value=at, settings={"convention": convention})
-    return risk_measure(rows, [metric]).point
+    metric = in_convention(replace(_BY_NAME[name], value=at), convention)
+    return metric.point(Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight))
 
 
 _SPECIFIED = {"direction": LOWER, "unit": "loss", "measure": risk_measure}
@@ -303,10 +301,3 @@ METRICS: tuple[MetricSpecification, ...] = (
     _unranked(augrc_optimal),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}
-
-
-def in_convention(metric: MetricSpecification, convention: str) -> MetricSpecification:
-    """Return a selective metric integrated in another convention; any other metric as it is."""
-    if metric.measure is not risk_measure:
-        return metric
-    return replace(metric, settings={"convention": _validate.choice(convention, "convention", CONVENTIONS)})
