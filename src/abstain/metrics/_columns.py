@@ -225,18 +225,21 @@ class Columns:
 
     def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
         """Return the rows and `count` more that are answered first of all: rightly, or wrongly at a loss."""
-        correct = np.r_[self.correct, np.full(count, float(right))]
-        top = (
-            np.max(self.confidence, where=self.answered & np.isfinite(self.confidence), initial=-np.inf) + 1.0
-        )
-        cost = 0.0 if right else loss
-        grown = {
-            name: np.r_[getattr(self, name), np.full(count, value, dtype=getattr(self, name).dtype)]
-            for name, value in (
-                *(("answered", True), ("truth", np.nan), ("prediction", np.nan), ("confidence", top)),
-                *(("should_abstain", np.nan), ("loss", cost), ("cluster", 0), ("weight", 1.0)),
-            )
+        ranked = self.answered & np.isfinite(self.confidence)
+        top = np.max(self.confidence, where=ranked, initial=-np.inf) + 1.0
+        known = {
+            "answered": True,
+            "confidence": top,
+            "loss": 0.0 if right else loss,
+            "cluster": 0,
+            "weight": 1.0,
         }
+        columns = {name: getattr(self, name) for name in _ROW_COLUMNS}
+        grown = {
+            name: np.r_[column, np.full(count, known.get(name, np.nan), dtype=column.dtype)]
+            for name, column in columns.items()
+        }
+        correct = np.r_[self.correct, np.full(count, float(right))]
         return replace(self, **grown, results=None, shared={"correct": correct})
 
     def with_loss(self, loss: Floats) -> Columns:
