@@ -35,6 +35,16 @@ def one_dimensional(values: Column, name: str) -> NDArray[Any]:
     return array
 
 
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return a column of objects, each as it is."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def untouched(values: Column, name: str) -> NDArray[Any]:
+    """Return `values` as an array of one dimension; a list with None or of mixed types does not become text."""
+    return objects(values) if isinstance(values, (list, tuple)) else one_dimensional(values, name)
+
+
 def floats(values: Column, name: str) -> Floats:
     """Return `values` as float64 of one dimension; None becomes NaN, text is an error that names its row."""
     array = one_dimensional(values, name)

@@ -9,7 +9,6 @@ metadata. Which column plays which role is known to `_roles`; rows are never mat
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,22 +16,20 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
-from abstain._item_columns import checked_intervals, checked_weight
 from abstain.errors import DataError
-from abstain.items import Items, Outcome, Signal
+from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
+from abstain.labels import is_missing, missing
 from abstain.sources import _values
-from abstain.sources._problems import Problems
-from abstain.sources._roles import Roles, assign_columns, cluster_noun, possible_cluster
-from abstain.sources._rules import Determination
+from abstain.sources._roles import Roles, assign_columns, declared, provenance
+from abstain.sources._rules import Ruling
 from abstain.sources._tables import check_columns
-from abstain.sources._values import is_missing, listed_rows, missing
+from abstain.sources._values import Problems, listed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import SourceTable
 
     Columns = Mapping[str, str]
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["agree_on_labels", "check_label_kinds", "items_from_table"]
 
-_OUTCOMES = {name: Outcome(code) for code, name in enumerate(OUTCOMES)}
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 
 
@@ -58,7 +54,8 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
         raise DataError(f"{table.label}: the table has no rows")
     truth, prediction = _truth_and_prediction(values, columns, table, problems)
     check_label_kinds(truth, prediction, columns, table)
-    outcome, said = _outcomes(values, truth, prediction, roles, columns, problems)
+    ruling = Ruling(roles.rule)
+    outcome = _outcomes(values, truth, prediction, roles, ruling, columns, problems)
     further = table.load([name for name in (*signals, *metadata) if name not in role_columns])
     loaded = {**role_columns, **further}
     cluster = _identifiers(values.get("cluster"), "cluster", columns, length, problems)
@@ -81,27 +78,23 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
         metadata=_metadata(
             {name: loaded[name] for name in metadata}, found, written_here="outcome" in columns
         ),
-        scale=table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale),
-        cluster_noun=table.declared.get("cluster_noun") or cluster_noun(columns.get("cluster")),
+        **declared(table, columns, roles),
         unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
         weight=_weight(values, columns, problems),
         intervals=_intervals(values, columns, outcome, problems),
         sets=sets,
         classes=classes,
     )
-    likely = possible_cluster(table, columns)
     return items.with_provenance(
-        columns=columns,
-        guessed=tuple(role for role in columns if role not in roles.named()),
+        **provenance(table, columns, roles),
         unread=tuple(
             name for name, kind in table.kinds.items() if name not in loaded and kind in ("text", "boolean")
         ),
-        **({} if likely is None else {"possible_cluster": likely}),
-        **said,
+        **ruling.provenance(),
     )
 
 
-def _further(table: SourceTable, roles: Roles, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _further(table: SourceTable, roles: Roles, columns: Columns) -> tuple[list[str], list[str]]:
     """Return the names of the signal and the metadata columns."""
     check_columns(table, [*(roles.signals or ()), *(roles.metadata or ())])
     taken = {name for role, name in columns.items() if role != "confidence"}
@@ -135,16 +128,8 @@ def _described(table: SourceTable, name: str) -> str:
     if table.kinds[name] != "text":
         return f"{table.kinds[name]}s"
     values = table.load([name])[name]
-    rows = [row for row, value in enumerate(values.tolist()) if value is not None and not _is_number(value)]
-    return f"text (first at row {rows[0]})" if rows else "text"
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
+    words = [value is not None and _values.as_number(value) is None for value in values.tolist()]
+    return f"text (first at row {words.index(True)})" if any(words) else "text"
 
 
 def agree_on_labels(table: SourceTable, columns: Columns) -> None:
@@ -248,18 +233,17 @@ def _sets(
 
 
 def _outcomes(
-    values: Mapping[str, NDArray[Any]],
+    values: Values,
     truth: NDArray[Any],
     prediction: NDArray[Any],
     roles: Roles,
-    columns: Mapping[str, str],
+    ruling: Ruling,
+    columns: Columns,
     problems: Problems,
-) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """Return every row's outcome, and what there is to say about the rule that helped to find it."""
-    if roles.null_prediction is not None:
-        _validate.choice(roles.null_prediction, "null_prediction", ("abstained", "failed"))
+) -> NDArray[np.uint8]:
+    """Return every row's outcome: what is said, what the rule says, and what a missing prediction means."""
     if "outcome" in values:
-        return _said_outcomes(values["outcome"], columns["outcome"], problems), {}
+        return _said_outcomes(values["outcome"], columns["outcome"], problems)
     length = len(truth)
     declined, broken = (
         _values.as_flags(values[role], columns[role], problems)
@@ -270,11 +254,8 @@ def _outcomes(
     both = declined & broken
     if both.any():
         problems.report(f"row {listed_rows(both)} is both abstained and failed; an item has one outcome")
-    said: dict[str, Any] = {}
     if roles.rule is not None:
-        ruled, counts = _ruled(roles.rule, prediction, truth, declined | broken)
-        declined = declined | ruled
-        said = {"abstention_rule": {"rule": roles.rule.text, **counts}}
+        declined = declined | _ruled(ruling, prediction, truth, declined | broken)
     silent = _silent(values, prediction) & ~declined & ~broken
     if silent.any() and roles.null_prediction is None:
         names = ", ".join(columns[role] for role in _ANSWERS if role in columns)
@@ -287,7 +268,7 @@ def _outcomes(
     outcome[declined | (silent & (roles.null_prediction == "abstained"))] = Outcome.ABSTAINED
     outcome[missing(truth)] = Outcome.UNSCORED
     outcome[broken | (silent & (roles.null_prediction != "abstained"))] = Outcome.FAILED
-    return outcome, said
+    return outcome
 
 
 def _silent(values: Values, prediction: NDArray[Any]) -> NDArray[np.bool_]:
@@ -302,32 +283,30 @@ def _silent(values: Values, prediction: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _ruled(
-    rule: AbstentionRule, prediction: NDArray[Any], truth: NDArray[Any], settled: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    counts: Counter[str] = Counter()
+    ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     ruled = np.zeros(len(prediction), np.bool_)
     for row in np.flatnonzero(~settled):
         value = prediction[row]
         text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
-        found = rule.determine(text, right=bool(value == truth[row]))
-        counts[found.value] += 1
-        ruled[row] = found is Determination.ABSTAINED
-    return ruled, dict(counts)
+        ruled[row] = ruling.declines(text, right=bool(value == truth[row]))
+    return ruled
 
 
 def _said_outcomes(values: NDArray[Any], name: str, problems: Problems) -> NDArray[np.uint8]:
-    found = [_OUTCOMES.get(value if isinstance(value, str) else "") for value in values.tolist()]
-    unknown = np.array([outcome is None for outcome in found], dtype=np.bool_)
+    codes = {name: code for code, name in enumerate(OUTCOMES)}
+    found = np.array([codes.get(value, -1) if isinstance(value, str) else -1 for value in values.tolist()])
+    unknown = found < 0
     if unknown.any():
         problems.report(
             f"the column {name!r} must say {', '.join(OUTCOMES)}, and does not at row {listed_rows(unknown)}",
             way_out="rename the column if it means something else",
         )
-    return np.array([Outcome.FAILED if outcome is None else outcome for outcome in found], dtype=np.uint8)
+    return np.where(unknown, Outcome.FAILED, found).astype(np.uint8)
 
 
 def _identifiers(
-    values: NDArray[Any] | None, role: str, columns: Mapping[str, str], length: int, problems: Problems
+    values: NDArray[Any] | None, role: str, columns: Columns, length: int, problems: Problems
 ) -> NDArray[Any]:
     if values is None:
         return np.arange(length)
@@ -346,7 +325,7 @@ def _identifiers(
 
 
 def _check_unique(
-    cluster: NDArray[Any] | None, item: NDArray[Any] | None, columns: Mapping[str, str], problems: Problems
+    cluster: NDArray[Any] | None, item: NDArray[Any] | None, columns: Columns, problems: Problems
 ) -> None:
     """An item may not stand twice in one cluster; without clusters not twice at all."""
     if item is None:
@@ -391,7 +370,7 @@ def _metadata(
         if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in signals:
             continue
         if written_here and name.endswith(JSON_SUFFIX):
-            name, values = name.removesuffix(JSON_SUFFIX), np.empty(len(column), dtype=object)
-            values[:] = [None if text is None else json.loads(text) for text in column.tolist()]
+            parsed = [None if text is None else json.loads(text) for text in column.tolist()]
+            name, values = name.removesuffix(JSON_SUFFIX), _validate.objects(parsed)
         metadata[name] = values
     return metadata
