@@ -25,7 +25,7 @@ import numpy as np
 
 from abstain import _files, _sql, _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome
+from abstain.items import Items, Outcome, signals_of_row
 from abstain.labels import is_missing
 
 if TYPE_CHECKING:
@@ -271,13 +271,10 @@ def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str
 
 
 def _row_signals(items: Items, row: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, signal in items.signals.items():
-        if not signal.absent[row]:
-            value = float(signal.values[row])
-            if math.isinf(value):
-                raise DataError(f"the signal {name} is {value} at row {row}; JSON has no infinite numbers")
-            found[name] = None if math.isnan(value) else value
+    found: dict[str, Any] = {**signals_of_row(items, row)}
+    for name, number in found.items():
+        if number is not None and math.isinf(number):
+            raise DataError(f"the signal {name} is {number} at row {row}; JSON has no infinite numbers")
     for name, column in items.metadata.items():
         value = column[row].item() if isinstance(column[row], np.generic) else column[row]
         found.setdefault(name, None if isinstance(value, float) and not math.isfinite(value) else value)

@@ -12,6 +12,7 @@ another.
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -421,6 +422,14 @@ def signals_from_rows(
         absent = np.array([name not in row for row in rows], dtype=np.bool_)
         signals[name] = Signal(_frozen(values), _frozen(absent))
     return signals
+
+
+def signals_of_row(items: Items, row: int) -> dict[str, float | None]:
+    """Return the signals that a row has by name, None for a null: the way back from `signals_from_rows`."""
+    found = {
+        name: float(signal.values[row]) for name, signal in items.signals.items() if not signal.absent[row]
+    }
+    return {name: None if math.isnan(value) else value for name, value in found.items()}
 
 
 def checked_weight(values: Column | None, length: int) -> NDArray[np.float64] | None:

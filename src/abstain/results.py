@@ -17,7 +17,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, signals_from_rows
+from abstain.items import Items, Outcome, signals_from_rows, signals_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -315,9 +315,5 @@ def _given(identifiers: NDArray[Any]) -> list[Any]:
 
 
 def _signals_of(items: Items, row: int) -> dict[str, Any]:
-    signals: dict[str, float | None] = {}
-    for name, signal in items.signals.items():
-        if not signal.absent[row]:
-            value = float(signal.values[row])
-            signals[name] = None if math.isnan(value) else value
+    signals = signals_of_row(items, row)
     return {"confidence": signals.pop("confidence", None), "signals": signals}

@@ -168,6 +168,10 @@ def test_an_exported_run_that_was_edited(tmp_path: Path) -> None:
     path.write_text(json.dumps(run))
     with pytest.raises(FormatError, match="what stands under provenance.abstain does not fit"):
         read(path)
+    run["experiments"][0]["results"]["results"][0]["item_signals"]["0"] = 5
+    path.write_text(json.dumps(run))
+    with pytest.raises(FormatError, match="what stands under provenance.abstain does not fit"):
+        read(path)
     del run["experiments"][0]["results"]["results"][0]["outcomes"]
     path.write_text(json.dumps(run))
     with pytest.raises(FormatError, match="participant 0 has no outcomes for each of its items"):

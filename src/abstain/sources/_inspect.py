@@ -48,11 +48,7 @@ _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "fa
 
 class _Token(msgspec.Struct):
     logprob: float
-    top_logprobs: list[_Alternative] | None = None
-
-
-class _Alternative(msgspec.Struct):
-    logprob: float
+    top_logprobs: list[_Token] | None = None
 
 
 class _Logprobs(msgspec.Struct):

@@ -27,7 +27,6 @@ from abstain.errors import FormatError
 if TYPE_CHECKING:
     import os
     from collections.abc import Generator, Iterator
-    from types import TracebackType
 
 __all__ = ["Archive", "outer_keys", "outer_members"]
 
@@ -45,7 +44,7 @@ _OPENING, _CLOSING, _LIST, _COMMA, _COLON, _QUOTE = b"{[", b"}]", *b'[,:"'
 _RELEASE_EVERY = 1 << 26
 
 
-class Archive:
+class Archive(contextlib.AbstractContextManager["Archive"]):
     """A zip archive that can be read within bounds; a context manager.
 
     Args:
@@ -72,12 +71,7 @@ class Archive:
             # Later entries replace earlier ones, as in every zip reader.
             self._infos[info.filename] = info
 
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._zip.close()
 
     @property

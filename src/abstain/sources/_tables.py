@@ -16,6 +16,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -367,19 +368,26 @@ def _shared_header(paths: Sequence[Path]) -> tuple[list[str], str]:
     return names, delimiter
 
 
-def _header(path: Path) -> tuple[list[str], str]:
+@contextmanager
+def _text(path: Path) -> Iterator[IO[str]]:
     with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         try:
-            beginning = text.read(_HEADER)
-            headers = {
-                mark: next(csv.reader(io.StringIO(beginning), delimiter=mark), []) for mark in _DELIMITERS
-            }
-            delimiter = max(headers, key=lambda mark: len(headers[mark]))
-            names = headers[delimiter]
+            yield text
         except UnicodeDecodeError:
             raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
-        except csv.Error:
-            raise FormatError(f"{path}: the first line is no header of a CSV file") from None
+        except (EOFError, OSError, zlib.error):
+            raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    with _text(path) as text:
+        beginning = text.read(_HEADER)
+    try:
+        headers = {mark: next(csv.reader(io.StringIO(beginning), delimiter=mark), []) for mark in _DELIMITERS}
+    except csv.Error:
+        raise FormatError(f"{path}: the first line is no header of a CSV file") from None
+    delimiter = max(headers, key=lambda mark: len(headers[mark]))
+    names = headers[delimiter]
     if not any(name.strip() for name in names):
         raise FormatError(f"{path}: the first line must name the columns, and it is empty")
     # A row index is often written without a name.
@@ -392,7 +400,7 @@ def _header(path: Path) -> tuple[list[str], str]:
 
 def _find_ragged(path: Path, delimiter: str) -> None:
     """Raise with the line of the first row that has more or fewer fields than the header."""
-    with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+    with _text(path) as text:
         rows = csv.reader(text, delimiter=delimiter, strict=True)
         limit = csv.field_size_limit(_LONGEST_LINE)
         try:
@@ -403,8 +411,6 @@ def _find_ragged(path: Path, delimiter: str) -> None:
                         f"{path}: line {rows.line_num} has {len(row)} fields where the header has {width}; mend the "
                         "row, or quote fields that hold the delimiter"
                     )
-        except UnicodeDecodeError:
-            raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
         except csv.Error:
             raise FormatError(
                 f"{path}: line {rows.line_num} is no CSV row (a quote is not closed or stands within a field, or the "
