@@ -21,6 +21,7 @@ from abstain import _validate, labels
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, Signal, signals_from_rows
+from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -102,9 +103,10 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     >>> agreement(["Paris", "paris ", None])["consistency_modal_confidence"]
     0.6666666666666666
     """
-    numbers = [None if sample is None else _number(sample) for sample in samples]
+    numbers = [as_number(sample) for sample in samples]
     numeric = all(
-        (number is None) == (sample is None) for number, sample in zip(numbers, samples, strict=True)
+        sample is None or (number is not None and math.isfinite(number))
+        for number, sample in zip(numbers, samples, strict=True)
     )
     if not numeric:
         codes: dict[str, float] = {}
@@ -125,13 +127,18 @@ def items_from_log(
     """Return the items of judged rows; see the module for what truth and prediction are."""
     if not rows:
         raise DataError(f"{path}: the log holds no samples")
-    _check_unique(rows, path)
+    again = _first_repeated(row.item for row in rows)
+    if again is not None:
+        raise DataError(
+            f"{path}: the item {rows[again].item} stands twice (again at row {again}); ids must be unique"
+        )
     for row in rows:
         if row.outcome == Outcome.ANSWERED and math.isnan(row.grade):
             row.outcome = Outcome.UNSCORED
     grades = {row.grade for row in rows if row.outcome == Outcome.ANSWERED}
     if scale is None and grades <= {0.0, 1.0}:
-        truth, prediction = _label_columns(rows)
+        targets = [None if row.outcome == Outcome.UNSCORED else _shorten(row.target) for row in rows]
+        truth, prediction = _validate.objects(targets), _validate.objects([_label(row) for row in rows])
         bounds = None
     else:
         truth, prediction, bounds = _grades(rows, scale, grades, path)
@@ -197,14 +204,6 @@ def named_cluster(record: object, key: str, place: str, what: str) -> int | str:
     return value
 
 
-def _label_columns(rows: Sequence[LogRow]) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth = _validate.objects(
-        [None if row.outcome == Outcome.UNSCORED else _shorten(row.target) for row in rows]
-    )
-    prediction = _validate.objects([_label(row) for row in rows])
-    return truth, prediction
-
-
 def _label(row: LogRow) -> str | None:
     if row.outcome != Outcome.ANSWERED:
         return None
@@ -232,35 +231,21 @@ def _grades(
     return truth, prediction, (low, high)
 
 
-def _check_unique(rows: Sequence[LogRow], path: object) -> None:
-    seen: set[int | str] = set()
-    for number, row in enumerate(rows):
-        if row.item in seen:
-            raise DataError(
-                f"{path}: the item {row.item} stands twice (again at row {number}); ids must be unique"
-            )
-        seen.add(row.item)
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def concatenate(parts: Sequence[Items]) -> Items:
     """Return the rows of all parts; where the parts are different tasks, their names keep ids apart."""
     tasks = [part.provenance.get("task") for part in parts]
     if len(set(tasks)) > 1 and all(tasks):
         parts = [_prefixed(part, f"{task}/") for part, task in zip(parts, tasks, strict=True)]
     first = parts[0]
-    numeric = {part.truth.dtype.kind == "f" for part in parts}
-    if len(numeric) > 1 or len({part.scale for part in parts}) > 1:
+    if len({(part.truth.dtype.kind == "f", part.scale) for part in parts}) > 1:
         raise DataError(
             "the files are not scored alike (labels in one, grades or another scale in the other)"
         )
+    if len({(part.intervals is None, part.classes) for part in parts}) > 1:
+        raise DataError(
+            "the files do not predict alike (intervals, or sets of the same classes, in some alone)"
+        )
+    weighed = any(part.weight is not None for part in parts)
     joined = Items(
         truth=np.concatenate([part.truth for part in parts]),
         prediction=np.concatenate([part.prediction for part in parts]),
@@ -273,21 +258,27 @@ def concatenate(parts: Sequence[Items]) -> Items:
         cluster_noun=first.cluster_noun,
         provenance=first.provenance,
         unnamed=tuple(dict.fromkeys(role for part in parts for role in part.unnamed)),
+        weight=np.concatenate([_weight(part) for part in parts]) if weighed else None,
+        intervals=_joined([part.intervals for part in parts]),
+        sets=_joined([part.sets for part in parts]),
+        classes=first.classes,
     )
-    _check_apart(joined)
+    row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
+    if row is not None:
+        raise DataError(
+            f"{joined.cluster_noun} {joined.cluster[row]}, item {joined.item[row]} stands in more than one file (again "
+            f"at row {row}); read the files one by one, or compare them"
+        )
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)
     return joined.with_provenance(path=paths, sha256=None)
 
 
 def _prefixed(part: Items, prefix: str) -> Items:
-    return replace(
-        part,
-        cluster=np.array([f"{prefix}{value}" for value in part.cluster]),
-        item=np.array([f"{prefix}{value}" for value in part.item]),
-    )
+    cluster, item = (np.array([f"{prefix}{value}" for value in ids]) for ids in (part.cluster, part.item))
+    return replace(part, cluster=cluster, item=item)
 
 
-def _names(columns: Any) -> list[str]:
+def _names(columns: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for part in columns for name in part))
 
 
@@ -311,12 +302,21 @@ def _joined_metadata(parts: Sequence[Items], name: str) -> NDArray[Any]:
     return np.concatenate(columns)
 
 
-def _check_apart(items: Items) -> None:
-    seen: set[tuple[Any, Any]] = set()
-    for row, pair in enumerate(zip(items.cluster.tolist(), items.item.tolist(), strict=True)):
-        if pair in seen:
-            raise DataError(
-                f"{items.cluster_noun} {pair[0]}, item {pair[1]} stands in more than one file (again at row {row}); "
-                "read the files one by one, or compare them"
-            )
-        seen.add(pair)
+def _weight(part: Items) -> NDArray[np.float64]:
+    return np.ones(len(part)) if part.weight is None else part.weight
+
+
+def _joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return a column that all parts have, or that none has."""
+    found = [column for column in columns if column is not None]
+    return np.concatenate(found) if found else None
+
+
+def _first_repeated(keys: Iterable[Any]) -> int | None:
+    """Return where a key stands for the second time."""
+    seen: set[Any] = set()
+    for row, key in enumerate(keys):
+        if key in seen:
+            return row
+        seen.add(key)
+    return None

@@ -185,13 +185,9 @@ class _ScanStatements:
         for role in ("abstained", "failed"):
             roles[role] = f"({_coded(_plain(roles[role]), FLAGS)} = 1)" if role in roles else "false"
         said = roles.pop("outcome", None)
-        odd = (
-            f"({verdict} IS NOT NULL AND {_coded(_plain(verdict), VERDICTS)} IS NULL)" if verdict else "false"
-        )
+        roles |= {"said": said or "NULL", "verdict": verdict or "NULL"}
         inner = self.table.relation.project(
             ", ".join(f"{expression} AS {_sql.identifier(role)}" for role, expression in roles.items())
-            + (f", {said} AS said" if said else ", NULL AS said")
-            + f", {odd} AS odd"
         )
         declined, broken = "coalesce(abstained, false)", "coalesce(failed, false)"
         silent = f"(prediction IS NULL AND NOT {declined} AND NOT {broken})"
@@ -200,7 +196,8 @@ class _ScanStatements:
             f"CASE WHEN {broken} THEN 2 WHEN {silent} AND {meant} = 2 THEN 2 WHEN truth IS NULL THEN 3 "
             f"WHEN {declined} OR {silent} THEN 1 ELSE 0 END"
         )
-        unclear = f"(odd OR abstained IS NULL OR failed IS NULL OR ({declined} AND {broken}))"
+        odd = "(verdict IS NOT NULL AND prediction IS NULL)"
+        unclear = f"({odd} OR abstained IS NULL OR failed IS NULL OR ({declined} AND {broken}))"
         if said:
             outcome = _coded("said", {name: code for code, name in enumerate(OUTCOMES)})
             silent, unclear = "false", f"({outcome} IS NULL)"
