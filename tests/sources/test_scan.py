@@ -118,6 +118,10 @@ def test_a_scan_refuses_what_reading_refuses(tmp_path: Path) -> None:
             door(path, format="xml")
         with pytest.raises(ArgumentError, match="unknown null_prediction 'asked'; known: abstained, failed"):
             door(path, null_prediction="asked")
+    for place in (path, path.with_name("u.csv")):
+        place.write_text("truth,prediction,confidence\n1,1,0.5\n")
+    assert len(abstain.read(part for part in (path, path.with_name("u.csv")))) == 2
+    assert abstain.scan(part for part in (path, path.with_name("u.csv"))).population.items == 2
     path.write_text("truth,prediction,confidence,outcome\n1,1,0.5,Answered\n")
     with pytest.raises(DataError, match="1 rows do not say true or false"):
         abstain.scan(path)

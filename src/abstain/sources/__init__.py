@@ -13,6 +13,7 @@ import gzip
 import json
 import os
 import zlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,8 +230,8 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
         if path.is_dir():
             raise ArgumentError(f"{path}: is a directory; name files, or a pattern such as {path}/*.eval")
         if not path.exists():
-            near = _near(path)
-            raise ArgumentError(f"{path}: no such file{near}")
+            names = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+            raise ArgumentError(f"{path}: no such file{_validate.suggestion(path.name, names)}")
     return paths
 
 
@@ -255,24 +256,19 @@ def recognise(path: Path) -> str:
 
 def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:
     """Return the files that a source names, and the one format that they have; none and "frame" for a data frame."""
-    if not _names_files(source):
+    parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
+    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
         if kind is not None:
             raise ArgumentError("format is for files; a data frame is what it is")
         return [], "frame"
     if kind is not None:
         _validate.choice(kind, "format", FORMATS)
-    paths = expand(source)
+    paths = expand(parts)
     kinds = {path: kind or recognise(path) for path in paths}
     if len({*kinds.values()}) > 1:
         listed = ", ".join(f"{path} ({FORMATS[found]})" for path, found in kinds.items())
         raise FormatError(f"the files are of different formats and cannot be read as one: {listed}")
     return paths, kinds[paths[0]]
-
-
-def _names_files(source: object) -> bool:
-    if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return True
-    return isinstance(source, (list, tuple)) and all(isinstance(part, (str, Path)) for part in source)
 
 
 def _described(kind: str) -> str:
@@ -409,8 +405,3 @@ def _beginning(path: Path) -> tuple[bytes, bool]:
     except (OSError, EOFError, zlib.error):
         raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
     return beginning, len(beginning) < _BEGINNING
-
-
-def _near(path: Path) -> str:
-    names = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    return _validate.suggestion(path.name, names)

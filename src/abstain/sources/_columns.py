@@ -155,14 +155,7 @@ def check_label_kinds(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a table, by the roles that its columns play.
-
-    Attributes:
-        table: where the rows come from.
-        columns: the name of each role's column.
-        values: what stands in it.
-        problems: where to say what is wrong.
-    """
+    """The rows of a table: the name and the values of each role's column, and where to say what is wrong."""
 
     table: SourceTable
     columns: Columns

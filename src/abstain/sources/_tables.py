@@ -446,14 +446,15 @@ class FrameTable(SourceTable):
         self.label = f"the {frame.implementation.name.lower()} frame"
         self.declared: Mapping[str, Any] = {}
         self._frame = frame
+        schema = frame.collect_schema()
         # Not every name is text: pandas numbers columns that have none.
-        self._names = {str(name): name for name in frame.collect_schema()}
-        self._schema = dict(frame.collect_schema())
+        self._names = {str(name): name for name in schema}
+        self._kinds = {str(name): _frame_kind(dtype) for name, dtype in schema.items()}
 
     @property
     def kinds(self) -> Mapping[str, str]:
         """The kind of each column."""
-        return {str(name): _frame_kind(dtype) for name, dtype in self._schema.items()}
+        return self._kinds
 
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Return columns as arrays."""
@@ -464,8 +465,7 @@ class FrameTable(SourceTable):
         chosen = self._frame.select(*(nw.col(self._names[name]) for name in names))
         if isinstance(chosen, nw.LazyFrame):
             chosen = chosen.collect()
-        kinds = self.kinds
-        return {name: _frame_array(chosen.get_column(self._names[name]), kinds[name]) for name in names}
+        return {name: _frame_array(chosen.get_column(self._names[name]), self._kinds[name]) for name in names}
 
     @property
     def rows(self) -> int:
@@ -495,25 +495,13 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
 
     nulls = series.is_null().to_numpy()
     if nulls.all():  # a column without any value is of no type
-        return (
-            np.full(len(nulls), np.nan)
-            if kind in ("number", "whole")
-            else np.full(len(nulls), None, dtype=object)
-        )
+        numeric = kind in ("number", "whole")
+        return np.full(len(nulls), np.nan) if numeric else np.full(len(nulls), None, dtype=object)
     if kind == "number" or (kind == "whole" and nulls.any()):
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     if kind == "whole" or (kind == "boolean" and not nulls.any()):
         return np.asarray(series.to_numpy())
-    values = (
-        series.to_list() if kind == "list" or series.dtype == nw.Object else _frame_text(series).to_list()
-    )
-    column = np.empty(len(values), dtype=object)
+    as_it_is = kind == "list" or series.dtype in (nw.Object, nw.String, nw.Boolean)
+    values = (series if as_it_is else series.cast(nw.String)).to_list()
     # A float NaN in a column of objects is a pandas way to say null.
-    column[:] = [None if missing else value for value, missing in zip(values, nulls, strict=True)]
-    return column
-
-
-def _frame_text(series: Any) -> Any:
-    import narwhals as nw  # noqa: PLC0415
-
-    return series if series.dtype in (nw.String, nw.Boolean) else series.cast(nw.String)
+    return _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
