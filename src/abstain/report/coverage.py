@@ -16,7 +16,7 @@ from abstain.report.console import WIDTH, heading, line, shown, warnings_list, w
 from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from abstain.inference import CoverageVerdict, Estimate
     from abstain.report.tables import Cell
 
-__all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parts_table"]
+__all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parted", "parts_table"]
 
 # A grouping with more groups than this shows its worst; the artifact has them all.
 _MOST_GROUPS = 20
@@ -63,7 +63,7 @@ def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
         at = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
         parts += [
             shown(parts_table(f"coverage by {name}{at}", strata), width)
-            for name, strata in _parted(result, claim).items()
+            for name, strata in parted(result, claim)
         ]
         parts += _slab(claim, at)
     parts += [
@@ -81,7 +81,7 @@ def coverage_tables(result: CoverageResult) -> list[Table]:
         for name, estimate in claim.items():
             verdict = claim.verdict.verdict if name == "coverage" else ""
             rows.append((claim.claim, name, "all", result.rows, estimate, verdict))
-        for name, strata in _parted(result, claim).items():
+        for name, strata in parted(result, claim):
             rows += [
                 (claim.claim, f"coverage by {name}", *_cells(part)[:3], _word(part.verdict))
                 for part in strata
@@ -147,9 +147,9 @@ def _cells(part: Stratum) -> tuple[Cell, Cell, Cell, Cell]:
     return str(part.label), part.count, part.coverage, _word(part.verdict)
 
 
-def _parted(result: CoverageResult, claim: ClaimResult) -> Mapping[str, Sequence[Stratum]]:
-    """The parts of the rows by what parts them."""
-    return {"width" if result.kind == "intervals" else "set size": claim.strata, **claim.groups}
+def parted(result: CoverageResult, claim: ClaimResult) -> list[tuple[str, Sequence[Stratum]]]:
+    """Return the parts of the rows, each after what parts them; a grouping may be called as the strata are."""
+    return [("width" if result.kind == "intervals" else "set size", claim.strata), *claim.groups.items()]
 
 
 def _reasons(result: CoverageResult) -> tuple[str, ...]:

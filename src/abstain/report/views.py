@@ -52,7 +52,7 @@ _SIDE_BY_SIDE = 4
 _MOST_SENTENCES = 16
 # What systems are compared by in a summary where no metric was asked for by name.
 _HEADLINE = ("cmax", "aurc", "augrc")
-_BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
+BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
 MEANINGS = {
     "coverage": "share of items answered; Cmax is the most that a system can answer",
@@ -266,7 +266,7 @@ def metrics_table(table: MetricTable) -> Table:
     """Return the metrics that were asked for by name, over all items."""
     columns = (Column("metric"), Column("value", estimate=True), Column("better"), Column("remark"))
     rows = tuple(
-        (name, estimate, _BETTER[table.specifications[name].direction], estimate.reason)
+        (name, estimate, BETTER[table.specifications[name].direction], estimate.reason)
         for name, estimate in table.items()
     )
     return Table("", columns, rows).without_empty(remark="")
