@@ -96,6 +96,19 @@ def test_a_grouping_called_width_hides_no_stratum() -> None:
     assert len(parts) == 4
 
 
+def test_a_grouping_called_size_hides_no_chart() -> None:
+    rng = np.random.default_rng(2)
+    result = evaluate_sets(
+        rng.integers(0, 3, 30),
+        rng.random((30, 3)) < 0.7,
+        claim=0.9,
+        groups={"size": np.arange(30) % 2},
+        resamples=0,
+    )
+    assert list(charts(result)) == ["coverage", "coverage-by-size", "width", "coverage-by-size-group"]
+    assert charts(result)["coverage-by-size"].to_dict()["title"]["text"] == "Coverage by set size"
+
+
 def test_infinity_is_null_with_a_reason() -> None:
     width = _loaded(_judged(infinite=True))["claims"][1]["metrics"]["mean_width"]
     assert width["value"] is None

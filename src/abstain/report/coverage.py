@@ -14,6 +14,7 @@ from rich.console import Group
 
 from abstain.report.console import WIDTH, heading, line, shown, warnings_list, word_list
 from abstain.report.tables import Column, Table
+from abstain.report.views import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
-    from abstain.inference import CoverageVerdict, Estimate
+    from abstain.inference import CoverageVerdict
     from abstain.report.tables import Cell
 
 __all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parted", "parts_table"]
@@ -51,7 +52,7 @@ _MEANINGS = {
 
 def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
     """Return the summary of intervals or sets for a terminal of some width."""
-    population = f"{_many(result.rows, result.kind[:-1])} in {_many(result.clusters, 'cluster')}"
+    population = f"{many(result.rows, result.kind[:-1])} in {many(result.clusters, 'cluster')}"
     parts: list[RenderableType] = [
         heading(_source(result)),
         line(f"population: {population}"),
@@ -161,7 +162,7 @@ def _reasons(result: CoverageResult) -> tuple[str, ...]:
 def _slab(claim: ClaimResult, at: str) -> list[RenderableType]:
     if claim.slab is None:
         return []
-    slab, coverage = claim.slab, _number(claim["worst_slab_coverage"])
+    slab, coverage = claim.slab, format(claim["worst_slab_coverage"], ".3f")
     direction = ", ".join(f"{part:.3g}" for part in slab.direction)
     text = f"worst slab{at}: {coverage} over {slab.count:,} held-out rows"
     return [line(f"{text}, along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"), line()]
@@ -173,7 +174,7 @@ def _method(result: CoverageResult) -> str:
     exact = "of the verdict: exact binomial, scaled to clusters"
     if not settings.resamples:
         return f"[{percent}: none by bootstrap (0 resamples); {exact}]"
-    drawn = f"{_many(settings.resamples, 'resample')} of {_many(result.clusters, 'cluster')}"
+    drawn = f"{many(settings.resamples, 'resample')} of {many(result.clusters, 'cluster')}"
     return f"[{percent}: {drawn}, seed {settings.seed}; {exact}]"
 
 
@@ -185,14 +186,6 @@ def _coloured(table: Text) -> Text:
 
 def _source(result: CoverageResult) -> str:
     return str(result.provenance.get("path") or result.kind)
-
-
-def _number(estimate: Estimate) -> str:
-    return format(estimate, ".3f")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _word(verdict: CoverageVerdict | None) -> str:

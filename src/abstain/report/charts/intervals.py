@@ -98,7 +98,10 @@ def width_chart(result: CoverageResult) -> Chart:
 def charts(result: CoverageResult) -> dict[str, Chart]:
     """Return every chart of a judgement by name, one per grouping among them."""
     found = {name: draw(result) for name, draw in CHARTS.items()}
-    return found | {f"coverage-by-{name}": groups_chart(result, name) for name in result.claims[0].groups}
+    for grouping in result.claims[0].groups:
+        name = f"coverage-by-{grouping}"
+        found[f"{name}-group" if name in CHARTS else name] = groups_chart(result, grouping)
+    return found
 
 
 CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {

@@ -111,7 +111,7 @@ def report_html(
             verdict=first.verdict,
             warnings=[warning for page in pages for warning in page.warnings],
             panels=panels,
-            definitions=[definition for page in pages for definition in page.definitions],
+            definitions=[definition for page in pages for definition in page.definitions.items()],
             facts=[*(fact for page in pages for fact in page.facts), *_made(made)],
             explorer_json=embedded_json(first.explorer),
             sections=[
@@ -179,7 +179,7 @@ class _Page:
     verdict: Sequence[str]
     warnings: Sequence[str]
     panels: Sequence[Panel]
-    definitions: Sequence[tuple[str, str]]
+    definitions: Mapping[str, str]
     facts: Sequence[tuple[str, str]]
     explorer: dict[str, Any] | None = None
 
@@ -254,7 +254,7 @@ def _subtitle(result: Result) -> str:
     population, matching, noun = result.population, result.matching, result.cluster_noun
     items = population.items if matching is None else matching.judged
     clusters = population.included if matching is None else matching.clusters
-    parts = [f"{items:,} items of {clusters:,} {noun}{'' if clusters == 1 else 's'}"]
+    parts = [f"{items:,} items of {views.many(clusters, noun)}"]
     parts += [] if matching is None else [f"matched by {' and '.join(matching.by)}"]
     parts += [] if result.loss is None else [views.loss_line(result.loss)]
     return f"{'; '.join(parts)}."

@@ -41,7 +41,7 @@ from abstain.report.tables import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from abstain.evaluation import Difference, MetricTable, Population, Profile, Result, SystemResult
+    from abstain.evaluation import Difference, MetricTable, Profile, Result, SystemResult
     from abstain.evaluation.conformal import CoverageResult, Stratum
     from abstain.report.html._parts import Part
     from abstain.report.tables import Cell
@@ -138,8 +138,7 @@ def population_panel(result: Result) -> Panel:
 
 
 def _strip(system: SystemResult, *, tiles: bool) -> Strip:
-    population = system.population
-    counts = [(outcome, name, getattr(population, field)) for field, outcome, name in _OUTCOMES]
+    counts = [(outcome, name, getattr(system.population, field)) for field, outcome, name in _OUTCOMES]
     total = sum(count for _, _, count in counts)
     parts, start = [], 0.0
     for outcome, name, count in counts:
@@ -147,14 +146,15 @@ def _strip(system: SystemResult, *, tiles: bool) -> Strip:
             share = 100.0 * count / total
             parts.append(StripPart(outcome, name, count, f"{start:.3f}", f"{share:.3f}"))
             start += share
-    return Strip(parts, _tiles(system, population) if tiles else [])
+    return Strip(parts, _tiles(system) if tiles else [])
 
 
-def _tiles(system: SystemResult, population: Population) -> list[tuple[str, object]]:
-    judged = f"{population.included:,}"
+def _tiles(system: SystemResult) -> list[tuple[str, object]]:
+    population = system.population
+    judged = (f"{population.included:,}", f"of {population.total:,}")
     return [
         ("items judged (N)", f"{population.items:,}"),
-        (f"{system.cluster_noun}s judged", (judged, f"of {population.total:,}")),
+        (f"{system.cluster_noun}s judged", judged),
         ("Cmax (coverage)", system.coverage),
     ]
 
