@@ -129,6 +129,10 @@ def evaluated(
         everything=everything or bool(settings["by"]),
         quiet=quiet,
     )
+    if most is not None and len(systems) > most:
+        raise ArgumentError(
+            f"{next(iter(sources.values())).path}: holds {len(systems)} systems; abstain compare takes more than {most}"
+        )
     if question.instrument is not None:
         systems = totals(systems, question.instrument)
     return Judged(_stem(systems.values()), judge(systems, settings, show_progress=not quiet))
@@ -144,22 +148,26 @@ def read_systems(
     quiet: bool,
 ) -> dict[str, Items]:
     """Return the items of every system; of a table only the columns that the judgement needs are read."""
-    from abstain import read  # noqa: PLC0415
+    from abstain import sources as doors  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.metrics.registry import select_metrics  # noqa: PLC0415
 
     asked = () if metrics is None else select_metrics(metrics)
     everything = everything or any({"should_abstain", "results"} & set(metric.needs) for metric in asked)
-    systems = {
-        name: read(
+    systems: dict[str, Items] = {}
+    for name, source in sources.items():
+        found = doors.read_systems(
             source.path,
             mode=source.mode,
             signals=None if everything else signals_needed(confidences[name] or "default"),
             metadata=None if everything else (),
             **reading.options,
         )
-        for name, source in sources.items()
-    }
+        # A table of several systems gives their names; those of several inputs are told apart by the input.
+        systems |= {
+            (f"{name} {own}" if len(sources) > 1 else own) if own else name: part
+            for own, part in found.items()
+        }
     if not quiet:
         announce(systems.values(), settled=("confidence",) if any(confidences.values()) else ())
     return systems

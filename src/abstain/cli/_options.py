@@ -46,6 +46,13 @@ _FORMAT = (
 _SCALE = "Lowest and highest score there can be; else what the file declares."
 _CLUSTER = "What belongs together: a column, or in a log a key of the sample's metadata or document."
 _RULE = "Who declined where the source does not say: choice:E, regex:PATTERN, phrases:A|B or phrases:@FILE."
+_FAILED_RULE = (
+    "Which answers of a table are none because the run failed: how they begin, such as ERR:, or a rule."
+)
+_JOIN = "A second table with the columns that the first lacks, such as the truth, and the key that both have."
+_SYSTEM = "Whose row it is, in a table of several systems; else a column called system or model."
+_PERCENT = "This confidence is per cent; may be repeated. `none` where values above 10 are no per cent."
+CROSSED = "What a lower bound above the upper one means: sort or empty; an error when left out."
 _MATCH = "How items of several inputs are matched: names, or rows where the order of rows is the match."
 _INTERSECTION = "Compare what all inputs have when some lack some."
 _TRUTH_DIFFERS = "Compare although the inputs disagree about the truth of items."
@@ -129,6 +136,14 @@ class Reading:
         _named("--null-prediction", "MEANING", "What a missing prediction means: abstained or failed."),
     ] = None
     abstain_rule: Annotated[str | None, _named("--abstain-rule", "RULE", _RULE)] = None
+    failed_rule: Annotated[str | None, _named("--failed-rule", "RULE", _FAILED_RULE)] = None
+    join: Annotated[
+        tuple[str, Path] | None,
+        typer.Option("--join", metavar="KEY FILE", help=_JOIN, show_default=False, rich_help_panel="Tables"),
+    ] = None
+    system: Annotated[str | None, _column("--system", _SYSTEM)] = None
+    percent: Annotated[list[str] | None, _column("--percent", _PERCENT)] = None
+    crossed: Annotated[str | None, _named("--crossed", "HOW", CROSSED)] = None
     scorer: Annotated[
         str | None, _named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
     ] = None
@@ -140,7 +155,9 @@ class Reading:
         given = {name: getattr(self, name) for name in self.__slots__}
         if self.scale is not None:
             given["scale"] = numbers(self.scale, "--scale")
-        return {name: value for name, value in given.items() if value is not None}
+        if self.percent == ["none"]:
+            given["percent"] = ()
+        return {name: value for name, value in given.items() if value is not None and value != []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,12 +294,38 @@ def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
         columns = provenance["columns"]
         listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
         lines.append(f"{path}: a {FORMATS[provenance['format']]}; guessed {listed}")
-    rule = provenance.get("abstention_rule")
-    if rule:
-        counts = ", ".join(
-            f"{rule.get(state, 0)} {state}" for state in ("abstained", "answered", "undetermined")
+    for key, words in (("abstention_rule", "abstention rule"), ("failed_rule", "rule for failed answers")):
+        rule = provenance.get(key)
+        if rule:
+            states = {"abstained": "abstained" if key == "abstention_rule" else "failed"}
+            counts = ", ".join(
+                f"{rule.get(state, 0)} {states.get(state, state)}"
+                for state in ("abstained", "answered", "undetermined")
+            )
+            lines.append(f"{path}: the {words} found {counts}")
+    return [*lines, *_table_announcements(items, path), *_log_announcements(items, path)]
+
+
+def _table_announcements(items: Items, path: str) -> list[str]:
+    provenance, lines = items.provenance, []
+    percent = provenance.get("percent")
+    if percent:
+        lines.append(
+            f"{path}: {percent[0]} is taken for per cent and divided by 100; --percent none if it is not"
         )
-        lines.append(f"{path}: the abstention rule found {counts}")
+    join = provenance.get("join")
+    if join and join["unused"]:
+        lines.append(f"{path}: {join['unused']:,} rows of {join['path']} have a key that no row here has")
+    if provenance.get("never_equal"):
+        lines.append(
+            f"{path}: warning: no prediction ever equals its truth; are truth and prediction the right columns, and "
+            "written alike?"
+        )
+    return lines
+
+
+def _log_announcements(items: Items, path: str) -> list[str]:
+    provenance, lines = items.provenance, []
     if provenance.get("format") == "inspect" and provenance.get("status") != "success":
         lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
     filters = provenance.get("filters", ())

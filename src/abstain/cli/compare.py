@@ -66,10 +66,12 @@ def compare_command(
     if output is not None:
         _files.check_output(output)
     sources = inputs.sources
-    if len(sources) < 2:
-        raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
     systems = read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
+    if len(systems) < 2:
+        raise ArgumentError(
+            f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
+        )
     with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = compare(
             systems,

@@ -10,6 +10,7 @@ import typer
 from abstain.cli._judging import read_systems
 from abstain.cli._options import InputFile, Judging, Pairing, Reading, spelled_out
 from abstain.cli._tables import TableFormat, hand_over
+from abstain.errors import ArgumentError
 
 _FAIL_IF = (
     "A condition under which the run fails, such as 'augrc worse by 0.005', 'cmax below 0.6' or 'ece above 0.1'; "
@@ -97,6 +98,10 @@ def gate_command(
         metrics=[condition.metric for condition in conditions],
         quiet=quiet,
     )
+    if len(runs) > len(sources):
+        raise ArgumentError(
+            "a gate judges one system, and a table here holds several; keep the rows of one of them"
+        )
     with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = gate(
             runs["run"],

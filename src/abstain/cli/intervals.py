@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli import _conformal
+from abstain.cli._options import CROSSED
 from abstain.cli._tables import SummaryFormat, summary_format
 from abstain.errors import ArgumentError
 
@@ -39,6 +40,9 @@ def intervals_command(
     eta: Annotated[
         float, typer.Option(metavar="X", help="How hard the width criterion punishes coverage off its claim.")
     ] = 30.0,
+    crossed: Annotated[
+        str | None, typer.Option("--crossed", metavar="HOW", help=CROSSED, show_default=False)
+    ] = None,
     margin: _conformal.Margin = 0.0,
     resamples: _conformal.Resamples = 2_000,
     seed: _conformal.Seed = 42,
@@ -63,12 +67,12 @@ def intervals_command(
     from abstain.sources import open_table  # noqa: PLC0415
 
     source = open_table(table)
-    bounds = np.stack(
-        [np.column_stack([source.numbers(name) for name in names]) for names in (low, high)], axis=1
-    )
+    truths = source.numbers(truth)
+    pairs = [source.bounds(lower, upper, truths, crossed) for lower, upper in zip(low, high, strict=True)]
+    bounds = np.stack(pairs, axis=2)
     judge = partial(
         evaluate_intervals,
-        source.numbers(truth),
+        truths,
         bounds,
         claim=claims,
         bins=bins,
