@@ -60,12 +60,15 @@ def compare_command(
     from abstain.cli._progress import progress_bar  # noqa: PLC0415
     from abstain.cli.report import REPORT_ENDINGS, command_line  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
+    from abstain.sources import is_table  # noqa: PLC0415
 
     as_report = table_format is None and output is not None and output.suffix.lower() in REPORT_ENDINGS
     form = format_of(table_format, None if as_report else output)
     if output is not None:
         _files.check_output(output)
     sources = inputs.sources
+    if not sources or (len(sources) < 2 and not is_table(next(iter(sources.values())).path)):
+        raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
     systems = read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
     if len(systems) < 2:

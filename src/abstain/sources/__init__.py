@@ -45,6 +45,7 @@ __all__ = [
     "EvaluationFile",
     "Problems",
     "expand",
+    "is_table",
     "load_evaluation_file",
     "open_table",
     "read",
@@ -293,6 +294,11 @@ def recognise(path: Path) -> str:
     if b"\x00" in beginning[:4096]:
         raise FormatError(f"{path}: neither text nor any format known here ({', '.join(FORMATS.values())})")
     return _json_kind(text, path, whole=whole) if text[:1] in (b"{", b"[") else "csv"
+
+
+def is_table(path: Path) -> bool:
+    """True where a path or a pattern names tables, which may hold several systems."""
+    return recognise(expand(path)[0]) in _TABLES
 
 
 def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:

@@ -60,7 +60,9 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
     whose = None if system is None else _values.as_names(loaded[system], system, problems)
     rows = Rows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems, whose)
     items = items_from_rows(rows, roles, {name: loaded[name] for name in further})
-    unread = [name for name, kind in table.kinds.items() if name not in loaded]
+    known = {*columns.values(), *items.signals, *items.metadata, system}
+    kinds = ("text", "boolean", "unknown")
+    unread = [name for name, kind in table.kinds.items() if name not in known and kind in kinds]
     return _by_system(items.with_provenance(unread=tuple(unread)), system, whose, table)
 
 
@@ -173,7 +175,7 @@ def _signals_and_metadata(
     if confidence is not None and not (
         _is_optional(rows, roles) and typed[confidence].dtype.kind not in "iuf"
     ):
-        found = {confidence: None, **found}
+        found = found if confidence in found else {confidence: None, **found}
     signals = {name: rows.signal(name, typed) for name in found}
     if confidence in signals:
         signals.setdefault("confidence", signals[confidence])
@@ -360,8 +362,8 @@ class Rows:
                 held = {type(value) for value in values[wrong].tolist()}
                 what = "booleans" if held <= {bool, np.bool_} else "text"
                 self.problems.report(
-                    f"the column {name!r} holds {what} (first {self.problems.place(first)}), and a confidence or signal "
-                    "needs numbers",
+                    f"the column {name!r} holds {what} (first {self.problems.place(first)}), and a confidence or "
+                    "signal needs numbers",
                     way_out="name another column, or rename this one if it means something else",
                 )
             values = np.array(

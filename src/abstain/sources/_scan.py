@@ -72,7 +72,8 @@ def scan_table(table: DuckTable, roles: Roles) -> ScannedTable:
     unweighed = ~np.isfinite(weight) | (found[LEAST] < 0.0)
     if unweighed.any():
         problems.report(
-            f"the weight ({columns['weight']}) is missing, negative or not finite {problems.place(unweighed)}, or some of them"
+            f"the weight ({columns['weight']}) is missing, negative or not finite {problems.place(unweighed)}, or in "
+            "some of those"
         )
     kinds = Rows(table, counted, {role: found[name] for role, name in counted.items()}, problems)
     confidence = counted["confidence"]

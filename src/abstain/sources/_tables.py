@@ -330,7 +330,8 @@ class _ParquetTable(DuckTable):
             if len(names) == len(set(names)) and len({name.casefold() for name in every}) == len(set(every)):
                 return inner
             raise FormatError(
-                f"{self.label}: has columns of one name, or several files have names that differ only in case; rename them"
+                f"{self.label}: has columns of one name, or several files have names that differ in case alone; "
+                "rename them"
             )
         return names
 
@@ -400,16 +401,8 @@ class _CsvTable(DuckTable):
 
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
-        column = self.expression(name)
-        found = self.fetch(
-            lambda: (
-                self.relation.project(f"{column} AS c")
-                .filter("c IS NOT NULL")
-                .distinct()
-                .limit(_SAMPLE)
-                .fetchnumpy()
-            )
-        )
+        column = self.relation.project(f"{self.expression(name)} AS c").filter("c IS NOT NULL")
+        found = self.fetch(column.distinct().limit(_SAMPLE).fetchnumpy)
         return _values.typed(_plain_array(found["c"])).dtype.kind in "fb"
 
     def _explained(self, problem: Exception) -> FormatError:
