@@ -81,7 +81,9 @@ def exact(numbers: NDArray[Any]) -> NDArray[Any]:
         large = len(numbers) and max(int(numbers.max()), -int(numbers.min())) > EXACT
         return numbers.astype(object) if large else numbers.astype(np.float64)
     if numbers.dtype.kind == "O":
-        if any(isinstance(value, (int, np.integer)) and abs(value) > EXACT for value in numbers.tolist()):
+        if any(
+            isinstance(value, (int, np.integer)) and abs(int(value)) > EXACT for value in numbers.tolist()
+        ):
             return numbers
         numbers = np.array([math.nan if value is None else value for value in numbers.tolist()])
     return numbers.astype(np.float64, copy=False)

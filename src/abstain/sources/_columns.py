@@ -252,8 +252,8 @@ class Rows:
 
     def check_labels(self, truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]) -> None:
         """Report truths and predictions that can never be equal: numbers in one column and words in the other."""
-        kinds = [_label_kinds(column[outcome == Outcome.ANSWERED]) for column in (truth, prediction)]
-        if all(kinds) and not kinds[0] & kinds[1]:
+        kinds = [_label_kinds(column) for column in (truth, prediction)]
+        if all(kinds) and not kinds[0] & kinds[1] and (outcome == Outcome.ANSWERED).any():
             self.problems.report(
                 f"{self.columns['truth']!r} and {self.columns['prediction']!r} are numbers in one column and text in "
                 "the other; they would never be equal"

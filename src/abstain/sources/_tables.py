@@ -321,19 +321,15 @@ class _ParquetTable(DuckTable):
 
     def _true_names(self) -> list[str]:
         """The names of the columns as they are in the file: DuckDB renames those that differ in case alone."""
-        inner = list(self.relation.columns)
-        if len({name.casefold() for name in inner}) == len(inner) == len(self._top_level(0)):
-            return inner
-        names = self._top_level(0)
-        if len(names) != len(inner) or len(set(names)) < len(names) or len(self.paths) > 1:
-            every = [name for file in range(len(self.paths)) for name in self._top_level(file)]
-            if len(names) == len(set(names)) and len({name.casefold() for name in every}) == len(set(every)):
-                return inner
+        files = [self._top_level(file) for file in range(len(self.paths))]
+        every = dict.fromkeys(name for names in files for name in names)
+        twice = any(len(set(names)) < len(names) for names in files)
+        if twice or (len(files) > 1 and len({name.casefold() for name in every}) < len(every)):
             raise FormatError(
                 f"{self.label}: has columns of one name, or several files have names that differ in case alone; "
                 "rename them"
             )
-        return names
+        return files[0] if len(files) == 1 else list(self.relation.columns)
 
     def _top_level(self, file: int) -> list[str]:
         assert self._snapshot is not None
@@ -364,7 +360,7 @@ class _ParquetTable(DuckTable):
             return {}
         scale, noun, classes = (declared.get(key) for key in ("scale", "cluster_noun", "classes"))
         return {
-            "scale": _validate.scale(scale) if _is_scale(scale) else None,
+            "scale": _scale(scale),
             "cluster_noun": noun if isinstance(noun, str) else None,
             "classes": tuple(str(name) for name in classes)
             if isinstance(classes, list) and classes
@@ -470,9 +466,12 @@ class _JsonTable(DuckTable):
         return FormatError(f"{self.label}: not {self.word}{f' at line {line.group(1)}' if line else ''}")
 
 
-def _is_scale(value: object) -> bool:
-    numbers = isinstance(value, list) and all(type(part) in (int, float) for part in value)
-    return numbers and len(value) == 2 and value[0] < value[1]  # type: ignore[arg-type, index]
+def _scale(value: Any) -> tuple[float, float] | None:
+    """Return the scale that a file declares, if it is one."""
+    numbers = (
+        isinstance(value, list) and len(value) == 2 and all(type(part) in (int, float) for part in value)
+    )
+    return _validate.scale(value) if numbers and value[0] < value[1] else None
 
 
 def _json_kind(types: set[str]) -> str:
@@ -582,7 +581,7 @@ def _csv_rows(path: Path, place: Path, delimiter: str, *, strict: bool) -> Itera
 
 
 def _header(path: Path, place: Path) -> tuple[list[str], str]:
-    headers = {}
+    headers: dict[str, list[str]] = {}
     try:
         for mark in _DELIMITERS:
             with _csv_rows(path, place, mark, strict=False) as rows:
