@@ -466,6 +466,11 @@ def test_a_long_table_is_one_system_per_value(tmp_path: Path, form: str, name: s
     }
     with pytest.raises(ArgumentError, match=f"holds 2 systems, told apart by the column '{name}'"):
         read(source)
+    if form in ("csv", "jsonl", "parquet"):
+        with pytest.raises(
+            ArgumentError, match=f"'{name}' tells several systems apart, and a scan judges one"
+        ):
+            abstain.scan(source, confidence="item")
     if isinstance(source, Path):
         done = call("compare", source, "--metric", "accuracy", "--bootstrap-resamples", 50, "--format", "csv")
         assert done.exit_code == 0, done.output

@@ -16,7 +16,7 @@ import numpy as np
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, OutcomeCounts
 from abstain.sources._columns import Rows, items_from_rows
-from abstain.sources._roles import Roles, assign_columns
+from abstain.sources._roles import Roles, assign_columns, system_column
 from abstain.sources._tables import LEAST, ROWS, WEIGHT
 from abstain.sources._values import Problems
 
@@ -61,6 +61,12 @@ def scan_table(table: DuckTable, roles: Roles) -> ScannedTable:
     if "confidence" not in columns:
         raise ArgumentError(
             f"{table.label}: which column is the confidence? Name it (confidence, --confidence)"
+        )
+    system = system_column(table, roles, columns)
+    if system is not None and table.counted(f"count(DISTINCT {table.expression(system)})")[0] > 1:
+        raise ArgumentError(
+            f"{table.label}: the column {system!r} tells several systems apart, and a scan judges one; read the table "
+            "and compare them"
         )
     counted = {role: name for role, name in columns.items() if role not in _NOT_COUNTED}
     names = list(dict.fromkeys(counted.values()))
