@@ -152,7 +152,8 @@ def _further(table: SourceTable, roles: Roles, columns: Columns) -> list[str]:
                 if name not in taken and (kind in wanted or name.endswith(ABSENT_SUFFIX))
             ]
         )
-    return list(dict.fromkeys(asked))
+    chosen = set(asked)
+    return [name for name in table.kinds if name in chosen]
 
 
 def _signals_and_metadata(
