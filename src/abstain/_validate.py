@@ -40,6 +40,20 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
+def texts(values: Sequence[str]) -> NDArray[Any]:
+    """Return a column of text, of fixed width unless a few long values would make that wasteful.
+
+    >>> texts(["a", "bc"]).dtype.kind, texts(["a"] * 999 + ["long " * 999]).dtype.kind
+    ('U', 'O')
+    """
+    width = max(map(len, values), default=0)
+    # A column of fixed width is compared faster; it may not take more than some times the text itself.
+    wasteful = width * len(values) > 8 * sum(map(len, values)) + (1 << 16)
+    # At a fixed width, zero bytes at the end of a text are lost.
+    unsafe = wasteful or any(value.endswith("\0") for value in values)
+    return objects(values) if unsafe else np.array(values, dtype=np.str_)
+
+
 def untouched(values: Column, name: str) -> NDArray[Any]:
     """Return `values` as an array of one dimension; a list with None or of mixed types does not become text."""
     return objects(values) if isinstance(values, (list, tuple)) else one_dimensional(values, name)

@@ -519,12 +519,12 @@ def _outcomes(
 
 
 def _label_column(values: Column, name: str) -> NDArray[Any]:
-    """Numbers become float64 (None is NaN); a column with any text stays as objects, each label as it was."""
+    """Numbers become float64 where that is exact (None is NaN); else objects, each label as it was."""
     array = _validate.untouched(values, name).copy()
     if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
+        return labels.exact(array)
     if all(value is None or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in array):
-        return _validate.floats(array, name)
+        return labels.exact(array)
     return array
 
 

@@ -48,6 +48,13 @@ _FORMAT = (
 _SCALE = "Lowest and highest score there can be; else what the file declares."
 _CLUSTER = "What belongs together: a column, or in a log a key of the sample's metadata or document."
 _RULE = "Who declined where the source does not say: choice:E, regex:PATTERN, phrases:A|B or phrases:@FILE."
+_FAILED_RULE = (
+    "Which answers of a table are none because the run failed: how they begin, such as ERR:, or a rule."
+)
+_JOIN = "A second table with the columns that the first lacks, such as the truth, and the key that both have."
+_SYSTEM = "Whose row it is, in a table of several systems; else a column called system or model."
+_PERCENT = "This confidence is per cent; may be repeated. `none` where values above 10 are no per cent."
+CROSSED = "What a lower bound above the upper one means: sort or empty; an error when left out."
 _MATCH = "How items of several inputs are matched: names, or rows where the order of rows is the match."
 _INTERSECTION = "Compare what all inputs have when some lack some."
 _TRUTH_DIFFERS = "Compare although the inputs disagree about the truth of items."
@@ -152,6 +159,14 @@ class Reading:
         named("--null-prediction", "MEANING", "What a missing prediction means: abstained or failed."),
     ] = None
     abstain_rule: Annotated[str | None, named("--abstain-rule", "RULE", _RULE)] = None
+    failed_rule: Annotated[str | None, named("--failed-rule", "RULE", _FAILED_RULE)] = None
+    join: Annotated[
+        tuple[str, Path] | None,
+        typer.Option("--join", metavar="KEY FILE", help=_JOIN, show_default=False, rich_help_panel="Tables"),
+    ] = None
+    system: Annotated[str | None, _column("--system", _SYSTEM)] = None
+    percent: Annotated[list[str] | None, _column("--percent", _PERCENT)] = None
+    crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None
     scorer: Annotated[
         str | None, named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
     ] = None
@@ -163,7 +178,9 @@ class Reading:
         given = {name: getattr(self, name) for name in self.__slots__}
         if self.scale is not None:
             given["scale"] = _numbers(self.scale, "--scale")
-        return {name: value for name, value in given.items() if value is not None}
+        if self.percent == ["none"]:
+            given["percent"] = ()
+        return {name: value for name, value in given.items() if value is not None and value != []}
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,10 @@ def evaluated(
         everything=everything or bool(settings["by"]),
         quiet=quiet,
     )
+    if most is not None and len(systems) > most:
+        raise ArgumentError(
+            f"{next(iter(sources.values())).path}: holds {len(systems)} systems; abstain compare takes more than {most}"
+        )
     if question.instrument is not None:
         systems = totals(systems, question.instrument)
     return Judged(_stem(systems.values()), judge(systems, settings, show_progress=not quiet))
@@ -98,22 +102,26 @@ def read_systems(
     quiet: bool,
 ) -> dict[str, Items]:
     """Return the items of every system; of a table only the columns that the judgement needs are read."""
-    from abstain import read  # noqa: PLC0415
+    from abstain import sources as doors  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.metrics.registry import select_metrics  # noqa: PLC0415
 
     asked = () if metrics is None else select_metrics(metrics)
     everything = everything or any({"should_abstain", "results"} & set(metric.needs) for metric in asked)
-    systems = {
-        name: read(
+    systems: dict[str, Items] = {}
+    for name, source in sources.items():
+        found = doors.read_systems(
             source.path,
             mode=source.mode,
             signals=None if everything else signals_needed(confidences[name] or "default"),
             metadata=None if everything else (),
             **reading.options,
         )
-        for name, source in sources.items()
-    }
+        # A table of several systems gives their names; those of several inputs are told apart by the input.
+        systems |= {
+            (f"{name} {own}" if len(sources) > 1 else own) if own else name: part
+            for own, part in found.items()
+        }
     if not quiet:
         _announce(systems.values(), settled=("confidence",) if any(confidences.values()) else ())
     return systems
@@ -177,12 +185,38 @@ def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
         columns = provenance["columns"]
         listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
         lines.append(f"{path}: a {FORMATS[provenance['format']]}; guessed {listed}")
-    rule = provenance.get("abstention_rule")
-    if rule:
-        counts = ", ".join(
-            f"{rule.get(state, 0)} {state}" for state in ("abstained", "answered", "undetermined")
+    for key, words in (("abstention_rule", "abstention rule"), ("failed_rule", "rule for failed answers")):
+        rule = provenance.get(key)
+        if rule:
+            states = {"abstained": "abstained" if key == "abstention_rule" else "failed"}
+            counts = ", ".join(
+                f"{rule.get(state, 0)} {states.get(state, state)}"
+                for state in ("abstained", "answered", "undetermined")
+            )
+            lines.append(f"{path}: the {words} found {counts}")
+    return [*lines, *_table_announcements(items, path), *_log_announcements(items, path)]
+
+
+def _table_announcements(items: Items, path: str) -> list[str]:
+    provenance, lines = items.provenance, []
+    percent = provenance.get("percent")
+    if percent:
+        lines.append(
+            f"{path}: {percent[0]} is taken for per cent and divided by 100; --percent none if it is not"
         )
-        lines.append(f"{path}: the abstention rule found {counts}")
+    join = provenance.get("join")
+    if join and join["unused"]:
+        lines.append(f"{path}: {join['unused']:,} rows of {join['path']} have a key that no row here has")
+    if provenance.get("never_equal"):
+        lines.append(
+            f"{path}: warning: no prediction ever equals its truth; are truth and prediction the right columns, and "
+            "written alike?"
+        )
+    return lines
+
+
+def _log_announcements(items: Items, path: str) -> list[str]:
+    provenance, lines = items.provenance, []
     if provenance.get("format") == "inspect" and provenance.get("status") != "success":
         lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
     filters = provenance.get("filters", ())

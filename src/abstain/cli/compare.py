@@ -61,15 +61,20 @@ def compare_command(
     """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
     from abstain import compare  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
+    from abstain.sources import is_table  # noqa: PLC0415
 
     as_report = table_format is None and _steps.is_report(output)
     form = format_of(table_format, None if as_report else output)
     _steps.check_outputs(output)
     sources = inputs.sources
-    if len(sources) < 2:
+    if not sources or (len(sources) < 2 and not is_table(next(iter(sources.values())).path)):
         raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
     systems = _steps.read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
+    if len(systems) < 2:
+        raise ArgumentError(
+            f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
+        )
     with _steps.progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = compare(
             systems,

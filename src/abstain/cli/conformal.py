@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli import _steps
-from abstain.cli._options import AsJson, Group, SummaryFormat, named, output_to, spelled_out
+from abstain.cli._options import CROSSED, AsJson, Group, SummaryFormat, named, output_to, spelled_out
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ def intervals_command(
     columns: Columns,
     bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
     eta: Annotated[float, typer.Option(metavar="X", help=_ETA)] = 30.0,
+    crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None,
     measuring: Measuring,
     publishing: Publishing,
 ) -> None:
@@ -147,13 +148,12 @@ def intervals_command(
     from abstain.sources import open_table  # noqa: PLC0415
 
     source = open_table(table)
-    bounds = np.stack(
-        [np.column_stack([source.numbers(name) for name in names]) for names in (low, high)], axis=1
-    )
+    truths = source.numbers(truth)
+    pairs = [source.bounds(lower, upper, truths, crossed) for lower, upper in zip(low, high, strict=True)]
     judge = partial(
         evaluate_intervals,
-        source.numbers(truth),
-        bounds,
+        truths,
+        np.stack(pairs, axis=2),
         claim=claims,
         bins=bins,
         eta=eta,

@@ -18,6 +18,7 @@ from abstain.cli._options import (
     spelled_out,
 )
 from abstain.cli._steps import check_outputs, hand_over, progress_bar, read_systems
+from abstain.errors import ArgumentError
 
 _FAIL_IF = (
     "A condition under which the run fails, such as 'augrc worse by 0.005', 'cmax below 0.6' or 'ece above 0.1'; "
@@ -82,6 +83,10 @@ def gate_command(
         metrics=[condition.metric for condition in conditions],
         quiet=quiet,
     )
+    if len(runs) > len(sources):
+        raise ArgumentError(
+            "a gate judges one system, and a table here holds several; keep the rows of one of them"
+        )
     with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = gate(
             runs["run"],

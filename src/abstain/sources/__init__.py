@@ -45,10 +45,12 @@ __all__ = [
     "EvaluationFile",
     "Problems",
     "expand",
+    "is_table",
     "load_evaluation_file",
     "open_table",
     "read",
     "read_evaluation_file",
+    "read_systems",
     "recognise",
     "scan_table",
     "write_evaluation_file",
@@ -68,6 +70,7 @@ FORMATS = {
 _TABLES = ("csv", "parquet", "jsonl")
 # What there is to choose within a file that is no table.
 _CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
+_KEPT = ("signals", "metadata", "null_prediction")
 _BEGINNING = 1 << 20
 _PATTERN = "*?["
 _LINES = (".jsonl", ".ndjson")
@@ -96,6 +99,11 @@ def read(
     metadata: Sequence[str] | None = None,
     null_prediction: str | None = None,
     abstain_rule: AbstentionRule | str | None = None,
+    failed_rule: AbstentionRule | str | None = None,
+    join: tuple[str, Any] | None = None,
+    system: str | None = None,
+    percent: Sequence[str] | None = None,
+    crossed: str | None = None,
     scorer: str | None = None,
     filter: str | None = None,  # noqa: A002
     member_limit: int = MEMBER_LIMIT,
@@ -134,6 +142,15 @@ def read(
         null_prediction: what a missing prediction means, "abstained" or "failed"; an error when left out.
         abstain_rule: who declined where the source does not say: "choice:E", "regex:(?i)not sure",
             "phrases:I don't know|cannot say", or an `AbstentionRule`.
+        failed_rule: which answers of a table are none, because the run produced nothing: how they begin, such as
+            "ERR:", or a rule in the forms of `abstain_rule`.
+        join: a key and a second table, where truth and predictions stand apart: every row gets the columns of the row
+            with the same key there.
+        system: the column that says whose row it is, ``system`` or ``model`` when left out; see `read_systems`.
+        percent: the signals that are per cent, and are divided by 100; when left out, a confidence is taken for per
+            cent if its values tell: none between 0 and 1, and the largest from above 10 up to 100.
+        crossed: what a lower bound above the upper one means: "sort" to exchange them, "empty" for an interval that
+            holds nothing; an error when left out.
         scorer: which judge of a log: a scorer of Inspect ("name", or "name.key" where it gives several
             values), or a metric of lm-eval.
         filter: which filter of lm-eval samples; all when left out.
@@ -144,37 +161,62 @@ def read(
     >>> read("tests/data/examples/run_a.json", mode="few_shot")
     Items(240 items in 30 participants: 150 answered, 66 abstained, 24 failed, 0 unscored)
     """
+    systems = read_systems(source, **{name: value for name, value in locals().items() if name != "source"})
+    if len(systems) > 1:
+        items = next(iter(systems.values()))
+        raise ArgumentError(
+            f"{items.provenance.get('path', 'the frame')}: holds {len(systems)} systems, told apart by the column "
+            f"{items.provenance['system_column']!r}; abstain.sources.read_systems gives each of them, and "
+            "metadata=[...] with its name makes it a column like any other"
+        )
+    return next(iter(systems.values()))
+
+
+def read_systems(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002
+    mode: str | None = None,
+    scale: Sequence[float] | None = None,
+    abstain_rule: AbstentionRule | str | None = None,
+    scorer: str | None = None,
+    filter: str | None = None,  # noqa: A002
+    cluster: str | None = None,
+    cluster_by: str | None = None,
+    member_limit: int = MEMBER_LIMIT,
+    total_limit: int = TOTAL_LIMIT,
+    problems: Problems | None = None,
+    **of_tables: Any,
+) -> dict[str, Items]:
+    """Read the items of every system that a source holds, by name; a single one is called "".
+
+    A long table holds several: one per value of its column ``system`` or ``model``, or of the column that `system`
+    names. The arguments are those of `read`.
+
+    >>> import polars
+    >>> table = polars.DataFrame({"model": ["a", "b"], "item": [1, 1], "truth": [0, 0], "prediction": [0, 1]})
+    >>> sorted(read_systems(table))
+    ['a', 'b']
+    """
     if cluster is not None and cluster_by is not None:
         raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
-    columns = {
-        "truth": truth,
-        "prediction": prediction,
-        "correct": correct,
-        "confidence": confidence,
-        "abstained": abstained,
-        "failed": failed,
-        "cluster": cluster if cluster is not None else cluster_by,
-        "item": item,
-        "weight": weight,
-        "low": low,
-        "high": high,
-        "set": set,
-    }
-    named = {role: name for role, name in columns.items() if name is not None}
+    given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
+    named = {role: value for role, value in given.items() if value is not None}
     rule = AbstentionRule.parse(abstain_rule) if isinstance(abstain_rule, str) else abstain_rule
     said: dict[str, Any] = {"rule": rule, "scale": scale}
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
     paths, kind = _recognised(source, format)
     if kind in ("frame", *_TABLES):
-        said |= {"signals": signals, "metadata": metadata, "null_prediction": null_prediction}
         return _read_table(source, paths, kind, {**named, **said}, choices, problems)
+    # What is kept of a table is no matter for logs, which keep everything.
+    named = {role: value for role, value in named.items() if role not in _KEPT}
     limits = {"member_limit": member_limit, "total_limit": total_limit}
     parts = [_read_log(path, kind, named, choices, limits, **said) for path in paths]
     if len(parts) == 1:
-        return parts[0]
+        return {"": parts[0]}
     from abstain.sources._log_items import concatenate  # noqa: PLC0415
 
-    return concatenate(parts)
+    return {"": concatenate(parts)}
 
 
 def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
@@ -254,6 +296,11 @@ def recognise(path: Path) -> str:
     return _json_kind(text, path, whole=whole) if text[:1] in (b"{", b"[") else "csv"
 
 
+def is_table(path: Path) -> bool:
+    """True where a path or a pattern names tables, which may hold several systems."""
+    return recognise(expand(path)[0]) in _TABLES
+
+
 def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:
     """Return the files that a source names, and the one format that they have; none and "frame" for a data frame."""
     parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
@@ -297,14 +344,24 @@ def _read_table(
     roles: Mapping[str, Any],
     choices: Mapping[str, str | None],
     problems: Problems | None,
-) -> Items:
+) -> dict[str, Items]:
     from abstain.sources._columns import items_from_table  # noqa: PLC0415
     from abstain.sources._roles import Roles  # noqa: PLC0415
 
     _refuse(choices, "a data frame" if kind == "frame" else f"{paths[0]}: {_described(kind)}")
     table = _opened(source, paths, kind)
-    items = items_from_table(table, Roles(**roles), problems)
-    return items.with_provenance(**_origin(table, kind))
+    said = dict(roles)
+    joined, failed = said.pop("join", None), said.get("failed_rule")
+    if isinstance(failed, str):
+        said["failed_rule"] = AbstentionRule.parse_failed(failed)
+    origin = _origin(table, kind)
+    if joined is not None:
+        from abstain.sources._joining import JoinedTable  # noqa: PLC0415
+
+        table = JoinedTable(table, open_table(joined[1]), joined[0])
+        origin["join"] = table.origin
+    systems = items_from_table(table, Roles(**said), problems)
+    return {name: items.with_provenance(**origin) for name, items in systems.items()}
 
 
 def _origin(table: SourceTable, kind: str) -> dict[str, Any]:
