@@ -25,7 +25,7 @@ import numpy as np
 
 from abstain import _files, _sql, _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, signals_of_row
+from abstain.items import Items, Outcome, are_numbers, signals_of_row
 from abstain.labels import is_missing
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Pat
         "cluster_noun": items.cluster_noun,
         "scale": items.scale,
         "labels": None if labels is None else list(labels),
-        "whole_items": items.item.dtype.kind in "iu",
+        "whole_items": are_numbers(items.item),
         "metadata": metadata,
         "rows": None if order == sorted(order) else order,
         **_further(items, order),

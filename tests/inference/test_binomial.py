@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,12 @@ def test_random_tables_with_strata_that_are_fully_covered(seed: int) -> None:
     truth, label, site = rng.normal(size=rows), rng.integers(0, 3, rows), rng.integers(0, 3, rows)
     weight = rng.exponential(10.0 ** int(rng.integers(-8, 8)), rows)
     reach = rng.exponential(1.0, (2, rows)) + (site > 0) * 5.0
-    options = {"claim": 0.8, "groups": {"site": site}, "sample_weight": weight, "resamples": 5}
+    options: dict[str, Any] = {
+        "claim": 0.8,
+        "groups": {"site": site},
+        "sample_weight": weight,
+        "resamples": 5,
+    }
     bounds = np.stack([truth - reach[0], truth + reach[1] - 2.0 * (site == 0)], axis=1)
     bounds[:, 1] = np.maximum(bounds[:, 0], bounds[:, 1])
     members = rng.random((rows, 3)) < 0.5
