@@ -138,7 +138,7 @@ def read(
             values), or a metric of lm-eval.
         filter: which filter of lm-eval samples; all when left out.
         member_limit: most bytes of one sample of an Inspect log, decompressed.
-        total_limit: most bytes of all its samples together; 16 MiB and 200 times its own size when left out.
+        total_limit: most bytes of all its samples together; 4 MiB and 200 times its own size when left out.
         problems: where to collect what is wrong with the rows of a table, instead of raising the first.
 
     >>> read("tests/data/examples/run_a.json", mode="few_shot")

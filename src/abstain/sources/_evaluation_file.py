@@ -214,8 +214,13 @@ def write_evaluation_file(
             "extras": dict(extras or {}),
             "evaluation_results": [_row_record(row) for row in rows],
         }
-    text = json.dumps(_strict(content), allow_nan=False, indent=2, sort_keys=True)
-    return _files.write_whole(path, text.encode() + b"\n")
+    text = json.dumps(_strict(content), allow_nan=False, indent=2, sort_keys=True, ensure_ascii=False)
+    try:
+        return _files.write_whole(path, text.encode() + b"\n")
+    except UnicodeEncodeError:
+        raise DataError(
+            "a text holds half of a character (a lone surrogate), which no file can hold"
+        ) from None
 
 
 def _parsed(content: bytes, path: str) -> EvaluationFile:

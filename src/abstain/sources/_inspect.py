@@ -43,7 +43,7 @@ __all__ = ["read_inspect"]
 
 # What an archive may hold unless the caller says otherwise: so many times its own size, and what a small one needs.
 EXPANSION = 200
-EXPANSION_FLOOR = 1 << 24
+EXPANSION_FLOOR = 1 << 22
 _NO_ANSWER = "N"
 _REFUSALS = ("refusal", "no_response")
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
