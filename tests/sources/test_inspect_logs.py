@@ -331,6 +331,8 @@ def test_metrics_do_not_fail_an_evaluation_for_want_of_a_number(caplog: pytest.L
     assert math.isnan(measured(integration.coverage(), []))
     assert math.isnan(measured(integration.selective_accuracy(), [declined]))
     assert math.isnan(measured(integration.aurc(), [declined]))
+    right.score.metadata = {"confidence": 10**400}
+    assert math.isnan(measured(integration.augrc(), [right, declined]))
     right.score.value = 7
     assert math.isnan(measured(integration.aurc(), [right, declined]))
     assert "the grade must lie in [0, 1], got 7" in caplog.text

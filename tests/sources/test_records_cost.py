@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import zstandard
 
 from abstain import DataError, FormatError, Items, read
 from memory import run_measured
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 READ = "import sys, abstain; print(len(abstain.read(sys.argv[1])))"
 SIGNALS = {"verdict": {"value": "C"}}
