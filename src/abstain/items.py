@@ -42,6 +42,8 @@ CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certa
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
 _ABSENT = object()
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+# No file of ours could hold a longer whole number, see `_files.parse_json`.
+_NO_NAME = 10**308
 # How many cells a table of records may have beyond all reason, and how many per value that the records hold.
 _MOST_CELLS = 1_000_000
 _MOST_SPREAD = 50
@@ -597,8 +599,12 @@ def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
     plain = array.tolist()
     kinds = {type(value) for value in plain}
     if kinds <= {int}:
-        small = all(_SMALLEST <= value <= _LARGEST for value in plain)
-        return np.array(plain, dtype=np.int64) if small else _validate.objects(plain)
+        if all(_SMALLEST <= value <= _LARGEST for value in plain):
+            return np.array(plain, dtype=np.int64)
+        row = next((row for row, value in enumerate(plain) if abs(value) >= _NO_NAME), None)
+        if row is not None:
+            raise DataError(f"{name} is a number of more than 308 digits at row {row}; write it as text")
+        return _validate.objects(plain)
     if kinds <= {str}:
         return _validate.objects(plain)
     missing = labels.missing(array)

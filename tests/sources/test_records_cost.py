@@ -154,6 +154,8 @@ def test_names_are_exact(tmp_path: Path) -> None:
     log = read(write_log(tmp_path / "log.json", [{"id": name} for name in whole]))
     assert log.item.tolist() == whole
     assert Items.from_arrays([1, 2], [1, 2], cluster=[2**63, -1]).cluster.tolist() == [2**63, -1]
+    with pytest.raises(DataError, match=r"log.json: the item is a number of more than 308 digits at row 0"):
+        read(write_log(tmp_path / "log.json", [{"id": 10**400}]))
     back = read(items.to_run_file(tmp_path / "back.json"))
     assert back.cluster.tolist() == whole
     assert read(items.to_parquet(tmp_path / "back.parquet")).cluster.tolist() == [str(name) for name in whole]

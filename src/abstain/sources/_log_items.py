@@ -130,7 +130,10 @@ def items_from_log(
     """Return the items of judged rows; see the module for what truth and prediction are."""
     if not rows:
         raise DataError(f"{path}: the log holds no samples")
-    names = _name_column([row.item for row in rows])
+    names, clusters = (
+        _name_column([getattr(row, role) for row in rows], f"{path}: the {role}")
+        for role in ("item", "cluster")
+    )
     again = _first_repeated(names.tolist())
     if again is not None:
         raise DataError(
@@ -158,7 +161,7 @@ def items_from_log(
         truth=truth,
         prediction=prediction,
         outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
-        cluster=_name_column([row.cluster for row in rows]),
+        cluster=clusters,
         item=names,
         signals=signals_from_rows([row.signals for row in rows], what=f"{path}: the signals of samples"),
         metadata=metadata,
@@ -178,10 +181,10 @@ def _shorten(text: str | None) -> str | None:
     return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "\u2026"
 
 
-def _name_column(values: Sequence[int | str]) -> NDArray[Any]:
+def _name_column(values: Sequence[int | str], what: str) -> NDArray[Any]:
     """Return ids as a column: whole numbers if all are, else text."""
     whole = all(isinstance(value, int) for value in values)
-    return identifiers(values if whole else [str(value) for value in values])
+    return identifiers(values if whole else [str(value) for value in values], what)
 
 
 def keep_scalars(record: Mapping[str, msgspec.Raw], place: str) -> dict[str, Any]:
@@ -297,7 +300,7 @@ def _names(columns: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _joined_ids(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return _name_column([name for array in arrays for name in array.tolist()])
+    return _name_column([name for array in arrays for name in array.tolist()], "the name")
 
 
 def _joined_signal(parts: Sequence[Items], name: str) -> Signal:
