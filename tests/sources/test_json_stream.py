@@ -53,6 +53,9 @@ def test_limits_and_ends() -> None:
         members('{"samples": ["' + "x" * 100 + '"]}')
     with pytest.raises(FormatError, match="ends too early"):
         members('{"samples": [1, 2')
+    for text in ('{"samples": [1]} and more', '{"samples": [1]}{"samples": [2]}', "nothing", "}{"):
+        with pytest.raises(FormatError, match="something else stands before or after its one object"):
+            members(text)
 
 
 @pytest.mark.parametrize("text", ['{"samples": ["', '{"', '{"samples": [1, "'])

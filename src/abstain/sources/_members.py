@@ -236,12 +236,13 @@ def _spans(
             if walk.between_parts and walk.key is not None and _CONTENT.search(view, walk.start, end - 1):
                 yield walk.key, walk.start, end - 1
             walk.part(mark, end)
-        if end - walk.released > _RELEASE_EVERY and isinstance(view, mmap.mmap) and hasattr(view, "madvise"):
-            # What was read need not stay in memory; the file is still there.
-            view.madvise(mmap.MADV_DONTNEED)
-            walk.released = end
-    if walk.depth:
+            if walk.depth <= 0:
+                break
+        walk.release(view, end)
+    if walk.depth > 0:
         raise FormatError(f"{path}: not JSON (the file ends too early)")
+    if _CONTENT.search(view, end):
+        raise FormatError(f"{path}: not JSON (something else stands before or after its one object)")
 
 
 @dataclass(slots=True)
@@ -264,6 +265,12 @@ class _Walk:
         self.depth += 1
         if self.depth == 2 and self.key in self.arrays and mark == _LIST:
             self.level, self.start = 2, end
+
+    def release(self, view: bytes | mmap.mmap, end: int) -> None:
+        """Give back what was read: it need not stay in memory, the file is still there."""
+        if end - self.released > _RELEASE_EVERY and isinstance(view, mmap.mmap) and hasattr(view, "madvise"):
+            view.madvise(mmap.MADV_DONTNEED)
+            self.released = end
 
     def part(self, mark: int, end: int) -> None:
         """Pass a comma or a closing bracket."""
