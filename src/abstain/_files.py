@@ -1,39 +1,155 @@
-"""Strict JSON in, whole files out.
+"""Files in as they are, strict JSON out of them; whole files out.
 
-JSON is read without NaN, Infinity, numbers beyond a float, or duplicate keys; a file is written beside its
-place and then renamed, so that nobody ever finds half of one. What the content means is known to the callers.
+A file is read as bytes: a regular one, or a pipe, which gives what it gives once. JSON is read without NaN,
+Infinity, numbers beyond a float, lone surrogates, endless nesting or duplicate keys, and then decoded by the schema
+of its record (`convert`; `decode` for the parts of a log), so that whoever reads a field finds what it must be. A
+file is written beside its place and then renamed, so that nobody ever finds half of one. What the content means is
+known to the callers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import io
 import json
 import math
 import os
+import re
+import select
+import stat
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from abstain.errors import ArgumentError, FormatError
+import msgspec
+
+from abstain.errors import AbstainError, ArgumentError, FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+Form = TypeVar("Form")
+
 _PIECE = 1 << 20
+# How long a pipe that nobody writes to is waited for, in seconds, and how much one may give.
+PIPE_PATIENCE = 3.0
+PIPE_LIMIT = 1 << 30
+_DEEPEST = 100
+# No whole number of more digits fits a float; more of them are nobody's name either.
+_MOST_DIGITS = 308
+_CONSTANT = re.compile(rb'"(?:[^"\\]++|\\.)*+"|-?Infinity|NaN', re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`(?P<rule>[^`]*?)(?:, got `(?P<got>[^`]+)`)?")
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+class SourceFile:
+    """A file that may be opened more than once; a pipe gives what it gives once, so that is kept.
+
+    Args:
+        path: where it is; as text, bytes that are no UTF-8 are spelled out.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._kept: bytes | None = None
+
+    def __str__(self) -> str:
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
+    def exists(self) -> bool:
+        """True where there is something to read; an error where it cannot even be looked at."""
+        try:
+            self.path.stat()
+        except (OSError, ValueError) as problem:
+            if _is_absence(problem):
+                return False
+            raise self._unreadable(problem) from None
+        return True
+
+    def open(self) -> IO[bytes]:
+        """Return the file, opened for reading at its beginning; or say why it cannot be read."""
+        try:
+            mode = self.path.stat().st_mode
+            if stat.S_ISREG(mode):
+                return self.path.open("rb")
+            if stat.S_ISFIFO(mode):
+                if self._kept is None:
+                    self._kept = self._drained()
+                return io.BytesIO(self._kept)
+        except AbstainError:
+            raise
+        except (OSError, ValueError) as problem:
+            raise self._unreadable(problem) from None
+        if stat.S_ISDIR(mode):
+            raise ArgumentError(f"{self}: is a directory; name the file")
+        raise ArgumentError(f"{self}: is a device; name a file or a pipe")
+
+    def read(self) -> bytes:
+        """Return all bytes of the file."""
+        with self.open() as file:
+            try:
+                return file.read()
+            except OSError as problem:
+                raise self._unreadable(problem) from None
+
+    def _unreadable(self, problem: OSError | ValueError) -> ArgumentError:
+        if _is_absence(problem):
+            return ArgumentError(f"{self}: no such file")
+        return ArgumentError(f"{self}: cannot be read ({getattr(problem, 'strerror', problem)})")
+
+    def _drained(self) -> bytes:
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return b"".join(self._pieces(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def _pieces(self, descriptor: int) -> Iterable[bytes]:
+        total, until = 0, time.monotonic() + PIPE_PATIENCE
+        while True:
+            try:
+                piece = os.read(descriptor, _PIECE)
+            except BlockingIOError:  # somebody holds the other end, and may take as long as need be
+                select.select([descriptor], [], [])
+                continue
+            total += len(piece)
+            if total > PIPE_LIMIT:
+                raise ArgumentError(
+                    f"{self}: the pipe gives more than {PIPE_LIMIT:,} bytes; write them to a file first"
+                )
+            if piece:
+                yield piece
+            elif total:
+                return
+            elif (
+                time.monotonic() > until
+            ):  # without a writer a pipe reads as empty, before one comes and after
+                raise ArgumentError(f"{self}: nothing was written to this pipe in {PIPE_PATIENCE:g} seconds")
+            else:
+                time.sleep(0.01)
+
+
+def _is_absence(problem: OSError | ValueError) -> bool:
+    # A name with a null byte in it is no name of any file.
+    return not isinstance(problem, OSError) or problem.errno in (errno.ENOENT, errno.ENOTDIR)
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of the file at `path`, or say why it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        raise ArgumentError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise ArgumentError(f"{path}: is a directory; name the file") from None
-    except OSError as problem:
-        raise ArgumentError(f"{path}: cannot be read ({problem.strerror})") from None
+    return SourceFile(path).read()
 
 
 def sha256(content: bytes) -> str:
@@ -51,19 +167,34 @@ def digest(paths: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
-def parse_json(content: bytes, path: str | os.PathLike[str]) -> Any:
+def digest_of(file: IO[bytes]) -> str:
+    """Return the SHA-256 of a file that is open already."""
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def parse_json(content: bytes, path: object) -> Any:
     """Return the value of strict JSON; `path` is for the error message alone."""
     if not content.strip():
         raise FormatError(f"{path}: the file is empty")
+    if content.startswith(b"\x1f\x8b"):
+        raise FormatError(f"{path}: is compressed; unpack it first")
     try:
-        return json.loads(
+        value = json.loads(
             content.decode("utf-8-sig"),
             parse_constant=_refuse_constant,
             parse_float=_finite_float,
+            parse_int=_bounded_int,
             object_pairs_hook=_unique_keys,
         )
+        if isinstance(value, (dict, list)):
+            _refuse_depth(value)
+        if _SURROGATE.search(content):
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as problem:
         raise FormatError(f"{path}: not JSON (not UTF-8 text at byte {problem.start})") from None
+    except UnicodeEncodeError:
+        raise FormatError(f"{path}: not JSON (a \\u escape is half of a pair, and no character)") from None
     except json.JSONDecodeError as problem:
         raise FormatError(
             f"{path}: not JSON (line {problem.lineno}, column {problem.colno}: {problem.msg})"
@@ -72,8 +203,76 @@ def parse_json(content: bytes, path: str | os.PathLike[str]) -> Any:
         raise FormatError(f"{path}: JSON nested too deeply") from None
     except FormatError as problem:
         raise FormatError(f"{path}: {problem}") from None
-    except ValueError:
-        raise FormatError(f"{path}: holds an integer with more digits than can be read") from None
+    return value
+
+
+def convert(value: Any, form: type[Form], place: object) -> Form:
+    """Return a parsed value as the record that `form` describes; the error names `place` and the field."""
+    try:
+        return msgspec.convert(value, form)
+    except msgspec.ValidationError as problem:
+        raise FormatError(f"{place}: {_reworded(problem)}") from None
+
+
+def decode(text: bytes, form: type[Form], place: object) -> Form:
+    """Return JSON text of another tool as the record that `form` describes, without reading what `form` leaves out.
+
+    Such tools write NaN and Infinity, which JSON does not know: they count as null and as the largest numbers.
+    """
+    try:
+        try:
+            return msgspec.json.decode(text, type=form)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:
+            return msgspec.json.decode(_CONSTANT.sub(_known_constant, text), type=form)
+    except msgspec.ValidationError as problem:
+        raise FormatError(f"{place}: {_reworded(problem)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise FormatError(f"{place}: not JSON (cut off, or not UTF-8 text)") from None
+    except RecursionError:
+        raise FormatError(f"{place}: JSON nested too deeply") from None
+
+
+def _known_constant(found: re.Match[bytes]) -> bytes:
+    largest = repr(float.fromhex("0x1.fffffffffffffp+1023")).encode()
+    return {b"NaN": b"null", b"Infinity": largest, b"-Infinity": b"-" + largest}.get(
+        found.group(), found.group()
+    )
+
+
+def _reworded(problem: msgspec.ValidationError) -> str:
+    """Say what is wrong with a record, and where in it; what stands there is never part of it."""
+    # The place comes last, after a value that the message may quote; whatever quotes one is not passed on.
+    text, _, where = f"{problem}{'' if ' - at `$' in str(problem) else ' - at `$`'}".rpartition(" - at `$")
+    name = where.rstrip("`").removeprefix(".") or "it"
+    if found := _MISSING.fullmatch(text):
+        return f"{name} has no {found['field']}"
+    if found := _EXPECTED.fullmatch(text):
+        rule = found["rule"].replace(" of length >= ", " of at least ")
+        got = f", got {_in_words(found['got'])}" if found["got"] else ""
+        return f"{name} must be {_in_words(found['kinds'])}{rule}{got}"
+    if "out of range" in text:
+        return f"{name} is too large for a number"
+    return f"{name} is none of the values that are known for it"
+
+
+def _in_words(kinds: str) -> str:
+    names = kinds.split(" | ")
+    # A number may be whole; that needs no saying.
+    words = [_KINDS.get(name, name) for name in names if name != "int" or "float" not in names]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _refuse_depth(value: Any) -> None:
+    """Refuse what is nested more deeply than any record: code that walks through it would come to its own end."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [child for part in parts for child in part if isinstance(child, (dict, list))]
+        if not level:
+            return
+    raise RecursionError
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -85,6 +284,12 @@ def _finite_float(text: str) -> float:
     if not math.isfinite(number):
         raise FormatError(f"the number {text[:20]} is too large for a float")
     return number
+
+
+def _bounded_int(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise FormatError(f"a whole number has {len(text):,} digits; at most {_MOST_DIGITS} can be read")
+    return int(text)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -71,7 +71,10 @@ def floats(values: Column, name: str) -> Floats:
         if value is None:
             result[row] = math.nan
         elif isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
-            result[row] = value
+            try:
+                result[row] = value
+            except OverflowError:
+                raise DataError(f"{name} is too large for a float at row {row}") from None
         else:
             raise DataError(f"{name} must hold numbers, got a {type(value).__name__} at row {row}")
     return result

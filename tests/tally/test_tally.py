@@ -209,3 +209,19 @@ def test_a_batch_may_be_handed_to_several_measures() -> None:
     measure = TestMeasure.measure
     batch = Batch(np.array([[1.0, 0.0]]))
     assert measure(batch).tolist() == measure(batch.weights).tolist() == [[2.0, 2.0]]
+
+
+def test_a_share_of_one_cell_is_never_above_one() -> None:
+    rng = np.random.default_rng(0)
+    for rows in range(1, 300):
+        weight, hit = rng.random(rows), rng.random(rows) < 0.9
+        for column in (np.ones(rows, np.bool_), hit):
+            count, total = Tally.of_rows(
+                unit=np.zeros(rows, np.intp),
+                key=np.zeros(rows, np.intp),
+                columns=[column],
+                units=1,
+                keys=1,
+                weight=weight,
+            ).sums[:, 0]
+            assert total == count if column.all() else total <= count

@@ -187,7 +187,8 @@ class Tally:
 
 def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:
     if weight is not None:
-        return float(column @ weight)
+        # Summed in the order of the weights themselves, so that a share of them never exceeds 1 by rounding.
+        return float((column * weight).sum())
     return float(np.count_nonzero(column) if column.dtype == np.bool_ else column.sum())
 
 
