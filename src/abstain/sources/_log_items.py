@@ -201,7 +201,7 @@ def is_nested(value: msgspec.Raw) -> bool:
 def scalar(value: msgspec.Raw | bytes, place: object) -> bool | float | str | None:
     """Return the number, text, boolean or null that JSON text stands for."""
     found = _files.decode(value, bool | int | float | str | None, place)  # type: ignore[arg-type]
-    if isinstance(found, int) and as_number(found) is None:
+    if type(found) is int and not math.isfinite(as_number(found) or 0.0):
         raise FormatError(f"{place}: it is too large for a number")
     return found
 
