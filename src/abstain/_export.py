@@ -85,7 +85,7 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     )
     declared = {"scale": items.scale, "cluster_noun": items.cluster_noun, "classes": items.classes}
     note = _sql.literal(json.dumps(declared))
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
         with _sql.connect() as connection:
             connection.register("arrays", arrays)
@@ -93,8 +93,7 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
                 f"COPY (SELECT {chosen} FROM arrays) TO {_sql.literal(str(part))} "
                 f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: {note}}})"
             )
-        part.replace(place)
-    return place
+        return _files.write_whole(place, part.read_bytes())
 
 
 def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Path:

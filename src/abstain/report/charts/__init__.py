@@ -8,6 +8,7 @@ file's ending names, without any network.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abstain import _files, _validate
@@ -26,7 +27,6 @@ from abstain.report.charts.intervals import charts as coverage_charts
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from pathlib import Path
 
     from abstain.evaluation import SystemResult
     from abstain.evaluation.conformal import CoverageResult
@@ -38,8 +38,9 @@ __all__ = [
     "FORMATS",
     "SYSTEM_CHARTS",
     "before_and_after_diagram",
+    "chart_content",
+    "chart_format",
     "chart_svg",
-    "check_chart_output",
     "cumulative_difference_plot",
     "curves_chart",
     "differences_chart",
@@ -128,21 +129,18 @@ def _system_chart(
     return reliability_diagram(curves[asked], title=f"Reliability of {asked}")
 
 
-def check_chart_output(path: str | os.PathLike[str]) -> Path:
-    """Return `path` if a chart can be put there: call this before the work, not after it."""
-    place = _files.check_output(path)
-    form = place.suffix.lower()
+def chart_format(path: str | os.PathLike[str]) -> str:
+    """Return which of `FORMATS` a chart is written in, by the ending of its file."""
+    form = Path(path).suffix.lower()
     if form not in FORMATS:
-        raise ArgumentError(f"{place}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
-    return place
+        raise ArgumentError(f"{path}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
+    return form
 
 
-def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
-    """Write a chart as PNG, SVG, HTML, PDF or Vega-Lite JSON, as the ending of `path` says; HTML needs no network."""
+def chart_content(chart: Chart, form: str) -> bytes:
+    """Return a chart as what a file holds: PNG, SVG, HTML, PDF or Vega-Lite JSON; HTML needs no network."""
     import vl_convert  # noqa: PLC0415
 
-    place = check_chart_output(path)
-    specification = chart.to_json()
     writers: dict[str, Callable[[str], bytes]] = {
         ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
         ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
@@ -152,7 +150,14 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
         ".pdf": vl_convert.vegalite_to_pdf,
         ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
     }
-    return _files.write_whole(place, writers[place.suffix.lower()](specification))
+    return writers[form](chart.to_json())
+
+
+def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
+    """Write a chart in the form that the ending of `path` says."""
+    form = chart_format(path)
+    place = _files.check_output(path)
+    return _files.write_whole(place, chart_content(chart, form))
 
 
 def chart_svg(chart: Chart) -> str:
