@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from abstain import _process
 
 
@@ -14,13 +12,12 @@ def main() -> None:
         from abstain import cli  # noqa: PLC0415
 
         cli.main()
-    except BaseException:
-        # A stop before or after the verb, where nothing has begun or all is done.
+    except BaseException as end:
         code = _process.stop_code()
         if code is None:
             raise
-        _process.ignore_stops()
-        sys.exit(code)
+        # A stop before or after the verb, where nothing has begun or all is done, has no other exit code yet.
+        _process.leave(end.code if isinstance(end, SystemExit) and isinstance(end.code, int) else code)
 
 
 if __name__ == "__main__":

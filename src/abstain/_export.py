@@ -248,7 +248,7 @@ def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str
     for cluster, rows in groups.items():
         if len({names[row] for row in rows}) < len(rows):
             raise DataError(
-                f"{items.cluster_noun} {cluster} has an item twice; a run file needs unique items"
+                f"{items.cluster_noun} {_validate.place_name(cluster)} has an item twice; a run file needs unique items"
             )
         order += rows
         records.append(

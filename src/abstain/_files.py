@@ -194,7 +194,8 @@ def _destination(path: AnyPath, inputs: Iterable[AnyPath]) -> Path:
         state = _state(place)
         if state is None:
             if not place.parent.is_dir():
-                raise ArgumentError(f"{path}: the directory {place.parent} does not exist; create it first")
+                missing = place.parent if Path(path).parent.is_dir() else Path(path).parent
+                raise ArgumentError(f"{path}: the directory {missing} does not exist; create it first")
             _check_writable(place.parent, path)
             return place
         if stat.S_ISDIR(state.st_mode):
@@ -212,9 +213,12 @@ def _destination(path: AnyPath, inputs: Iterable[AnyPath]) -> Path:
 
 def _check_no_input(path: AnyPath, state: os.stat_result, inputs: Iterable[AnyPath]) -> None:
     for source in inputs:
-        with contextlib.suppress(OSError, ValueError):
-            if os.path.samestat(state, Path(source).stat()):
-                raise ArgumentError(f"{path}: is the input {source} itself; name another file for the output")
+        try:
+            same = os.path.samestat(state, Path(source).stat())
+        except (OSError, ValueError):  # whoever reads it says what is wrong
+            continue
+        if same:
+            raise ArgumentError(f"{path}: is the input {source} itself; name another file for the output")
 
 
 def _check_writable(folder: Path, path: AnyPath) -> None:

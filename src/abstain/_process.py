@@ -6,17 +6,19 @@ What a verb does and what its errors mean is not known here.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["DEBUG", "debugging", "ignore_stops", "prepare", "silence", "stop_code"]
+__all__ = ["DEBUG", "begin_to_write", "debugging", "ignore_stops", "leave", "prepare", "silence", "stop_code"]
 
 # With this variable set to 1, a crash shows its traceback, and Python its warnings.
 DEBUG = "ABSTAIN_DEBUG"
@@ -58,6 +60,26 @@ def ignore_stops() -> None:
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) is _stop:
             signal.signal(number, signal.SIG_IGN)
+
+
+def begin_to_write() -> None:
+    """Let nothing stop the process from here on; if a stop was lost in a place that cannot raise, stop now."""
+    ignore_stops()
+    if _stopped_by:
+        raise KeyboardInterrupt
+
+
+def leave(code: int) -> NoReturn:
+    """End a stopped process with an exit code of ours.
+
+    Python would end it by the signal if an interrupt ever passed through `exec`, even one that was caught later.
+    """
+    ignore_stops()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(code)
 
 
 def silence(stream: TextIO) -> None:

@@ -358,7 +358,7 @@ def putting(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> Iterat
 
     with _files.putting(contents, inputs=inputs):
         yield
-        _process.ignore_stops()
+        _process.begin_to_write()
 
 
 def files_of(*named: Path | Inputs | Question | Reading | Judging | None) -> list[Path]:

@@ -7,6 +7,8 @@ file's ending names, without any network.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +43,7 @@ __all__ = [
     "chart_content",
     "chart_format",
     "chart_svg",
+    "content_hash",
     "cumulative_difference_plot",
     "curves_chart",
     "differences_chart",
@@ -167,18 +170,41 @@ def chart_svg(chart: Chart) -> str:
     return str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
 
 
+# The chart may be saved from its menu; nothing is sent to an editor elsewhere, and the policy lets no request out.
+# Expressions are interpreted (`ast`), so that the page need not allow code that is made from text.
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><title>abstain</title><link rel="icon" href="data:,"></head>
+<head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="%(policy)s">
+<title>abstain</title><link rel="icon" href="data:,"></head>
 <body>
 <div id="chart"></div>
-<script>%s</script>
-<script>vegaEmbed("#chart", %s, {renderer: "svg"}).catch(console.error);</script>
+<script>%(library)s</script>
+<script>%(drawing)s</script>
 </body>
 </html>
 """
+_DRAWING = """vegaEmbed("#chart", %s, {
+  renderer: "svg", ast: true, actions: {export: true, source: false, compiled: false, editor: false}
+}).catch(console.error);"""
+_POLICY = (
+    "default-src 'none'; script-src %s; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 def _page(library: str, specification: str) -> str:
     """A page that needs nothing else. A chart's texts may come from a model, so none of them can end the script."""
-    return _PAGE % (library.replace("</script", "<\\/script"), specification.replace("<", "\\u003c"))
+    scripts = {
+        "library": library.replace("</script", "<\\/script"),
+        "drawing": _DRAWING % specification.replace("<", "\\u003c"),
+    }
+    return _PAGE % {
+        "policy": _POLICY % " ".join(f"'{content_hash(script)}'" for script in scripts.values()),
+        **scripts,
+    }
+
+
+def content_hash(text: str) -> str:
+    """Return the hash by which a content security policy knows a script or a style that stands in the page."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
