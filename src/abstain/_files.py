@@ -112,8 +112,19 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def check_output(path: AnyPath, *, inputs: Iterable[AnyPath] = ()) -> Path:
     """Return `path` if it can be written and is none of the `inputs`: call this before the work, not after it."""
-    _destination(path, inputs)
+    check_outputs([path], inputs=inputs)
     return Path(path)
+
+
+def check_outputs(paths: Iterable[AnyPath], *, inputs: Iterable[AnyPath] = ()) -> dict[AnyPath, Path]:
+    """Return the places that all outputs of a call name in the end, if they can be written together."""
+    sources, places = tuple(inputs), {}
+    for path in paths:
+        place = _destination(path, sources)
+        if place in places.values() and _is_file(place):
+            raise ArgumentError(f"{path}: is named as two outputs; name another file for one of them")
+        places[path] = place
+    return places
 
 
 def check_folder(path: AnyPath) -> Path:
@@ -159,7 +170,7 @@ def putting(contents: Mapping[Any, bytes], *, inputs: Iterable[AnyPath] = ()) ->
     They are written to the disk before the statement's body runs, beside their places; the body prints, for example.
     What cannot be taken back (a device, a pipe) is written to after the body and before any file is renamed.
     """
-    places = _destinations(contents, tuple(inputs))
+    places = check_outputs(contents, inputs=inputs)
     files = [_File(path, place) for path, place in places.items() if _is_file(place)]
     try:
         for file in files:
@@ -175,16 +186,6 @@ def putting(contents: Mapping[Any, bytes], *, inputs: Iterable[AnyPath] = ()) ->
         raise
     for file in files:
         file.forget()
-
-
-def _destinations(contents: Iterable[AnyPath], inputs: tuple[AnyPath, ...]) -> dict[AnyPath, Path]:
-    places = {path: _destination(path, inputs) for path in contents}
-    taken: dict[Path, AnyPath] = {}
-    for path, place in places.items():
-        if _is_file(place) and place in taken:
-            raise ArgumentError(f"{path}: is named as two outputs; name another file for one of them")
-        taken[place] = path
-    return places
 
 
 def _destination(path: AnyPath, inputs: Iterable[AnyPath]) -> Path:

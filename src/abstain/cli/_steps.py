@@ -346,9 +346,7 @@ def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:
     """Find out before the work whether its results can be put where they should go, and harm none of the inputs."""
     from abstain import _files  # noqa: PLC0415
 
-    for place in places:
-        if place is not None:
-            _files.check_output(place, inputs=inputs)
+    _files.check_outputs([place for place in places if place is not None], inputs=inputs)
 
 
 @contextlib.contextmanager
