@@ -118,7 +118,8 @@ def check_output(path: AnyPath, *, inputs: Iterable[AnyPath] = ()) -> Path:
 
 def check_outputs(paths: Iterable[AnyPath], *, inputs: Iterable[AnyPath] = ()) -> dict[AnyPath, Path]:
     """Return the places that all outputs of a call name in the end, if they can be written together."""
-    sources, places = tuple(inputs), {}
+    sources = tuple(inputs)
+    places: dict[AnyPath, Path] = {}
     for path in paths:
         place = _destination(path, sources)
         if place in places.values() and _is_file(place):
