@@ -265,8 +265,8 @@ def place_name(value: object) -> str:
 def listed_columns(names: Iterable[str]) -> str:
     """Return the columns of a table in words: those that look like names; of a row of values, only how many there are.
 
-    A file without a header has a record where names should be. A heading that is a number or empty betrays it, and then
-    nothing of that line is told; otherwise a heading of more than three words, or of many letters, is left out.
+    A file without a header has a record where names should be. A heading that is a number betrays it, and then nothing
+    of that line is told; otherwise a heading that is empty, of more than three words or of many letters is left out.
 
     >>> listed_columns(["label", "pred", "patient id"])
     'columns: label, pred, patient id'
@@ -276,11 +276,11 @@ def listed_columns(names: Iterable[str]) -> str:
     '2 columns, of which look like names: label'
     """
     known = list(names)
-    if any(not name.strip() or _is_number(name) for name in known):
+    if any(map(_is_number, known)):
         return (
             f"{len(known)} columns, whose first line holds values and not names: does the file have a header?"
         )
-    named = [name for name in known if len(name) <= _LONGEST_COLUMN and len(name.split()) <= _MOST_WORDS]
+    named = [name for name in known if len(name) <= _LONGEST_COLUMN and 0 < len(name.split()) <= _MOST_WORDS]
     listed = ", ".join(named[:_MOST_COLUMNS]) + (" ..." if len(named) > _MOST_COLUMNS else "")
     if len(named) == len(known):
         return f"columns: {listed}"
@@ -292,4 +292,5 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    # "nan" and "inf" may well be the names of columns.
+    return any(map(str.isdigit, text))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import Estimate
-from abstain.report.text import display_width, plain_text, printable, printable_json, text_lines, wrapped
+from abstain.report.text import display_width, plain_text, printable_json, text_lines, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -453,5 +453,4 @@ def _spreadsheet_text(text: str) -> str:
     start = unicodedata.normalize("NFKC", text.lstrip()[:1])
     if start in ("=", "+", "-", "@") or text[:1] in ("\t", "\r", "\n"):
         text = f"'{text}"
-    text = printable(text)
     return '"' + text.replace('"', '""') + '"' if re.search(r'[,;"\t\r\n]', text) else text
