@@ -42,10 +42,12 @@ def command_line_page() -> str:
         "|---|---|",
         "| 0 | done; of a gate: pass |",
         "| 1 | of a gate: fail |",
-        "| 2 | the call is wrong: a flag, a name, a path |",
-        "| 3 | the data are wrong: a file, a row, a signal |",
+        "| 2 | the call is wrong: a flag, a name, a path; or the system refuses a file |",
+        "| 3 | the data are wrong: a file, a row, a signal; or they are more than the memory holds |",
         "| 4 | of a gate: undecided |",
-        "| 130 | interrupted; nothing was written |",
+        "| 70 | a defect of abstain: please report the line that it prints; `ABSTAIN_DEBUG=1` shows the traceback |",
+        "| 130 | interrupted; nothing was written (143 after SIGTERM) |",
+        "| 141 | the reader of the output went away, as after a pipe to `head` |",
         "",
     ]
     return "\n".join(lines)

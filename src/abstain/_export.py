@@ -87,7 +87,7 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     )
     declared = {"scale": items.scale, "cluster_noun": items.cluster_noun, "classes": items.classes}
     note = _sql.literal(json.dumps(declared))
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
         with _sql.connect() as connection:
             connection.register("arrays", arrays)
@@ -95,8 +95,7 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
                 f"COPY (SELECT {chosen} FROM arrays) TO {_sql.literal(str(part))} "
                 f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: {note}}})"
             )
-        part.replace(place)
-    return place
+        return _files.write_whole(place, part.read_bytes())
 
 
 def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Path:
@@ -271,7 +270,7 @@ def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str
     for cluster, rows in groups.items():
         if len({names[row] for row in rows}) < len(rows):
             raise DataError(
-                f"{items.cluster_noun} {cluster} has an item twice; a run file needs unique items"
+                f"{items.cluster_noun} {_validate.place_name(cluster)} has an item twice; a run file needs unique items"
             )
         order += rows
         records.append(

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     Column = ArrayLike | Sequence[Any]
 
 LARGEST_SEED = 2**32 - 1
+# Ids are shorter than this, sentences longer.
+_LONGEST_NAME = 24
+_LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
 
 
 def one_dimensional(values: Column, name: str) -> NDArray[Any]:
@@ -264,3 +267,47 @@ def suggestion(value: str, options: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the option nearest to `value`, or nothing when none is near."""
     near = difflib.get_close_matches(str(value), list(options), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def place_name(value: object) -> str:
+    """Return the name of a cluster or an item for an error message: free text of a record is not told whole.
+
+    >>> place_name("P-17"), place_name("The patient, a man of 43, came in with a cough and a fever")
+    ('P-17', 'The patient, a man of 43…')
+    """
+    text = str(value)
+    return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}…"
+
+
+def listed_columns(names: Iterable[str]) -> str:
+    """Return the columns of a table in words: those that look like names; of a row of values, only how many there are.
+
+    A file without a header has a record where names should be. A heading that is a number betrays it, and then nothing
+    of that line is told; otherwise a heading that is empty, of more than three words or of many letters is left out.
+
+    >>> listed_columns(["label", "pred", "patient id"])
+    'columns: label, pred, patient id'
+    >>> listed_columns(["Mrs. Example coughs", "1", "0.4"])
+    '3 columns, whose first line holds values and not names: does the file have a header?'
+    >>> listed_columns(["label", "what the patient said at first"])
+    '2 columns, of which look like names: label'
+    """
+    known = list(names)
+    if any(map(_is_number, known)):
+        return (
+            f"{len(known)} columns, whose first line holds values and not names: does the file have a header?"
+        )
+    named = [name for name in known if len(name) <= _LONGEST_COLUMN and 0 < len(name.split()) <= _MOST_WORDS]
+    listed = ", ".join(named[:_MOST_COLUMNS]) + (" ..." if len(named) > _MOST_COLUMNS else "")
+    if len(named) == len(known):
+        return f"columns: {listed}"
+    return f"{len(known)} columns, of which look like names: {listed or 'none'}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    # "nan" and "inf" may well be the names of columns.
+    return any(map(str.isdigit, text))

@@ -392,9 +392,8 @@ class Items:
     def describe_row(self, row: int) -> str:
         """Return the place of a row in words for an error message: its cluster, its item and its file."""
         path = self.provenance.get("path")
-        return (
-            f"{self.cluster_noun} {self.cluster[row]}, item {self.item[row]}{f' of {path}' if path else ''}"
-        )
+        cluster, item = _validate.place_name(self.cluster[row]), _validate.place_name(self.item[row])
+        return f"{self.cluster_noun} {cluster}, item {item}{f' of {path}' if path else ''}"
 
 
 def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:

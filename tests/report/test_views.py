@@ -13,8 +13,8 @@ from rich.console import Console
 from abstain import Items, read
 from abstain.evaluation import compare, evaluate
 from abstain.report import result_html, views
-from abstain.report._text import display_width
 from abstain.report.tables import FORMATS, render
+from abstain.report.text import display_width
 from examples import EXAMPLES
 from systems import careless_and_careful
 

@@ -127,6 +127,11 @@ class Inputs:
         return [*(self.inputs or []), *(self.further_inputs or [])]
 
     @property
+    def files(self) -> list[Path]:
+        """The files that are read, as in every group that names some."""
+        return self.paths
+
+    @property
     def sources(self) -> dict[str, InputFile]:
         """The inputs by the names of their systems, which are the same in every verb."""
         paths = self.paths
@@ -182,6 +187,12 @@ class Reading:
             given["percent"] = ()
         return {name: value for name, value in given.items() if value is not None and value != []}
 
+    @property
+    def files(self) -> list[Path]:
+        """The file of phrases that an abstention rule names."""
+        _, marked, name = (self.abstain_rule or "").partition(":@")
+        return [Path(name)] if marked else []
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -208,6 +219,11 @@ class Question:
             "coverage_grid": _numbers(self.coverage_grid, "--coverage-grid"),
             "area_coverage": self.area_coverage,
         }
+
+    @property
+    def files(self) -> list[Path]:
+        """The file that declares an instrument."""
+        return [Path(self.instrument)] if self.instrument else []
 
 
 class Group:
@@ -244,6 +260,11 @@ class Judging(Group):
     ] = 10_000
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 42
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95
+
+    @property
+    def files(self) -> list[Path]:
+        """The artifacts of calibrations."""
+        return self.calibration or []
 
 
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:

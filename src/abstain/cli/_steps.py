@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
+from abstain.cli._terminal import progress_bar, say, say_json, show
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -28,7 +26,8 @@ if TYPE_CHECKING:
 
 # Without intervals, a table of more bytes is scanned and not loaded.
 SCAN_BYTES = 1 << 28
-_PATIENCE_SECONDS = 1.0
+# A name may have 255 bytes, and a letter takes four at most; a number and an ending follow.
+_LONGEST_STEM = 50
 
 
 class Judged(NamedTuple):
@@ -230,35 +229,15 @@ def _log_announcements(items: Items, path: str) -> list[str]:
 def _announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
     """Say it, once, on stderr."""
     for line in dict.fromkeys(line for items in sources for line in announcements(items, settled)):
-        typer.echo(line, err=True)
+        say(line, error=True)
 
 
-@contextlib.contextmanager
-def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that takes how many steps were done, or None when nobody would see the bar.
+class Written(NamedTuple):
+    """A file that a verb writes: what it is called, where it goes, and what it holds."""
 
-    The bar is on stderr, for work that takes longer than a second; silent where stderr is no terminal.
-    """
-    if not wanted or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=total)
-    began = time.monotonic()
-
-    def advance(steps: int) -> None:
-        bar.advance(task, steps)
-        if not bar.live.is_started and time.monotonic() - began > _PATIENCE_SECONDS:
-            bar.start()
-
-    try:
-        yield advance
-    finally:
-        bar.stop()
+    name: str
+    path: Path
+    content: bytes
 
 
 class Printing(NamedTuple):
@@ -296,35 +275,29 @@ def present(form: str, tables: Callable[[], Sequence[Table]], summary: Callable[
         return
     from abstain.report.tables import render  # noqa: PLC0415
 
-    typer.echo(render(tables(), form), nl=False)
+    say(render(tables(), form), end="")
 
 
 def publish(
     wanted: Printing,
     content: bytes,
-    written: Sequence[tuple[str, Path | None]],
+    written: Sequence[Written],
     tables: Callable[[], Sequence[Table]],
     summary: Callable[[], None],
+    *,
+    inputs: Sequence[Path],
 ) -> None:
-    """Print what is wanted of an artifact and of what was `written`, each after its name."""
-    if wanted.as_json:
-        typer.echo(content.decode(), nl=False)
-        return
-    if not wanted.quiet:
-        present(wanted.form, tables, summary)
-    if wanted.form == "text":
+    """Write files, and print what is wanted of an artifact and of what was `written`, each after its name."""
+    with putting({file.path: file.content for file in written}, inputs=inputs):
+        if wanted.as_json:
+            say_json(content.decode())
+        elif not wanted.quiet:
+            present(wanted.form, tables, summary)
+    if wanted.needs_file:
         if not wanted.quiet:
-            typer.echo()
-        for name, place in written:
-            typer.echo(str(place) if wanted.quiet else f"{name:<9} {place}")
-
-
-def show(summary: Callable[..., Any], *told: Any) -> None:
-    """Print a summary at the width of the screen."""
-    from abstain.report.console import console_for  # noqa: PLC0415
-
-    screen = console_for()
-    screen.print(summary(*told, width=screen.width))
+            say()
+        for file in written:
+            say(file.path if wanted.quiet else f"{file.name:<9} {file.path}")
 
 
 def show_result(result: Result) -> None:
@@ -354,14 +327,18 @@ def summary_text(result: Result) -> str:
     return printed.get()
 
 
-def hand_over(text: str, output: Path | None) -> None:
+def hand_over(text: str, output: Path | None, *, inputs: Sequence[Path]) -> None:
     """Print a text, or write it whole and say nothing."""
     if output is None:
-        typer.echo(text, nl=False)
+        say(text, end="")
         return
-    from abstain import _files  # noqa: PLC0415
+    with putting({output: encoded(text)}, inputs=inputs):
+        pass
 
-    _files.write_whole(output, text.encode("utf-8", "replace"))
+
+def encoded(text: str) -> bytes:
+    """Return a text as what a file holds."""
+    return text.encode("utf-8", "replace")
 
 
 def _stem(systems: Any) -> str:
@@ -379,11 +356,11 @@ def file_name(text: str) -> str:
 
 def new_name(stem: str, ending: str) -> Path:
     """Return a name that is not taken: what was written yesterday is not overwritten by what nobody named."""
-    safe = file_name(stem)
+    safe = file_name(stem)[:_LONGEST_STEM]
     before, after = ending.rsplit(".", 1)
     place = Path(f"{safe}{ending}")
     number = 1
-    while place.exists():
+    while os.path.lexists(place):
         number += 1
         place = Path(f"{safe}{before}-{number}.{after}")
     return place
@@ -399,10 +376,32 @@ def command_line(arguments: Sequence[str]) -> str:
     return shlex.join(["abstain", *arguments])
 
 
-def check_outputs(*places: Path | None) -> None:
-    """Find out before the work whether its results can be put where they should go."""
+def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:
+    """Find out before the work whether its results can be put where they should go, and harm none of the inputs."""
     from abstain import _files  # noqa: PLC0415
 
-    for place in places:
-        if place is not None:
-            _files.check_output(place)
+    _files.check_outputs([place for place in places if place is not None], inputs=inputs)
+
+
+@contextlib.contextmanager
+def putting(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> Iterator[None]:
+    """Put files in their places when what is printed is printed; from then on it is too late to stop."""
+    from abstain import _files, _process  # noqa: PLC0415
+
+    with _files.putting(contents, inputs=inputs):
+        yield
+        _process.begin_to_write()
+
+
+def files_of(*named: Path | Inputs | Question | Reading | Judging | None) -> list[Path]:
+    """Return the files that a call reads: those that its groups of options name, and single ones."""
+    from abstain.sources import expand  # noqa: PLC0415
+
+    found: list[Path] = []
+    for one in named:
+        for path in [one] if isinstance(one, Path) else one.files if one is not None else []:
+            try:
+                found += expand(path)
+            except ArgumentError:  # whoever reads it says what is wrong
+                found.append(path)
+    return found

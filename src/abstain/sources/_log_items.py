@@ -281,8 +281,8 @@ def concatenate(parts: Sequence[Items]) -> Items:
     row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
     if row is not None:
         raise DataError(
-            f"{joined.cluster_noun} {joined.cluster[row]}, item {joined.item[row]} stands in more than one file (again "
-            f"at row {row}); read the files one by one, or compare them"
+            f"{joined.describe_row(row)} stands in more than one file (again at row {row}); read the files one by "
+            "one, or compare them"
         )
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)
     return joined.with_provenance(path=paths, sha256=None)

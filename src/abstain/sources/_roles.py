@@ -133,9 +133,9 @@ def _settled(
         columns.pop("correct", None)
         for role in ("truth",) if answers else ("truth", "prediction"):
             if role not in columns:
-                listed = ", ".join(list(table.kinds)[:30])
                 raise ArgumentError(
-                    f"{table.label}: which column is the {role}? Name it ({role}, --{role}); columns: {listed}"
+                    f"{table.label}: which column is the {role}? Name it ({role}, --{role}); "
+                    f"{_validate.listed_columns(table.kinds)}"
                 )
     for role in columns:
         twins = doubtful.get(role, [])

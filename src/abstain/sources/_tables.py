@@ -167,8 +167,8 @@ def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = Fal
     for name in names:
         if name not in table.kinds:
             hint = _validate.suggestion(name, table.kinds)
-            listed = ", ".join(list(table.kinds)[:30]) + (" ..." if len(table.kinds) > 30 else "")
-            raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; columns: {listed}")
+            listed = _validate.listed_columns(table.kinds)
+            raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; {listed}")
         if table.kinds[name] == "other" or (table.kinds[name] == "list" and not lists):
             raise DataError(
                 f"{table.label}: the column {name!r} is nested or binary; a plain column is needed"

@@ -9,8 +9,6 @@ them. What a notebook shows is plain HTML without script or style.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import math
@@ -26,7 +24,7 @@ from abstain import _files, _validate
 from abstain.evaluation import Result
 from abstain.report import coverage as covered
 from abstain.report import views
-from abstain.report.charts import unchecked
+from abstain.report.charts import content_hash, unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._parts import figure_markup
 from abstain.report.tables import Table, plain_text, table_html
@@ -125,8 +123,8 @@ def report_html(
             command=command,
             style=Markup(style),
             script=Markup(script),
-            style_hash=_hash(style),
-            script_hash=_hash(script),
+            style_hash=content_hash(style),
+            script_hash=content_hash(script),
         )
     )
     return str(page)
@@ -361,10 +359,6 @@ def _rounded(values: Iterable[float]) -> list[float | None]:
 @cache
 def _text(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _fixed(value: float, digits: int = 3) -> str:
