@@ -19,7 +19,6 @@ from abstain.errors import DataError
 from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
-from abstain.inference import estimates
 from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
 from abstain.metrics.curves import NO_CURVE, NO_TIES
 from abstain.results import items_to_results
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._confidences import VariantConfidence
     from abstain.evaluation._metric_tables import Group
     from abstain.evaluation._result import Settings
-    from abstain.inference import Draws, Estimate
+    from abstain.inference import Estimate, Intervals, Weighed
     from abstain.items import Items
     from abstain.losses import ItemLoss
     from abstain.metrics import MetricSpecification
@@ -62,6 +61,7 @@ class SystemWork:
         columns: the rows, without a confidence.
         groups: the groups of rows.
         measures: by (confidence, group): the measure of its metrics.
+        intervals: how intervals are made.
         metrics: by confidence, the metrics that are measured under it; the empty name for those that need none.
         rests: by (confidence, metric, group): the measure of the rows outside the worst group of a metric.
     """
@@ -75,6 +75,7 @@ class SystemWork:
     groups: tuple[Group, ...]
     metrics: Mapping[str, tuple[MetricSpecification, ...]]
     measures: Mapping[tuple[str, str], Measure]
+    intervals: Intervals
     rests: dict[Key, Measure] = field(default_factory=dict)
 
     @classmethod
@@ -87,20 +88,20 @@ class SystemWork:
         *,
         confidences: Mapping[str, VariantConfidence],
         loss: ItemLoss | None,
+        intervals: Intervals,
         groups: tuple[Group, ...] = (),
-        weighed: bool = True,
     ) -> SystemWork:
-        """Build the measures of judged items; those that are not `weighed` count as one unit."""
+        """Build the measures of judged items, over the units that the intervals weigh."""
         columns = _columns(judged, loss, {column for metric in metrics for column in metric.needs})
-        if weighed:
-            columns = columns.in_units(judged.cluster_index, len(judged.cluster_ids))
+        if intervals.units > 1:
+            columns = columns.in_units(intervals.unit_of_cluster[judged.cluster_index], intervals.units)
         ranked = tuple(metric for metric in metrics if metric.ranked)
         by_confidence = {ALL: tuple(metric for metric in metrics if not metric.ranked)}
         if confidences:
             by_confidence |= dict.fromkeys(confidences, ranked)
         else:  # the metrics that need a confidence are undefined, and say so
             by_confidence[ALL] += ranked
-        work = cls(name, source, judged, loss, confidences, columns, groups, by_confidence, {})
+        work = cls(name, source, judged, loss, confidences, columns, groups, by_confidence, {}, intervals)
         built: dict[tuple[bytes | None, str], Measure] = {}
         measures: dict[tuple[str, str], Measure] = {}
         for slot, asked in by_confidence.items():
@@ -142,25 +143,28 @@ class SystemWork:
             for metric, value in zip(self.metrics[slot], measure.points, strict=True)
         }
 
-    def by_key(self, replicated: Sequence[Floats]) -> dict[Key, Floats]:
-        """Return the replicates of every estimate, one array each."""
+    def by_key(self, weighed: Sequence[Weighed]) -> dict[Key, Weighed]:
+        """Return what weighing gave for every estimate."""
         return {
-            Key(slot, metric.key, label): values[:, place]
-            for (slot, label), values in zip(self.measures, replicated, strict=False)
+            Key(slot, metric.key, label): values.column(place)
+            for (slot, label), values in zip(self.measures, weighed, strict=False)
             for place, metric in enumerate(self.metrics[slot])
         }
 
-    def estimates(self, replicated: Sequence[Floats], draws: Draws, level: float) -> dict[Key, Estimate]:
+    def estimates(self, weighed: Sequence[Weighed]) -> dict[Key, Estimate]:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
         found = {}
-        for ((slot, label), measure), values in zip(self.measures.items(), replicated, strict=False):
+        for ((slot, label), measure), values in zip(self.measures.items(), weighed, strict=False):
             rows = self.rows(slot)
             group = next((group for group in self.groups if group.label == label), None)
             rows = rows if group is None else rows.take(group.rows)
-            clusters = self.clusters(group)
-            made = estimates(measure.points, values, draws, n=_count(rows.weight), level=level)
+            scales = [metric.scale(rows) for metric in self.metrics[slot]]
+            items = None if group is None else self._items_by_cluster(group)
+            made = self.intervals.estimates(
+                measure.points, values, scales, n=_count(rows.weight), items=items
+            )
             for metric, estimate in zip(self.metrics[slot], made, strict=True):
-                reason = "" if group is None else self.note(group)
+                reason = estimate.reason if group is None else self.note(group) or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
                 if not len(self.judged):
@@ -168,7 +172,7 @@ class SystemWork:
                 elif not estimate.defined:
                     problem = metric.problem(rows)
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
-                found[Key(slot, metric.key, label)] = replace(estimate, reason=reason, clusters=clusters)
+                found[Key(slot, metric.key, label)] = replace(estimate, reason=reason)
         return found
 
     def with_bounds(self, found: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
@@ -252,11 +256,9 @@ class SystemWork:
         self,
         asked: Sequence[MetricSpecification],
         found: Mapping[Key, Estimate],
-        replicated: Sequence[Floats],
-        draws: Draws,
+        weighed: Sequence[Weighed],
         *,
         by: tuple[str, ...],
-        level: float,
         outcomes: PopulationTable,
     ) -> MetricTable:
         """Return the table of the metrics that were asked for by name."""
@@ -273,7 +275,7 @@ class SystemWork:
             estimates={name: found[key] for name, key in keys.items()},
             by=by,
             groups=tuple(self._group(group, keys, found) for group in self.groups),
-            gaps=self._gaps(keys, found, replicated, draws, level),
+            gaps=self._gaps(keys, found, weighed),
             outcomes=outcomes,
         )
 
@@ -289,26 +291,27 @@ class SystemWork:
         )
 
     def _gaps(
-        self,
-        keys: Mapping[str, Key],
-        found: Mapping[Key, Estimate],
-        replicated: Sequence[Floats],
-        draws: Draws,
-        level: float,
+        self, keys: Mapping[str, Key], found: Mapping[Key, Estimate], weighed: Sequence[Weighed]
     ) -> dict[str, GroupGap]:
-        values = self.by_key(replicated)
-        others = dict(zip(self.rests, replicated[len(self.measures) :], strict=True))
+        values, n = self.by_key(weighed), len(self.columns)
+        others = dict(zip(self.rests, weighed[len(self.measures) :], strict=True))
         gaps = {}
         for name, key in keys.items():
             for worst in (rest for rest in self.rests if rest[:2] == key[:2]):
-                point = self.rests[worst].points
-                rest = estimates(point, others[worst], draws, n=len(self.columns), level=level)[0]
-                with np.errstate(invalid="ignore"):
-                    change = values[worst][:, None] - others[worst]
-                    size = np.array([found[worst].value]) - point
-                gap = estimates(size, change, draws, n=len(self.columns), level=level)[0]
+                point, metric = self.rests[worst].points, self._metric(worst)
+                rest = self.intervals.estimates(point, others[worst], [metric.scale(self.columns)], n=n)[0]
+                change = values[worst].less(others[worst].column(0))
+                gap = self.intervals.difference(found[worst].value - float(point[0]), change, n=n)
                 gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
         return gaps
+
+    def _metric(self, key: Key) -> MetricSpecification:
+        return next(metric for metric in self.metrics[key.confidence] if metric.key == key.metric)
+
+    def _items_by_cluster(self, group: Group) -> Floats:
+        rows = group.rows
+        index, weight = self.judged.cluster_index[rows], self.columns.weight[rows]
+        return np.bincount(index, weights=weight, minlength=self.intervals.clusters).astype(np.float64)
 
     def _rests(self) -> dict[Key, Measure]:
         """The rows outside the worst group of every metric."""

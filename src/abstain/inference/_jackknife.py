@@ -13,7 +13,7 @@ in group ``j``: as many as there are groups of one size, fewer where a few group
 
 A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the one says "0 lies
 outside" exactly where the other falls below ``1 - level``. A metric has it on the scale that it lives on, see
-`Scale`: the interval of a bounded metric is that of Wilson, which grows with the distance from the value as the
+`abstain.metrics.Scale`: the interval of a bounded metric is that of Wilson, which grows with the distance from the value as the
 spread of such a metric does, and does not shrink to nothing where few rows went wrong.
 
 Where a value is the same whichever group is left out, there is no spread to go by. Were it otherwise in a share
@@ -26,7 +26,7 @@ its p-value is ``2^(1-n)``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,48 +35,21 @@ from abstain import _validate
 from abstain.inference._estimate import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from abstain.inference._weights import LeaveOut
+    from abstain.metrics import Scale
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Scale", "at_level", "difference_estimate", "jackknife_estimates", "p_value"]
+__all__ = ["at_level", "difference_estimate", "jackknife_estimates", "p_value"]
 
 # An undefined value tells nothing of the spread; where more than this share of the groups gives one, nothing does.
 _MOST_UNDEFINED = 0.1
 # What is left of equal values by rounding is no spread.
 _NOISE = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What a metric can be, and so the scale on which its interval is made.
-
-    Attributes:
-        low: the least that it can be; minus infinity where it has no end.
-        high: the most; infinity where it has no end.
-        trials: how many independent rows its value is worth at most: what clusters agree on by chance makes no
-            interval narrower than the rows alone would.
-        power: with which power of the share of wrong answers the metric grows, 2 for the areas of a perfect ranking.
-        worst: the part of its range that it could reach if some share of the rows went wrong at the worst place;
-            that share itself where the place does not matter.
-        fixed: True where the metric cannot be anything else, as the coverage of a source that cannot abstain.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    trials: float = math.inf
-    power: float = 1.0
-    worst: Callable[[float], float] | None = None
-    fixed: bool = False
-
-    @property
-    def bounded(self) -> bool:
-        """True where both ends are known."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
 
 
 def jackknife_estimates(
@@ -93,6 +66,7 @@ def jackknife_estimates(
         level: confidence level of the intervals.
 
     >>> from abstain.inference import LeaveOut
+    >>> from abstain.metrics import Scale
     >>> leave = LeaveOut.of(np.arange(10))                    # 3 of 10 clusters of one item are right
     >>> without = np.array([[2.0]] * 3 + [[3.0]] * 7) / 9
     >>> print(jackknife_estimates(np.array([0.3]), without, leave, [Scale(0.0, 1.0, 10)], n=10)[0])
@@ -166,7 +140,7 @@ def _agreed(made: Estimate, scale: Scale) -> Estimate:
     if not scale.bounded:
         reason = "no interval: it is the same whichever cluster is left out, and nothing bounds it"
         return replace(made, method="none", reason=reason)
-    share = _unseen(made)
+    share = _unseen(made, scale.clusters)
     low = made.value - share * (made.value - scale.low)
     reached = share if scale.worst is None else scale.worst(share)
     high = made.value + reached * (scale.high - made.value)
@@ -174,9 +148,9 @@ def _agreed(made: Estimate, scale: Scale) -> Estimate:
     return replace(made, low=low, high=high, method=method)
 
 
-def _unseen(estimate: Estimate) -> float:
+def _unseen(estimate: Estimate, clusters: float | None = None) -> float:
     """The largest share of clusters that could differ although none of those that were seen does."""
-    return 1.0 - ((1.0 - estimate.level) / 2.0) ** (1.0 / estimate.clusters)
+    return 1.0 - ((1.0 - estimate.level) / 2.0) ** (1.0 / (clusters or estimate.clusters))
 
 
 def difference_estimate(
@@ -205,7 +179,12 @@ def difference_estimate(
 
 def at_level(estimate: Estimate, level: float) -> Estimate:
     """Return a difference with its interval at another level."""
-    return estimate if estimate.interval is None else _with_interval(replace(estimate, level=level))
+    if estimate.interval is None:
+        return estimate
+    if estimate.drawn is not None:
+        low, high = estimate.drawn.ends(level)
+        return replace(estimate, level=level, low=low, high=high)
+    return _with_interval(replace(estimate, level=level))
 
 
 def _with_interval(estimate: Estimate) -> Estimate:
@@ -232,6 +211,8 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
     """
     if difference.interval is None or math.isnan(difference.se):
         return math.nan
+    if difference.drawn is not None:
+        return difference.drawn.p_value(bound)
     distance = abs(difference.value - bound)
     if distance <= _NOISE * max(abs(difference.value), abs(bound)):
         return 1.0
