@@ -1,11 +1,11 @@
 """Evaluate one system or many: what was asked, and the one `Result` that answers it.
 
-Systems that are compared are matched first (see `abstain.matching`). Clusters are left out, and drawn, once for all
-systems, and every difference is paired: right - left with the same weights. A difference gets its interval and p-value
-from the same statistic (see `abstain.inference`), Holm's correction within its family (all pairs of systems by one metric,
-confidence and group), and its verdict from `abstain.inference.decide`. Where two systems answer different
-shares of the items, they are compared at the coverage that both reach, too, because the one that answers less
-else looks better. A system that answered nothing is not compared and not ranked: the area over an empty range
+Systems that are compared are matched first (see `abstain.matching`). Clusters are left out, and drawn, once for
+all systems, and every difference is paired: right - left with the same weights. A difference gets its interval
+and p-value from one statistic (see `abstain.inference`), Holm's correction within its family (all pairs of systems
+by one metric, confidence and group), and its verdict from `abstain.inference.decide`. Where two systems answer
+different shares of the items, they are compared at the coverage that both reach, too, because the one that answers
+less else looks better. A system that answered nothing is not compared and not ranked: the area over an empty range
 is 0, and 0 must not win.
 """
 

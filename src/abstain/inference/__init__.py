@@ -1,9 +1,10 @@
 """Inference: how certain a number is, and which of two is better.
 
-`Intervals` says how the intervals of one judgement are made, and makes them: `LeaveOut` and `Draws` say which clusters
-enter, measures are weighed with them, and metrics and differences get their ends. `p_value` is a difference's p-value,
-and `decide` the one verdict. `jackknife`, `bootstrap` and `paired_delta` do all of it for any function of `Items`. `binomial_interval` and `coverage_verdict` say how certain a share is without any
-resample. Metrics are defined elsewhere.
+`Intervals` says how the intervals of one judgement are made, and makes them: `LeaveOut` and `Draws` say which
+clusters enter, measures are weighed with them, and metrics and differences get their ends. `p_value` is a
+difference's p-value, and `decide` the one verdict. `jackknife`, `bootstrap` and `paired_delta` do all of it for any
+function of `Items`. `binomial_interval` and `coverage_verdict` say how certain a share is by the binomial
+distribution. Metrics are defined elsewhere.
 """
 
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict

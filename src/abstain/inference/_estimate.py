@@ -50,7 +50,7 @@ class Drawn:
     def corrected(cls, values: Floats, value: float, left_out: Floats) -> Drawn:
         """Return replicates with the corrections of BCa, from the value and those without each cluster.
 
-        Reference: Efron, "Better Bootstrap Confidence Intervals", Journal of the American Statistical Association, 1987.
+        Reference: Efron, "Better Bootstrap Confidence Intervals", 1987.
         """
         from scipy.special import ndtri  # noqa: PLC0415
 
@@ -200,7 +200,7 @@ def with_draws(
     interval: str = JACKKNIFE,
     left_out: Floats | None = None,
 ) -> Estimate:
-    """Return an estimate with the bootstrap's percentile interval beside its own, or with a bootstrap interval as its own.
+    """Return an estimate with the bootstrap's percentile interval beside its own, or in its place.
 
     A replicate that is NaN is dropped; with fewer than two left the interval is the point itself. Without any
     resamples, or where the value is undefined, there is none.

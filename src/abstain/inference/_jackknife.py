@@ -13,8 +13,8 @@ in group ``j``: as many as there are groups of one size, fewer where a few group
 
 A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the one says "0 lies
 outside" exactly where the other falls below ``1 - level``. A metric has it on the scale that it lives on, see
-`abstain.metrics.Scale`: the interval of a bounded metric is that of Wilson, which grows with the distance from the value as the
-spread of such a metric does, and does not shrink to nothing where few rows went wrong.
+`abstain.metrics.Scale`: the interval of a bounded metric is that of Wilson, which grows with the distance from the
+value as the spread of such a metric does, and does not shrink to nothing where few rows went wrong.
 
 Where a value is the same whichever group is left out, there is no spread to go by. Were it otherwise in a share
 ``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so ``u`` is at most ``1 -

@@ -40,17 +40,18 @@ def calibration_estimates(
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
-    resamples: int = 10_000,
+    interval: str = JACKKNIFE,
+    resamples: int | None = None,
     seed: int = 42,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Estimate]:
-    """Return calibration metrics with cluster-bootstrap intervals, by name.
+    """Return calibration metrics with their intervals over clusters, by name.
 
     A binned error is biased upwards, and a resample, which repeats rows, is biased further: its percentile
     interval can lie above the value. Where it does, the estimate's reason says so; the debiased error suffers
-    less.
+    less. The jackknife interval is made for that bias, see `abstain.metrics.Scale`.
 
     Args:
         y_true: 1 where the row came true, else 0.
@@ -62,7 +63,8 @@ def calibration_estimates(
         strategy: "uniform" or "quantile"; equal-mass bins are formed anew in every resample.
         norm: 1, 2 or "max".
         debiased: take the bias of small bins off.
-        resamples: how many times the clusters are drawn; 0 for no intervals.
+        interval: "jackknife" over clusters, "percentile" or "bca" for those of the bootstrap, "none" for none.
+        resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
         seed: the same seed gives the same intervals.
         level: confidence level of the intervals.
         sample_weight: multiplicities.
