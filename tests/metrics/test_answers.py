@@ -111,6 +111,12 @@ class TestBadInput:
         with pytest.raises(DataError, match="y_true must be 0 or 1, and is not at row 1"):
             answers.auroc([1, 2], [0.1, 0.2])
 
+    def test_an_auroc_calls_its_scores_scores(self) -> None:
+        with pytest.raises(DataError, match="score must hold numbers"):
+            answers.auroc([1, 0], ["a", "b"])
+        with pytest.raises(DataError, match="score has 1 rows where 2 were expected"):
+            answers.auroc([1, 0], [0.1])
+
     def test_two_dimensions(self) -> None:
         with pytest.raises(DataError, match=r"y_true must have one dimension, got shape \(1, 2\)"):
             answers.accuracy(np.ones((1, 2)), [1, 2])

@@ -18,7 +18,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import calibration
-from abstain.metrics._bins import row_bins
+from abstain.metrics._calibration_errors import row_bins
 from abstain.metrics.calibration import (
     brier_decomposition,
     brier_score,

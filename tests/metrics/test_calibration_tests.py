@@ -14,8 +14,8 @@ from mapie.metrics import calibration as mapie
 from scipy import integrate, stats
 
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics._brownian import range_survival, supremum_quantile, supremum_survival
 from abstain.metrics.calibration import cumulative_differences, kolmogorov_smirnov, kuiper, spiegelhalter
+from abstain.metrics.calibration_tests import range_survival, supremum_quantile, supremum_survival
 
 TESTS: list[Any] = [kolmogorov_smirnov, kuiper, spiegelhalter]
 

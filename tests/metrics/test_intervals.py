@@ -10,7 +10,7 @@ import pytest
 
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import intervals
-from abstain.metrics._slab import _split, _worst_range
+from abstain.metrics.coverage import _split, _worst_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -334,6 +334,18 @@ def test_wrong_intervals_are_refused(bounds: Any, message: str) -> None:
             lambda: intervals.interval_coverage_by_group([1], [[0, 1]], np.array([None])),
             DataError,
             "groups is missing at row 0",
+        ),
+        (
+            lambda: intervals.interval_coverage_by_group(
+                [1, 2], [[0, 1]] * 2, np.array(["2020-01-01", "NaT"], dtype="M8[D]")
+            ),
+            DataError,
+            "groups is missing at row 1",
+        ),
+        (
+            lambda: intervals.interval_coverage_by_group([1, 2], [[0, 1]] * 2, np.array([1, "a"], object)),
+            DataError,
+            "groups must hold text or numbers, not a mixture",
         ),
         (
             lambda: intervals.interval_coverage_by_group([1, 2], [[0, 1]] * 2, [1]),

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from abstain.metrics._areas import CONVENTIONS
 from abstain.metrics._columns import Columns
-from abstain.metrics._risk import Ranking, risk_measure, threshold_measure
+from abstain.metrics._risk import CONVENTIONS, Ranking, risk_measure
+from abstain.metrics.curves import threshold_measure
 from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
 
 GRID = (0.1, 0.35, 0.5, 0.9)

@@ -17,7 +17,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference._estimate import Estimate
 from abstain.inference._verdict import beyond
-from abstain.metrics.binomial import clopper_pearson, effective_counts
+from abstain.metrics.reliability import clopper_pearson, effective_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

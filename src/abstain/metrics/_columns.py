@@ -2,20 +2,20 @@
 
 The array functions, the metric objects and the evaluation all come through here, so that each metric has one
 implementation: a measure built from columns. Rows are items of N, answered or abstained; failed and unscored
-ones are left out before.
+ones are left out before. Beside them stand the checks and the division that all metrics share.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import DataError
-from abstain.metrics import _probabilities
+from abstain.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Mask = NDArray[np.bool_]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +74,7 @@ class Columns:
     def of(cls, length: int, **given: Any) -> Columns:
         """Return columns of one length, with NaN for those that nobody gave; all rows are one unit unless told."""
         # What is the same in every row takes no memory of its own.
-        nothing = np.broadcast_to(np.nan, length)
-        columns: dict[str, Any] = dict.fromkeys(
-            ("truth", "prediction", "confidence", "should_abstain", "loss"), nothing
-        )
-        columns |= {
+        columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS, np.broadcast_to(np.nan, length)) | {
             "answered": np.broadcast_to(np.True_, length),
             "cluster": np.broadcast_to(np.intp(0), length),
             "weight": np.broadcast_to(1.0, length),
@@ -168,7 +166,7 @@ class Columns:
         Every row is answered with the prediction that it comes true, so that it is right where it does.
         """
         outcome = _validate.binary(y_true, "y_true")
-        probability = _probabilities.probabilities(confidence, "confidence")
+        probability = probabilities(confidence, "confidence")
         length = len(outcome)
         _validate.same_length(length, confidence=probability)
         if not length:
@@ -196,20 +194,26 @@ class Columns:
         """True where the model declined."""
         return ~self.answered
 
-    def once(self, name: str, work: Callable[[], Any]) -> Any:
+    def once(self, name: str, work: Callable[[], T]) -> T:
         """Return what `work` makes of these rows, whatever their confidence, calling it the first time."""
         if name not in self.shared:
             self.shared[name] = work()
-        return self.shared[name]
+        found: T = self.shared[name]
+        return found
+
+    def tally(self, key: Indices, keys: int, *values: Floats) -> Tally:
+        """Sum the rows and some values of theirs by unit and key."""
+        return Tally.of_rows(
+            unit=self.cluster, key=key, columns=values, units=self.units, keys=keys, weight=self.mass
+        )
 
     @property
     def correct(self) -> Floats:
         """1 where the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
-        found: Floats = self.once(
+        return self.once(
             "correct",
             lambda: (labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
         )
-        return found
 
     def with_confidence(self, confidence: Floats) -> Columns:
         """Return the same rows under another confidence."""
@@ -221,18 +225,21 @@ class Columns:
 
     def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
         """Return the rows and `count` more that are answered first of all: rightly, or wrongly at a loss."""
-        correct = np.r_[self.correct, np.full(count, float(right))]
-        top = (
-            np.max(self.confidence, where=self.answered & np.isfinite(self.confidence), initial=-np.inf) + 1.0
-        )
-        cost = 0.0 if right else loss
-        grown = {
-            name: np.r_[getattr(self, name), np.full(count, value, dtype=getattr(self, name).dtype)]
-            for name, value in (
-                *(("answered", True), ("truth", np.nan), ("prediction", np.nan), ("confidence", top)),
-                *(("should_abstain", np.nan), ("loss", cost), ("cluster", 0), ("weight", 1.0)),
-            )
+        ranked = self.answered & np.isfinite(self.confidence)
+        top = np.max(self.confidence, where=ranked, initial=-np.inf) + 1.0
+        known = {
+            "answered": True,
+            "confidence": top,
+            "loss": 0.0 if right else loss,
+            "cluster": 0,
+            "weight": 1.0,
         }
+        columns = {name: getattr(self, name) for name in _ROW_COLUMNS}
+        grown = {
+            name: np.r_[column, np.full(count, known.get(name, np.nan), dtype=column.dtype)]
+            for name, column in columns.items()
+        }
+        correct = np.r_[self.correct, np.full(count, float(right))]
         return replace(self, **grown, results=None, shared={"correct": correct})
 
     def with_loss(self, loss: Floats) -> Columns:
@@ -335,8 +342,45 @@ def numbered_units(cluster: Column | None, length: int) -> dict[str, Any]:
     """Return the unit of each row and how many there are, by ids ascending; one unit where nobody gave ids."""
     if cluster is None:
         return {}
-    unit = _probabilities.numbered(cluster, "cluster", length)
+    unit = named_groups(cluster, "cluster", length)[1]
     return {"cluster": unit, "units": int(unit.max(initial=-1)) + 1}
+
+
+def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indices]:
+    """Return the distinct labels, ascending, and which of them each row has; a missing label is an error."""
+    given = _validate.one_dimensional(values, name)
+    _validate.same_length(rows, **{name: given})
+    try:
+        missing = _missing_labels(given)
+        if missing.any():
+            raise DataError(
+                f"{name} is missing at row {int(np.argmax(missing))} ({int(missing.sum())} such rows); "
+                "every row needs one"
+            )
+        distinct, index = np.unique(given, return_inverse=True)
+    except TypeError:
+        raise DataError(
+            f"{name} must hold text or numbers, not a mixture, which cannot be ordered; make them all text"
+        ) from None
+    return distinct.tolist(), index.astype(np.intp, copy=False)
+
+
+def _missing_labels(given: NDArray[Any]) -> Mask:
+    if given.dtype.kind in "fmM":
+        return np.isnan(given)
+    if given.dtype.kind != "O":
+        return np.zeros(len(given), np.bool_)
+    # Whatever differs from itself is a NaN of some kind, or no date.
+    return np.array([value is None or value != value for value in given.tolist()], np.bool_)  # noqa: PLR0124
+
+
+def probabilities(values: Column, name: str) -> Floats:
+    """Return `values` as numbers in [0, 1]; the error names the first row that is not one."""
+    array = _validate.floats(values, name)
+    # Two reductions settle the usual case; a NaN fails both comparisons.
+    if len(array) and array.min() >= 0.0 and array.max() <= 1.0:
+        return array
+    return _validate.unit_interval(array, name)
 
 
 def guidance(values: Column, name: str = "should_abstain") -> Floats:
@@ -366,3 +410,8 @@ def _is_label(labels: NDArray[Any], label: int) -> Floats:
     if labels.dtype.kind == "f":
         return (labels == label).astype(np.float64)
     return np.array([value == label for value in labels.tolist()], dtype=np.float64)
+
+
+def ratio(above: Floats, below: Floats | Indices, *, empty: float = np.nan) -> Floats:
+    """Divide sums over rows, with `empty` where there is nothing to divide by."""
+    return np.divide(above, below, out=np.full(np.shape(above), empty), where=below > 0)

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.tally import Batch, Measure
+from abstain.tally import Batch, Measure, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +142,7 @@ def quadratic_form(grid: Grid, charge: Floats) -> float:
         groups = np.flatnonzero(np.diff(grid.first[rows], prepend=-1))
         summed = np.add.reduceat(worth, groups, axis=0) if len(groups) < len(worth) else worth
         node = grid.nodes_of(groups + rows.start) - starts[chunk]
-        field = _added(node.ravel(), summed.ravel())
+        field = total_by(node.ravel(), summed.ravel())
         field[: len(carried)] += carried
         # Nodes before the next chunk's first one receive nothing more.
         done = starts[chunk + 1] - starts[chunk] if chunk + 1 < len(starts) else len(field)
@@ -162,7 +162,7 @@ def hsic_measure(
 ) -> Measure:
     """Return HSIC, or the trace itself where `raw` is asked for; NaN where at most one row is left."""
     mass, unit = rows.masses, rows.unit
-    total, hit = _added(unit, mass, rows.units), _added(unit, mass * covered, rows.units)
+    total, hit = total_by(unit, mass, rows.units), total_by(unit, mass * covered, rows.units)
     order = np.argsort(width, kind="stable")
     width, covered, mass, unit = width[order], covered[order], mass[order], unit[order]
     finite = int(np.searchsorted(width, np.inf))
@@ -197,16 +197,12 @@ def hsic_measure(
     return Measure((name,), rows.units, max(rows.units, 2 * int(held.shape[1])), finish)
 
 
-def _added(place: Indices, values: Floats, length: int = 0) -> Floats:
-    return np.asarray(np.bincount(place, weights=values, minlength=length), dtype=np.float64)
-
-
 def _field(grid: Grid, mass: Floats, unit: Indices, units: int) -> Any:
     """What each unit brings to each node, and to one further node where all infinite widths meet."""
     shape = (units, grid.nodes + 1)
     finite = len(grid.first)
     entries = int(np.count_nonzero(mass[:finite])) * grid.touched
-    infinite = _added(unit[finite:], mass[finite:], units)
+    infinite = total_by(unit[finite:], mass[finite:], units)
     if shape[0] * shape[1] > min(_DENSE_FACTOR * entries, _DENSE_LIMIT):
         return _sparse_field(grid, mass, unit, infinite)
     table = np.zeros(shape)

@@ -1,26 +1,43 @@
-"""What the registry says of a metric: what it needs, which way is better, when it is undefined, how it is measured."""
+"""How a metric is specified: what it needs, which way is better, when it is undefined, how it is measured.
+
+A specification lists the conditions under which its metric is undefined, in the order in which they are looked at; the
+first that holds is the reason. Their codes stand in files and in ``MetricScore.details["reason"]``, their sentences in
+tables and estimates.
+
+Most metrics are functions of a few sums over rows, so that all metrics of one family are summed once. Outcome metrics
+are made of how many rows were right, wrong and abstained from, and rightly so: with guidance on which rows should be
+abstained from, rows that have it fall into five cells, N1 answerable and right, N2 answerable and wrong, N3 answerable
+and abstained from, N4 not answerable and answered, N5 not answerable and abstained from. What the metrics mean is said
+where they are public.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from abstain import _validate
+import numpy as np
+
+from abstain import _validate, labels
 from abstain.errors import ArgumentError
-from abstain.metrics import _reasons
-from abstain.metrics._risk import risk_measure
-from abstain.metrics._sums import outcome_measure
+from abstain.metrics._columns import ratio
+from abstain.metrics._risk import TOLERANCE, risk_measure
 from abstain.tally import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from abstain.metrics._columns import Columns
-    from abstain.metrics._reasons import Condition
+    from numpy.typing import NDArray
 
+    from abstain.metrics._columns import Columns
+    from abstain.metrics.instruments import Instrument
+
+    Floats = NDArray[np.float64]
     Build = Callable[[Columns, Sequence["MetricSpecification"]], Measure]
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
+# What a function of labelled answers is called with.
+LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
 
 # What a column that is made from others asks of the data.
 _MADE_OF = {
@@ -42,6 +59,15 @@ _DEFINED_IN = {
     "selective": "docs/definitions.md#risk-coverage-curve",
     "sets": "docs/definitions/intervals-and-sets.md#sets",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A state of the rows in which a metric is undefined."""
+
+    code: str
+    sentence: str
+    holds: Callable[[Columns], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +190,7 @@ class MetricSpecification:
 
     def problem(self, columns: Columns) -> Condition | None:
         """Return why the metric is undefined for these rows, or None."""
-        found = _reasons.first_that_holds(self.undefined, columns)
+        found = next((condition for condition in self.undefined if condition.holds(columns)), None)
         if found is None and self.undefined_at is not None:
             return self.undefined_at(columns, self.value)
         return found
@@ -184,6 +210,15 @@ class MetricSpecification:
         arguments = {argument: getattr(rows, column) for argument, column in self.arguments.items()}
         found = self.function(**arguments, **self.settings, **self.parameters, sample_weight=rows.weight)
         return float(getattr(found, "score", found))
+
+
+def alike(*conditions: Condition, **common: Any) -> Callable[..., MetricSpecification]:
+    """Return what specifies metrics that have much in common: of a function, its own conditions, and what differs."""
+
+    def metric(function: Callable[..., Any], *further: Condition, **own: Any) -> MetricSpecification:
+        return MetricSpecification(function, undefined=(*conditions, *further), **common | own)
+
+    return metric
 
 
 def alone(build: Callable[..., Measure]) -> Build:
@@ -213,3 +248,230 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
         parts.append(Measure.undefined(names, columns.units) if build is None else build(columns, chosen))
     order = [place for places in families.values() for place in places]
     return Measure.joined(parts, [order.index(place) for place in range(len(metrics))])
+
+
+class OutcomeSums(NamedTuple):
+    """Sums over rows, one entry per weight vector; `right` leaves out right answers where there should be none."""
+
+    n: Floats
+    answered: Floats
+    correct: Floats
+    right: Floats
+    n1: Floats
+    n2: Floats
+    n3: Floats
+    n4: Floats
+    n5: Floats
+
+    @property
+    def guided(self) -> Floats:
+        """How many rows have guidance."""
+        return self.n1 + self.n2 + self.n3 + self.n4 + self.n5
+
+    @property
+    def abstention_precision(self) -> Floats:
+        """How many of the abstentions were called for."""
+        return ratio(self.n5, self.n3 + self.n5)
+
+    @property
+    def abstention_recall(self) -> Floats:
+        """How many of the rows better left unanswered were left so."""
+        return ratio(self.n5, self.n2 + self.n4 + self.n5)
+
+
+def outcome_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return the measure of metrics whose `finish` is a function of `OutcomeSums`, all from the same sums."""
+    return sums_measure(columns, metrics, outcome_columns(columns), OutcomeSums)
+
+
+def sums_measure(
+    columns: Columns,
+    metrics: Sequence[MetricSpecification],
+    values: Sequence[Floats],
+    named: Callable[..., object],
+) -> Measure:
+    """Return the measure of a family: `named` holds the sums of rows and values, each metric's `finish` reads them."""
+
+    def finish(*sums: Floats) -> list[Floats]:
+        totals = named(*sums)
+        return [metric.finish(totals, **metric.parameters) for metric in metrics if metric.finish is not None]
+
+    names = tuple(metric.key for metric in metrics)
+    return Measure.of_sums(
+        names, values, unit=columns.cluster, units=columns.units, finish=finish, weight=columns.mass
+    )
+
+
+def mean_measure(name: str, values: Floats, columns: Columns) -> Measure:
+    """Return the measure of a mean over rows; NaN where no row counts."""
+    return Measure.of_sums(
+        (name,),
+        [values],
+        unit=columns.cluster,
+        units=columns.units,
+        finish=lambda count, total: [ratio(total, count)],
+        weight=columns.mass,
+    )
+
+
+def outcome_columns(columns: Columns) -> list[Floats]:
+    """Return what each row adds to the sums of `OutcomeSums`, but for the first of them, which counts rows."""
+    answered = columns.answered.astype(np.float64)
+    declined = 1.0 - answered
+    correct, guide = columns.correct, columns.should_abstain
+    hold, safe = (guide == 1.0).astype(np.float64), (guide == 0.0).astype(np.float64)
+    return [
+        answered,
+        correct,
+        correct * (1.0 - hold),
+        safe * correct,
+        safe * (answered - correct),
+        safe * declined,
+        hold * answered,
+        hold * declined,
+    ]
+
+
+def coverage_of(columns: Columns) -> float:
+    """Return answered / n of rows that are counted by their weight alone."""
+    return float(columns.weight[columns.answered].sum() / columns.weight.sum())
+
+
+def harmonic(first: Floats, second: Floats) -> Floats:
+    """Return the harmonic mean: 0 where both are 0, NaN where either is undefined."""
+    both = first + second
+    mean = np.divide(2.0 * first * second, both, out=np.zeros(np.shape(both)), where=both > 0)
+    return np.where(np.isnan(both), np.nan, mean)
+
+
+NOTHING_ANSWERED = Condition(
+    "no_non_abstained_predictions", "nothing was answered", lambda rows: not rows.answered.any()
+)
+NOTHING_PREDICTED = Condition(
+    "no_non_abstained_predictions",
+    "nothing was answered with a prediction",
+    lambda rows: not rows.predicted.any(),
+)
+ONE_CLASS = Condition(
+    "needs_at_least_two_classes_in_ground_truth",
+    "the truths hold fewer than two classes",
+    lambda rows: labels.classes(rows.truth)[1] < 2,
+)
+NO_GUIDANCE = Condition(
+    "no_should_abstain_metadata",
+    "no row says whether it should be abstained from: should_abstain is missing in the metadata",
+    lambda rows: not rows.guided.any(),
+)
+NO_CONFIDENCE = Condition(
+    "no_rows_with_confidence", "no answered row has a confidence", lambda rows: not rows.stated.any()
+)
+NOT_ALL_RANKED = Condition(
+    "answered_rows_without_confidence",
+    "some answered rows have no confidence to be ranked by; name another confidence",
+    lambda rows: bool((rows.answered & np.isnan(rows.confidence)).any()),
+)
+NOT_BINARY = Condition(
+    "non_binary_labels_or_predictions",
+    "some labels or predictions are neither 0 nor 1",
+    lambda rows: bool((rows.stated & ~rows.binary).any()),
+)
+NOT_NUMBERS = Condition(
+    "labels_are_not_numbers",
+    "some truths or answers are text",
+    lambda rows: bool((rows.predicted & np.isnan(rows.truth_number + rows.prediction_number)).any()),
+)
+CONSTANT = Condition(
+    "constant_truth_or_prediction",
+    "the truths or the answers do not vary",
+    lambda rows: any(
+        len(np.unique(values[rows.predicted])) < 2 for values in (rows.truth_number, rows.prediction_number)
+    ),
+)
+NEVER_ABSTAINED = Condition(
+    "no_abstentions",
+    "no row with guidance was abstained from",
+    lambda rows: not (rows.guided & rows.abstained).any(),
+)
+NOTHING_TO_DECLINE = Condition(
+    "nothing_to_abstain_from",
+    "no row should have been abstained from, and none was answered wrongly",
+    lambda rows: (
+        not (
+            (rows.should_abstain == 1.0)
+            | ((rows.should_abstain == 0.0) & rows.answered & (rows.correct == 0.0))
+        ).any()
+    ),
+)
+NOTHING_TO_ANSWER = Condition(
+    "nothing_to_answer",
+    "no row with guidance should have been answered",
+    lambda rows: not (rows.should_abstain == 0.0).any(),
+)
+ONE_GUIDANCE = Condition(
+    "one_kind_of_row",
+    "all rows with guidance and a confidence are of one kind, and an AUROC compares two",
+    lambda rows: len(np.unique(rows.should_abstain[rows.guided & ~np.isnan(rows.confidence)])) < 2,
+)
+ONE_CORRECTNESS = Condition(
+    "one_kind_of_row",
+    "the answers are all right or all wrong, and an AUROC compares two kinds",
+    lambda rows: len(np.unique(rows.correct[rows.stated])) < 2,
+)
+ONE_EVENT = Condition(
+    "one_kind_of_row",
+    "the truths are all 1 or all 0, and an AUROC compares two kinds",
+    lambda rows: len(np.unique(rows.event[rows.stated])) < 2,
+)
+NO_POSITIVE_ANSWER = Condition(
+    "no_positive_answers",
+    "nothing was answered with the label 1",
+    lambda rows: not ((rows.prediction_is_one == 1.0) & rows.answered).any(),
+)
+NO_POSITIVE_TRUTH = Condition(
+    "no_positive_truths",
+    "no answered row has the truth 1",
+    lambda rows: not ((rows.event == 1.0) & rows.answered).any(),
+)
+NO_INTERVALS = Condition(
+    "no_intervals",
+    "no answered row has an interval; name the columns of its bounds (--low and --high, low= and high=)",
+    lambda rows: not rows.bounded.any(),
+)
+CONSTANT_BOUNDED = Condition(
+    "constant_truth",
+    "the truths do not vary, and the criterion divides by their range",
+    lambda rows: len(np.unique(rows.truth_number[rows.bounded])) < 2,
+)
+SINGLE_INTERVAL = Condition(
+    "single_interval", "there is one interval, and it depends on nothing", lambda rows: rows.bounded.sum() < 2
+)
+NO_SETS = Condition(
+    "no_sets",
+    "no answered row has a set; name the column of it (--set, set=)",
+    lambda rows: not rows.gathered.any(),
+)
+NO_LOSS = Condition(
+    "no_loss",
+    "the loss that was asked for is not defined for these labels",
+    lambda rows: bool((rows.answered & np.isnan(rows.loss)).any()),
+)
+
+
+def unreached(rows: Columns, coverage: float) -> Condition | None:
+    """Return the condition of a coverage that these rows cannot reach, or None."""
+    total = float(rows.weight.sum())
+    highest = float(rows.weight[rows.answered].sum()) / total if total else 0.0
+    if highest >= coverage - TOLERANCE:
+        return None
+    return _stated("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")
+
+
+def not_totals(rows: Columns, instrument: Instrument) -> Condition | None:
+    """Return the condition of rows that are items of an instrument and not its totals, or None."""
+    if rows.scale in (None, instrument.total_scale):
+        return None
+    return _stated("not_totals", f"the rows are not totals of {instrument.name}; make them with total_items")
+
+
+def _stated(code: str, sentence: str) -> Condition:
+    return Condition(code, sentence, lambda _: True)

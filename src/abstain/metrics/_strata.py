@@ -1,27 +1,33 @@
 """What the functions of intervals and of sets share: coverage in strata, in groups and in the worst slab, per level.
 
 The measures are those of `abstain.metrics.coverage`, at weights all one; here they become results with their counts.
+So is how the registry measures them: over the rows that have a prediction of the kind.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
-from abstain.metrics import _slab
+from abstain.metrics import coverage
+from abstain.metrics._specification import alone
 from abstain.metrics.coverage import Strata, groups_measure, means_measure, size_borders, size_stratum
 from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
 from abstain.tally import total_by
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain.metrics._columns import Columns
+    from abstain.metrics._specification import Build
     from abstain.metrics.coverage import Search, WorstSlab
+    from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
@@ -62,17 +68,12 @@ class StratifiedCoverage:
     @property
     def bins(self) -> tuple[Any, ...]:
         """The strata as `CoverageBin`s; with several levels, one tuple of them per level."""
-        columns = (self.low, self.high, self.counts, self.coverage)
-        if self.coverage.ndim == 1:
-            return tuple(
-                CoverageBin(*row) for row in zip(*(column.tolist() for column in columns), strict=True)
-            )
-        return tuple(
-            tuple(
-                CoverageBin(*row) for row in zip(*(column[level].tolist() for column in columns), strict=True)
-            )
-            for level in range(len(self.coverage))
+        columns = map(np.atleast_2d, (self.low, self.high, self.counts, self.coverage))
+        bins = tuple(
+            tuple(CoverageBin(*row) for row in zip(*(part.tolist() for part in level), strict=True))
+            for level in zip(*columns, strict=True)
         )
+        return bins[0] if self.coverage.ndim == 1 else bins
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,9 +93,9 @@ class GroupCoverage:
     score: float | Floats
 
 
-def per_level(values: Sequence[float] | Floats, *, several: bool) -> Values:
+def per_level(rows: Rows, values: Sequence[float] | Floats) -> Values:
     """One number when one level was given, else one number per level."""
-    return np.asarray(values, dtype=np.float64) if several else float(values[0])
+    return np.asarray(values, dtype=np.float64) if rows.several else float(values[0])
 
 
 def as_counts(weights: Floats) -> NDArray[Any]:
@@ -105,7 +106,7 @@ def as_counts(weights: Floats) -> NDArray[Any]:
 def means(rows: Rows, columns: Sequence[Floats] | Sequence[Mask] | Floats | Mask) -> Values:
     """Return the weighted mean of each level's column."""
     names = tuple(str(place) for place in range(len(columns)))
-    return per_level(means_measure(names, list(columns), rows).points, several=rows.several)
+    return per_level(rows, means_measure(names, list(columns), rows).points)
 
 
 def by_key(rows: Rows, keys: Sequence[Floats] | Floats, bins: int) -> StratifiedCoverage:
@@ -115,7 +116,7 @@ def by_key(rows: Rows, keys: Sequence[Floats] | Floats, bins: int) -> Stratified
     ]
     values = np.stack([part.measure("coverage").points for part in strata])
     low, high, size = (np.stack(part) for part in zip(*(part.ends() for part in strata), strict=True))
-    return _stratified(values[:, :bins], size, low, high, values[:, bins], several=rows.several)
+    return _stratified(rows, values[:, :bins], size, low, high, values[:, bins])
 
 
 def by_size(rows: SetRows, bins: int | None) -> StratifiedCoverage:
@@ -130,7 +131,7 @@ def by_size(rows: SetRows, bins: int | None) -> StratifiedCoverage:
     table = np.stack(values)
     low = np.tile(borders.astype(np.float64), (len(table), 1))
     high = np.tile(np.r_[borders[1:] - 1.0, float(rows.classes)], (len(table), 1))
-    return _stratified(table[:, :strata], np.stack(counts), low, high, table[:, strata], several=rows.several)
+    return _stratified(rows, table[:, :strata], np.stack(counts), low, high, table[:, strata])
 
 
 def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCoverage:
@@ -138,12 +139,12 @@ def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCovera
     labels, index = named_groups(groups, name, len(rows))
     measures = [groups_measure(covered, index, len(labels), rows, name=name) for covered in rows.covered]
     values = np.stack([measure.points for measure in measures])
-    coverage = values[:, : len(labels)]
+    shares = values[:, : len(labels)]
     return GroupCoverage(
         groups=tuple(labels),
-        coverage=coverage if rows.several else coverage[0],
+        coverage=shares if rows.several else shares[0],
         counts=as_counts(total_by(index, rows.weight, len(labels))),
-        score=per_level(values[:, len(labels)], several=rows.several),
+        score=per_level(rows, values[:, len(labels)]),
     )
 
 
@@ -156,7 +157,7 @@ def gap(rows: Rows, groups: ArrayLike | None, level: float | Sequence[float]) ->
         groups_measure(covered, index, len(labels), rows, name="coverage", level=claim).points[-1]
         for covered, claim in zip(rows.covered, claims, strict=True)
     ]
-    return per_level(values, several=rows.several)
+    return per_level(rows, values)
 
 
 def by_feature(rows: Rows, feature: ArrayLike, bins: int) -> StratifiedCoverage:
@@ -170,16 +171,29 @@ def worst_slab(
     rows: Rows, features: ArrayLike, search: Search, cluster: ArrayLike | None
 ) -> WorstSlab | tuple[WorstSlab, ...]:
     """Return the slab of the features in which coverage is worst, found on some rows and judged on the others."""
-    points = _slab.checked_features(features, len(rows))
+    points = coverage.checked_features(features, len(rows))
     unit = None if cluster is None else named_groups(cluster, "cluster", len(rows))[1]
-    found = tuple(_slab.worst_slab(points, hit, rows, search, cluster=unit)[0] for hit in rows.covered)
+    found = tuple(coverage.worst_slab(points, hit, rows, search, cluster=unit)[0] for hit in rows.covered)
     return found if rows.several else found[0]
 
 
 def _stratified(
-    coverage: Floats, counts: Floats, low: Floats, high: Floats, score: Floats, *, several: bool
+    rows: Rows, shares: Floats, weights: Floats, low: Floats, high: Floats, score: Floats
 ) -> StratifiedCoverage:
-    parts = [coverage, as_counts(counts), low, high]
-    if not several:
-        parts = [part[0] for part in parts]
-    return StratifiedCoverage(parts[0], parts[1], parts[2], parts[3], per_level(score, several=several))
+    level = slice(None) if rows.several else 0
+    shares, counts, low, high = (part[level] for part in (shares, as_counts(weights), low, high))
+    return StratifiedCoverage(shares, counts, low, high, per_level(rows, score))
+
+
+def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Measure]) -> Build:
+    """Let a builder see the rows that have a prediction of some kind, checked once for all metrics."""
+
+    def over(columns: Columns, **parameters: Any) -> Measure:
+        return build(columns.once(rows_of.__name__, partial(rows_of, columns)), **parameters)
+
+    return alone(over)
+
+
+def mean_of(column: Callable[..., Any]) -> Callable[..., Measure]:
+    """Measure the mean over rows of what `column` makes of them."""
+    return lambda rows, **parameters: means_measure(("mean",), (column(rows, **parameters),), rows)

@@ -16,25 +16,37 @@ over nothing is NaN. Each function is its measure at weights all one. Accuracy w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
-from abstain.metrics import _reasons as when
-from abstain.metrics._columns import Columns
+from abstain.metrics import _specification as when
+from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import risk_measure
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alone
-from abstain.metrics._sums import OutcomeSums, harmonic, outcome_columns, outcome_measure, ratio
+from abstain.metrics._specification import (
+    HIGHER,
+    LABELS,
+    LOWER,
+    NEITHER,
+    MetricSpecification,
+    OutcomeSums,
+    Parameter,
+    alike,
+    alone,
+    harmonic,
+    outcome_columns,
+    outcome_measure,
+)
 from abstain.metrics.answers import auroc_measure
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from abstain._validate import Column
     from abstain.items import Items
@@ -139,12 +151,7 @@ class DeferralConfusion:
     @property
     def n_labeled(self) -> float:
         """How many rows have guidance."""
-        return (
-            self.defer_when_needed
-            + self.answer_when_safe
-            + self.abstain_when_should_answer
-            + self.answer_when_should_defer
-        )
+        return sum(astuple(self))
 
 
 def deferral_confusion(
@@ -290,11 +297,7 @@ def effective_reliability(
     >>> effective_reliability([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], cost=2)
     0.0
     """
-    metric = _BY_NAME["effective_reliability"].at(cost)
-    columns = Columns.checked(
-        y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight
-    )
-    return metric.point(columns)
+    return _safety("effective_reliability", y_true, y_pred, abstained, should_abstain, sample_weight, cost)
 
 
 def simpleqa_f(
@@ -330,8 +333,9 @@ def confidence_target_score(
     >>> confidence_target_score([1, 1, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], target=0.75)
     -0.25
     """
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    return _BY_NAME["confidence_target_score"].at(target).point(columns)
+    return _outcome(
+        "confidence_target_score", y_true, y_pred, target, abstained=abstained, sample_weight=sample_weight
+    )
 
 
 def coverage_at_accuracy(
@@ -369,10 +373,9 @@ def abstention_auroc(
     >>> abstention_auroc([0.9, 0.2, 0.2, 0.6], [False, True, False, None])
     0.75
     """
-    columns = Columns.checked(
-        confidence=confidence, should_abstain=should_abstain, sample_weight=sample_weight
+    return _outcome(
+        "abstention_auroc", confidence=confidence, should_abstain=should_abstain, sample_weight=sample_weight
     )
-    return _BY_NAME["abstention_auroc"].point(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,16 +399,11 @@ class PopulationTable:
     @property
     def total(self) -> int:
         """All items."""
-        return self.right + self.wrong + self.abstained + self.failed + self.unscored
+        return sum(astuple(self))
 
     def shares(self) -> dict[str, float]:
         """Return the four outcomes as shares of the items that have a truth or failed; NaN when there is none."""
-        counts = {
-            "right": self.right,
-            "wrong": self.wrong,
-            "abstained": self.abstained,
-            "failed": self.failed,
-        }
+        counts = {name: getattr(self, name) for name in ("right", "wrong", "abstained", "failed")}
         whole = sum(counts.values())
         return {name: count / whole if whole else float("nan") for name, count in counts.items()}
 
@@ -424,10 +422,15 @@ def population_table(items: Items) -> PopulationTable:
 
 
 def _outcome(
-    name: str, y_true: Column | None = None, y_pred: Column | None = None, **columns: Column | None
+    name: str,
+    y_true: Column | None = None,
+    y_pred: Column | None = None,
+    at: float | None = None,
+    **columns: Column | None,
 ) -> float:
-    """One metric of the outcome sums, at weights all one."""
-    return _BY_NAME[name].point(Columns.checked(y_true, y_pred, **columns))
+    """One metric, with its parameter where it has one, at weights all one."""
+    metric = _BY_NAME[name] if at is None else _BY_NAME[name].at(at)
+    return metric.point(Columns.checked(y_true, y_pred, **columns))
 
 
 def _safety(
@@ -437,10 +440,10 @@ def _safety(
     abstained: Column | None,
     should_abstain: Column | None,
     sample_weight: Column | None,
+    at: float | None = None,
 ) -> float:
-    return _outcome(
-        name, y_true, y_pred, abstained=abstained, should_abstain=should_abstain, sample_weight=sample_weight
-    )
+    given = {"abstained": abstained, "should_abstain": should_abstain, "sample_weight": sample_weight}
+    return _outcome(name, y_true, y_pred, at, **given)
 
 
 def checked_target(target: float, name: str = "target") -> float:
@@ -467,107 +470,87 @@ def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecificatio
 
 _COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.function is coverage_at_risk)
 _DONE = {"abstained": "abstained"}
-_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
-_GUIDED = {**_LABELS, "should_abstain": "should_abstain"}
-
-
-def _metric(
-    function: Callable[..., Any],
-    finish: Callable[..., Any] | None,
-    *conditions: when.Condition,
-    **others: Any,
-) -> MetricSpecification:
-    common: dict[str, Any] = {
-        "arguments": _GUIDED,
-        "direction": HIGHER,
-        "unit": "share",
-        "measure": outcome_measure,
-        "finish": finish,
-        "undefined": conditions,
-    }
-    return MetricSpecification(function, **common | others)
-
-
+_GUIDANCE = {"should_abstain": "should_abstain"}
+_metric = alike(arguments=LABELS | _GUIDANCE, direction=HIGHER, unit="share", measure=outcome_measure)
 METRICS: tuple[MetricSpecification, ...] = (
     # Over all rows.
-    _metric(answer_rate, lambda t: ratio(t.answered, t.n), arguments=_DONE, direction=NEITHER),
-    _metric(abstention_rate, lambda t: ratio(t.n - t.answered, t.n), arguments=_DONE, direction=NEITHER),
+    _metric(answer_rate, finish=lambda t: ratio(t.answered, t.n), arguments=_DONE, direction=NEITHER),
+    _metric(
+        abstention_rate, finish=lambda t: ratio(t.n - t.answered, t.n), arguments=_DONE, direction=NEITHER
+    ),
     _metric(
         simpleqa_f,
-        lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
         when.NOTHING_ANSWERED,
-        arguments=_LABELS,
+        finish=lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
+        arguments=LABELS,
     ),
     _metric(
         effective_reliability,
-        lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
+        finish=lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
         unit="points per row",
         parameter=Parameter("cost", 1.0, _validate.not_negative),
     ),
     _metric(
         confidence_target_score,
-        lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
-        arguments=_LABELS,
+        finish=lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
+        arguments=LABELS,
         unit="points per row",
         parameter=Parameter("target", 0.75, checked_target),
     ),
     # Against guidance on which rows should be abstained from.
     _metric(
         deferral_alignment,
-        lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
         when.NO_GUIDANCE,
-        arguments={**_DONE, "should_abstain": "should_abstain"},
+        finish=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
+        arguments=_DONE | _GUIDANCE,
     ),
-    _metric(abstention_accuracy, lambda t: ratio(t.n1 + t.n5, t.guided), when.NO_GUIDANCE),
-    _metric(abstention_precision, lambda t: ratio(t.n5, t.n3 + t.n5), when.NO_GUIDANCE, when.NEVER_ABSTAINED),
+    _metric(abstention_accuracy, when.NO_GUIDANCE, finish=lambda t: ratio(t.n1 + t.n5, t.guided)),
     _metric(
-        abstention_recall,
-        lambda t: ratio(t.n5, t.n2 + t.n4 + t.n5),
-        when.NO_GUIDANCE,
-        when.NOTHING_TO_DECLINE,
+        abstention_precision, when.NO_GUIDANCE, when.NEVER_ABSTAINED, finish=lambda t: t.abstention_precision
+    ),
+    _metric(
+        abstention_recall, when.NO_GUIDANCE, when.NOTHING_TO_DECLINE, finish=lambda t: t.abstention_recall
     ),
     _metric(
         abstention_f1,
-        lambda t: harmonic(ratio(t.n5, t.n3 + t.n5), ratio(t.n5, t.n2 + t.n4 + t.n5)),
         when.NO_GUIDANCE,
         when.NEVER_ABSTAINED,
         when.NOTHING_TO_DECLINE,
+        finish=lambda t: harmonic(t.abstention_precision, t.abstention_recall),
     ),
     _metric(
         over_conservativeness,
-        lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
         when.NO_GUIDANCE,
         when.NOTHING_TO_ANSWER,
+        finish=lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
         direction=LOWER,
     ),
     _metric(
         abstention_auroc,
-        None,
         when.NO_GUIDANCE,
         when.ONE_GUIDANCE,
-        arguments={"confidence": "confidence", "should_abstain": "should_abstain"},
+        arguments={"confidence": "confidence"} | _GUIDANCE,
         measure=alone(_abstention_auroc),
     ),
     # Over the answered rows, which means little without the coverage.
     _metric(
         selective_accuracy,
-        lambda t: ratio(t.correct, t.answered),
         when.NOTHING_ANSWERED,
-        arguments=_LABELS,
+        finish=lambda t: ratio(t.correct, t.answered),
+        arguments=LABELS,
         answered_only=True,
     ),
     _metric(
         reliable_accuracy,
-        lambda t: ratio(t.right, t.answered),
         when.NOTHING_ANSWERED,
+        finish=lambda t: ratio(t.right, t.answered),
         answered_only=True,
     ),
     # Along the ranking.
     _metric(
         coverage_at_accuracy,
-        None,
         when.NOT_ALL_RANKED,
-        arguments={**_LABELS, "confidence": "confidence"},
+        arguments=LABELS | {"confidence": "confidence"},
         measure=_coverage_at_accuracy,
         parameter=Parameter("accuracy", 0.9, _validate.share),
     ),

@@ -14,21 +14,30 @@ Answers that are numbers are in `abstain.metrics.regression`, whether abstention
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import DataError
-from abstain.metrics import _reasons as when
-from abstain.metrics._areas import Run
-from abstain.metrics._columns import Columns
-from abstain.metrics._specification import HIGHER, MetricSpecification, alone
-from abstain.metrics._sums import coverage_of, harmonic, outcome_measure, ratio, sums_measure
-from abstain.tally import Batch, Measure, Tally, keys_ascending
+from abstain.metrics import _specification as when
+from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._risk import Run
+from abstain.metrics._specification import (
+    HIGHER,
+    LABELS,
+    MetricSpecification,
+    alike,
+    alone,
+    coverage_of,
+    harmonic,
+    outcome_measure,
+    sums_measure,
+)
+from abstain.tally import Batch, Measure, keys_ascending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -165,13 +174,15 @@ def auroc(
     >>> auroc([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.875
     """
-    columns = Columns.checked(y_true, abstained=abstained, confidence=score, sample_weight=sample_weight)
-    _validate.finite(columns.confidence, "score", among=columns.answered)
+    columns = Columns.checked(y_true, abstained=abstained, sample_weight=sample_weight)
+    scores = _validate.floats(score, "score")
+    _validate.same_length(len(columns), score=scores)
+    _validate.finite(scores, "score", among=columns.answered)
     wrong = columns.answered & ~np.isin(columns.truth_number, (0.0, 1.0))
     if wrong.any():
         raise DataError(f"y_true must be 0 or 1, and is not at row {int(np.argmax(wrong))}")
     rows = columns.take(columns.answered)
-    return auroc_measure("auroc", rows.truth_number, rows.confidence, rows).point
+    return auroc_measure("auroc", rows.truth_number, scores[columns.answered], rows).point
 
 
 def correctness_auroc(
@@ -256,7 +267,7 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
     their own, which count half: one run gives the area of every weight vector.
     """
     key, distinct = keys_ascending(score)
-    tally = _tally(columns, key, len(distinct), positive)
+    tally = columns.tally(key, len(distinct), positive)
 
     def finish(batch: Batch) -> Floats:
         run = Run.of(tally, batch.weights)
@@ -298,7 +309,7 @@ class _Detected(NamedTuple):
 def _balanced_accuracy(columns: Columns) -> Measure:
     """The mean over truth classes of hits / class size; NaN with fewer than two classes."""
     codes, classes = labels.classes(columns.truth)
-    tally = _tally(columns, codes, classes, columns.correct)
+    tally = columns.tally(codes, classes, columns.correct)
 
     def finish(batch: Batch) -> Floats:
         size, hits = tally.weigh(batch.weights)
@@ -314,10 +325,10 @@ def _macro_f1(columns: Columns) -> Measure:
     rows = columns.take(columns.answered)
     codes, classes = labels.classes(np.concatenate([rows.truth, rows.prediction]))
     truth, prediction = np.split(codes, 2)
-    by_truth = _tally(rows, truth, classes, rows.correct)
+    by_truth = rows.tally(truth, classes, rows.correct)
     # A prediction of None belongs to no class.
-    some = rows.take(prediction >= 0)
-    by_prediction = _tally(some, prediction[prediction >= 0], classes)
+    some = prediction >= 0
+    by_prediction = rows.take(some).tally(prediction[some], classes)
 
     def finish(batch: Batch) -> Floats:
         size, hits = by_truth.weigh(batch.weights)
@@ -338,12 +349,6 @@ def _auroc(columns: Columns) -> Measure:
 def _correctness_auroc(columns: Columns) -> Measure:
     rows = columns.take(columns.stated)
     return auroc_measure("correctness_auroc", rows.correct, rows.confidence, rows)
-
-
-def _tally(columns: Columns, key: NDArray[np.intp], keys: int, *values: Floats) -> Tally:
-    return Tally.of_rows(
-        unit=columns.cluster, key=key, columns=values, units=columns.units, keys=keys, weight=columns.mass
-    )
 
 
 def _point(name: str, columns: Columns) -> float:
@@ -369,19 +374,7 @@ def _detected(
     return detection_measure(columns, [_BY_NAME[name]], positive).point
 
 
-_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
-
-
-def _metric(function: Callable[..., Any], *conditions: when.Condition, **others: Any) -> MetricSpecification:
-    common: dict[str, Any] = {
-        "arguments": _LABELS,
-        "unit": "share",
-        "undefined": conditions,
-        "answered_only": True,
-    }
-    return MetricSpecification(function, direction=HIGHER, **common | others)
-
-
+_metric = alike(arguments=LABELS, direction=HIGHER, unit="share", answered_only=True)
 METRICS: tuple[MetricSpecification, ...] = (
     _metric(accuracy, measure=outcome_measure, finish=lambda t: ratio(t.correct, t.n), answered_only=False),
     _metric(balanced_accuracy, when.ONE_CLASS, measure=alone(_balanced_accuracy), answered_only=False),
@@ -408,7 +401,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         correctness_auroc,
         when.NO_CONFIDENCE,
         when.ONE_CORRECTNESS,
-        arguments={**_LABELS, "confidence": "confidence"},
+        arguments={**LABELS, "confidence": "confidence"},
         measure=alone(_correctness_auroc),
     ),
 )

@@ -3,7 +3,7 @@
 ``y_true`` is the outcome of every row, 1 where the answer was right (or the event happened) and 0 where not;
 ``confidence`` is the probability that was stated for it. ``sample_weight`` holds multiplicities: a weight of 2 is the
 row twice. Binned metrics name their ``bins``, ``strategy`` (``uniform`` or ``quantile``, see
-`abstain.metrics._bins`) and ``norm`` (1, 2 or "max") explicitly, because a calibration error without them
+`abstain.metrics._calibration_errors`) and ``norm`` (1, 2 or "max") explicitly, because a calibration error without them
 means nothing.
 
 Each scalar is its measure at weights all one; `calibration_measure` gives the measure itself. Tests of calibration are
@@ -15,20 +15,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import _reasons as when
-from abstain.metrics._bins import STRATEGIES, bins_measure, row_bins
-from abstain.metrics._columns import Columns, numbered_units
-from abstain.metrics._probabilities import class_columns, comparable, numbered
-from abstain.metrics._probabilities import probabilities as checked
-from abstain.metrics._smooth import smooth_measure
-from abstain.metrics._specification import LOWER, MetricSpecification, alone
-from abstain.metrics._sums import mean_measure
+from abstain.metrics import _specification as when
+from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
+from abstain.metrics._columns import Columns, named_groups, numbered_units
+from abstain.metrics._columns import probabilities as checked
+from abstain.metrics._specification import LOWER, MetricSpecification, alike, alone, mean_measure
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -357,10 +355,6 @@ def _expected_calibration_error(rows: Columns, **settings: Any) -> Measure:
     return bins_measure("expected_calibration_error", rows, **_bin_settings(**settings))
 
 
-def _smooth_calibration_error(rows: Columns) -> Measure:
-    return smooth_measure("smooth_calibration_error", rows)
-
-
 def _brier_score(rows: Columns) -> Measure:
     return mean_measure("brier_score", (rows.event_probability - rows.event) ** 2, rows)
 
@@ -385,10 +379,10 @@ def _classwise_calibration_error(
 ) -> Measure:
     """Bin each class's probability against that class: one row per item and class."""
     bins = _bin_settings(**settings)
-    column, scores = class_columns(y_true, matrix, classes)
+    column, scores = _class_columns(y_true, matrix, classes)
     rows, number = scores.shape
     group = np.tile(np.arange(number), rows)
-    ids = None if cluster is None else np.repeat(numbered(cluster, "cluster", rows), number)
+    ids = None if cluster is None else np.repeat(named_groups(cluster, "cluster", rows)[1], number)
     judged = Columns.of(
         rows * number,
         confidence=scores.ravel(),
@@ -412,7 +406,7 @@ def _top_label_calibration_error(
     """Bin the confidence in the predicted label, by label."""
     bins = _bin_settings(**settings)
     if confidence is None:
-        column, scores = class_columns(y_true, y_pred, classes)
+        column, scores = _class_columns(y_true, y_pred, classes)
         label = scores.argmax(axis=1)
         outcome, stated = (label == column).astype(np.float64), scores.max(axis=1)
     else:
@@ -422,18 +416,58 @@ def _top_label_calibration_error(
         _validate.same_length(len(truth), y_pred=label, confidence=stated)
         if not len(truth):
             raise DataError("y_true is empty; there must be at least one row")
-        comparable(truth, label)
+        _comparable(truth, label)
         outcome = np.asarray(truth == label, dtype=np.float64)
     rows = Columns.believed(outcome, stated, sample_weight=sample_weight, cluster=cluster)
-    group = numbered(label, "y_pred", len(rows))
+    group = named_groups(label, "y_pred", len(rows))[1]
     return bins_measure("top_label_calibration_error", rows, group=group, **bins)
+
+
+def _comparable(truth: NDArray[Any], label: NDArray[Any]) -> None:
+    """Raise unless true and predicted labels are of one kind: 1 never equals "1"."""
+    kinds = ["text" if column.dtype.kind in "US" else "numbers" for column in (truth, label)]
+    if "O" not in (truth.dtype.kind, label.dtype.kind) and kinds[0] != kinds[1]:
+        raise DataError(f"y_true holds {kinds[0]} and y_pred holds {kinds[1]}; they could never agree")
+
+
+def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tuple[NDArray[np.intp], Floats]:
+    """Return the column that is right for each row, and the checked (rows, classes) probabilities."""
+    try:
+        scores = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            "probabilities must be a table of numbers, one row per item and one column per class"
+        ) from None
+    if scores.ndim != 2 or scores.shape[1] < 2:
+        raise DataError(
+            f"probabilities must have one row per item and at least two classes, got shape {scores.shape}"
+        )
+    names = np.arange(scores.shape[1]) if classes is None else _validate.one_dimensional(classes, "classes")
+    if len(names) != scores.shape[1] or len(np.unique(names)) != len(names):
+        raise ArgumentError(
+            f"classes must name each of the {scores.shape[1]} columns of probabilities once, got {len(names)} names"
+        )
+    for column in range(scores.shape[1]):
+        checked(scores[:, column], f"probabilities[:, {column}]")
+    truth = _validate.one_dimensional(y_true, "y_true")
+    _validate.same_length(len(scores), y_true=truth)
+    if not len(truth):
+        raise DataError("y_true is empty; there must be at least one row")
+    match = truth[:, None] == names[None, :]
+    unknown = ~match.any(axis=1)
+    if unknown.any():
+        raise DataError(
+            f"y_true at row {int(np.argmax(unknown))} is none of the {len(names)} classes "
+            f"({int(unknown.sum())} such rows); pass classes= in the order of the columns"
+        )
+    return match.argmax(axis=1), scores
 
 
 _MEASURES: dict[str, Callable[..., Measure]] = {
     "expected_calibration_error": _of_outcomes(_expected_calibration_error),
     "classwise_calibration_error": _classwise_calibration_error,
     "top_label_calibration_error": _top_label_calibration_error,
-    "smooth_calibration_error": _of_outcomes(_smooth_calibration_error),
+    "smooth_calibration_error": _of_outcomes(smooth_measure),
     "brier_score": _of_outcomes(_brier_score),
     "negative_log_likelihood": _of_outcomes(_negative_log_likelihood),
 }
@@ -457,7 +491,7 @@ def _bin_settings(
     }
 
 
-def _stated(build: Callable[..., Measure]) -> Callable[..., Measure]:
+def _stated(build: Callable[..., Measure]) -> when.Build:
     """Let a builder see the rows that are answered with a confidence, which must be a probability."""
 
     def built(columns: Columns, **settings: Any) -> Measure:
@@ -465,7 +499,7 @@ def _stated(build: Callable[..., Measure]) -> Callable[..., Measure]:
         checked(rows.confidence, "confidence")
         return build(rows, **settings)
 
-    return built
+    return alone(built)
 
 
 def _top_label_of_rows(rows: Columns) -> Measure:
@@ -474,42 +508,32 @@ def _top_label_of_rows(rows: Columns) -> Measure:
 
 def binned_error_metric(**settings: Any) -> MetricSpecification:
     """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
-    checked_settings = _bin_settings(**settings)
-
-    def build(rows: Columns) -> Measure:
-        return bins_measure("expected_calibration_error", rows, **checked_settings)
-
-    return _metric(expected_calibration_error, build, settings=settings)
+    _bin_settings(**settings)
+    build = partial(_expected_calibration_error, **settings)
+    return _metric(expected_calibration_error, measure=_stated(build), settings=settings)
 
 
-def _metric(
-    function: Callable[..., float], build: Callable[..., Measure], *conditions: when.Condition, **others: Any
-) -> MetricSpecification:
-    common: dict[str, Any] = {"arguments": {"y_true": "correct", "confidence": "confidence"}, "unit": "share"}
-    return MetricSpecification(
-        function,
-        direction=LOWER,
-        measure=alone(_stated(build)),
-        undefined=(when.NO_CONFIDENCE, *conditions),
-        rows="stated",
-        answered_only=True,
-        **common | others,
-    )
-
-
+_metric = alike(
+    when.NO_CONFIDENCE,
+    arguments={"y_true": "correct", "confidence": "confidence"},
+    direction=LOWER,
+    unit="share",
+    rows="stated",
+    answered_only=True,
+)
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(expected_calibration_error, _expected_calibration_error),
-    _metric(smooth_calibration_error, _smooth_calibration_error),
-    _metric(negative_log_likelihood, _negative_log_likelihood, unit="nats"),
+    _metric(expected_calibration_error, measure=_stated(_expected_calibration_error)),
+    _metric(smooth_calibration_error, measure=_stated(smooth_measure)),
+    _metric(negative_log_likelihood, measure=_stated(_negative_log_likelihood), unit="nats"),
     _metric(
         top_label_calibration_error,
-        _top_label_of_rows,
+        measure=_stated(_top_label_of_rows),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
     ),
     _metric(
         brier_score,
-        _brier_score,
         when.NOT_BINARY,
+        measure=_stated(_brier_score),
         arguments={"y_true": "event", "confidence": "event_probability"},
         unit="squared probability",
     ),

@@ -6,26 +6,35 @@ quantiles. So the metrics of intervals and of sets share one implementation each
 evaluation share it too. Infinite values are counted apart from the sums, because a row of infinite width that a
 weight leaves out must not leave a trace: 0 times infinity is not 0. Two metrics are no function of sums and weigh
 rows: HSIC (`hsic_measure`) and the worst slab, which is looked for among rows and then summed (`worst_slab`).
+
+A slab is ``{x : low <= v.x <= high}`` for a direction ``v``. Among many random directions, the slab of lowest coverage
+that still holds a given share of the rows is found on one part of the rows; its coverage on the other part is an
+honest number, because the worst of many is always bad on the rows it was chosen by. Clusters are never split between
+the two parts. Reference: Cauchois, Gupta and Duchi, "Knowing what You Know: valid and validated confidence sets in
+multiclass and multilabel prediction", JMLR 22, 2021.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain import _validate
+from abstain.errors import DataError
+from abstain.metrics._columns import ratio
 from abstain.metrics._gauss import hsic_measure
-from abstain.metrics._slab import Search, WorstSlab, slab_measure, worst_slab
-from abstain.tally import Batch, Measure, Tally, keys_ascending
+from abstain.tally import Batch, Measure, keys_ascending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics.predictions import PredictionRows
+    from abstain.tally import Tally
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -35,6 +44,7 @@ __all__ = [
     "Search",
     "Strata",
     "WorstSlab",
+    "checked_features",
     "criterion_measure",
     "groups_measure",
     "hsic_measure",
@@ -59,7 +69,7 @@ def means_measure(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows
     holes = [place for place, (_, infinite) in enumerate(split) if infinite is not None]
 
     def finish(count: Floats, *sums: Floats) -> list[Floats]:
-        means = [_ratio(total, count) for total in sums[: len(split)]]
+        means = [ratio(total, count) for total in sums[: len(split)]]
         for place, infinite in zip(holes, sums[len(split) :], strict=True):
             means[place] = np.where(infinite > 0.0, np.inf, means[place])
         return means
@@ -133,7 +143,7 @@ class Strata:
     @classmethod
     def of_rows(cls, key: Floats, covered: Mask, rows: PredictionRows, *, bins: int) -> Strata:
         """Tally the rows by their key."""
-        tally, keys = _by_key(key, [covered], rows)
+        tally, keys = _by_key(key, rows, covered)
         return cls(tally, keys, bins, rows.whole)
 
     def borders(self, total: Floats) -> Floats:
@@ -168,7 +178,7 @@ class Strata:
         count, hit = self.tally.run(batch.weights)
         borders = self.borders(count[:, -1])
         covered = np.stack([np.interp(*row) for row in zip(borders, count, hit, strict=True)])
-        chunks = _ratio(np.diff(covered, axis=1), np.diff(borders, axis=1))
+        chunks = ratio(np.diff(covered, axis=1), np.diff(borders, axis=1))
         return np.column_stack([chunks, _lowest(chunks)])
 
 
@@ -176,7 +186,7 @@ def quantiles_measure(
     key: Floats, rows: PredictionRows, *, probabilities: Sequence[float] | Floats, name: str
 ) -> Measure:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
-    tally, keys = _by_key(key, [], rows)
+    tally, keys = _by_key(key, rows)
     shares, whole = np.asarray(probabilities, np.float64), rows.whole
 
     def finish(batch: Batch) -> Floats:
@@ -219,15 +229,13 @@ def groups_measure(
     level: float = np.nan,
 ) -> Measure:
     """Coverage in each group, then the worst under `name` and the mean distance of all from `level` under `gap`."""
-    tally = Tally.of_rows(
-        unit=rows.unit, key=group, columns=[covered], units=rows.units, keys=groups, weight=rows.weight
-    )
+    tally = rows.tally(group, groups, covered)
 
     def finish(batch: Batch) -> Floats:
         count, hit = tally.weigh(batch.weights)
-        ratio, present = _ratio(hit, count), count > 0.0
-        distance = np.where(present, np.abs(ratio - level), 0.0).sum(axis=1)
-        return np.column_stack([ratio, _lowest(ratio), _ratio(distance, present.sum(axis=1))])
+        share, present = ratio(hit, count), count > 0.0
+        distance = np.where(present, np.abs(share - level), 0.0).sum(axis=1)
+        return np.column_stack([share, _lowest(share), ratio(distance, present.sum(axis=1))])
 
     names = (*(f"{name}[{place}]" for place in range(groups)), name, gap)
     return Measure(names, rows.units, max(rows.units, 2 * groups), finish)
@@ -246,21 +254,163 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
     return np.searchsorted(borders, size, side="right") - 1
 
 
-def _by_key(key: Floats, columns: Sequence[Floats | Mask], rows: PredictionRows) -> tuple[Tally, Floats]:
+def _by_key(key: Floats, rows: PredictionRows, *columns: Mask) -> tuple[Tally, Floats]:
     """Rows tallied by a number, ascending, and the number of each key."""
     place, keys = keys_ascending(key)
-    tally = Tally.of_rows(
-        unit=rows.unit, key=place, columns=columns, units=rows.units, keys=len(keys), weight=rows.weight
-    )
-    return tally, keys
-
-
-def _ratio(above: Floats, below: Floats) -> Floats:
-    """Divide; NaN where there is nothing to divide by."""
-    return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0.0)
+    return rows.tally(place, len(keys), *columns), keys
 
 
 def _lowest(values: Floats) -> Floats:
     """The smallest value of each row that is not NaN; NaN when there is none."""
     lowest = np.where(np.isnan(values), np.inf, values).min(axis=1, initial=np.inf)
     return np.where(np.isinf(lowest), np.nan, lowest)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WorstSlab:
+    """The slab of lowest coverage, and what it comes to on rows that were held out.
+
+    Attributes:
+        coverage: coverage of the held-out rows in the slab; NaN when none fell into it.
+        found_coverage: coverage of the rows by which the slab was chosen: too low, by its choice.
+        count: how many held-out rows (or how much weight) the slab holds.
+        share: which share of the held-out rows that is.
+        direction: the unit vector ``v``.
+        low: lower end of ``v.x``.
+        high: upper end of ``v.x``.
+        reason: why the coverage is undefined; empty when it is defined.
+    """
+
+    coverage: float
+    found_coverage: float
+    count: float
+    share: float
+    direction: Floats
+    low: float
+    high: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How the slab is looked for: its least share, how many directions, how much is held out, the seed."""
+
+    share: float
+    directions: int
+    held_out: float
+    seed: int
+
+    @classmethod
+    def checked(cls, *, share: float, directions: int, held_out: float, seed: int) -> Search:
+        """Check what a user asked for."""
+        return cls(
+            share=_validate.level(share, "share"),
+            directions=_validate.whole(directions, "directions", least=1),
+            held_out=_validate.level(held_out, "held_out"),
+            seed=_validate.seed(seed),
+        )
+
+
+def checked_features(features: ArrayLike, rows: int) -> Floats:
+    """Return finite features (rows, features); one feature may come without a second axis."""
+    array = np.asarray(features)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise DataError(f"features must have shape (rows, features), got {array.shape}")
+    columns = [_validate.finite(column, f"features[:, {place}]") for place, column in enumerate(array.T)]
+    _validate.same_length(rows, features=columns[0])
+    return np.column_stack(columns)
+
+
+def worst_slab(
+    features: Floats, covered: Mask, rows: PredictionRows, search: Search, *, cluster: Indices | None = None
+) -> tuple[WorstSlab, Mask]:
+    """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it.
+
+    A cluster is never split between the parts; each row is one of its own when there are none.
+    """
+    stream = np.random.default_rng(search.seed)
+    weight = rows.masses
+    held_out = _split(np.arange(len(rows)) if cluster is None else cluster, weight, search.held_out, stream)
+    directions = stream.normal(size=(search.directions, features.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    if features.shape[1] == 1:
+        directions = np.ones((1, 1))
+    searched = features[~held_out], covered[~held_out], weight[~held_out]
+    best, where = (math.inf, 0.0, 0.0), directions[0]
+    for direction in directions:
+        found = _worst_range(searched[0] @ direction, searched[1], searched[2], search.share)
+        if found < best:
+            best, where = found, direction
+    position = features @ where
+    inside = held_out & (position >= best[1]) & (position <= best[2])
+    count = float(weight[inside].sum())
+    slab = WorstSlab(
+        coverage=slab_measure(covered, inside, rows).point,
+        found_coverage=best[0],
+        count=int(count) if count.is_integer() else count,
+        share=count / float(weight[held_out].sum()),
+        direction=where,
+        low=best[1],
+        high=best[2],
+        reason="" if count else "no held-out row falls into the slab",
+    )
+    return slab, inside
+
+
+def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Measure:
+    """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
+    return Measure.of_sums(
+        ("worst_slab_coverage",),
+        [covered & inside, inside],
+        unit=rows.unit,
+        units=rows.units,
+        weight=rows.weight,
+        finish=lambda _, hit, count: [ratio(hit, count)],
+    )
+
+
+def _split(cluster: Indices, weight: Floats, share: float, stream: np.random.Generator) -> Mask:
+    """Hold out a share of the clusters, at least one and not all."""
+    # A row of weight 0 is not there: it must neither move the split nor be held out alone.
+    present = np.unique(cluster[weight > 0.0])
+    if len(present) < 2:
+        raise DataError(
+            "worst-slab coverage needs at least two rows (or clusters): one to find the slab, one to judge it"
+        )
+    size = min(max(round(share * len(present)), 1), len(present) - 1)
+    return np.isin(cluster, stream.permutation(present)[:size]) & (weight > 0.0)
+
+
+def _worst_range(position: Floats, covered: Mask, weight: Floats, share: float) -> tuple[float, float, float]:
+    """Return the lowest coverage of a range of positions with at least `share` of the weight, and the range.
+
+    Dinkelbach's method: for a guess of the lowest mean, the best range under ``covered - guess`` is found by
+    one running maximum; its mean is the next guess, and a few rounds end at the exact minimum. Equal
+    positions are never parted.
+    """
+    order = np.argsort(position)
+    position = position[order]
+    end = np.flatnonzero(np.r_[position[1:] != position[:-1], True])
+    mass = np.r_[0.0, np.cumsum(weight[order])[end]]
+    hit = np.r_[0.0, np.cumsum((weight * covered)[order])[end]]
+    least = share * mass[-1] * (1.0 - 1e-12)
+    # The last start from which a range that ends at each end still weighs enough.
+    start = np.searchsorted(mass, mass - least, side="right") - 1
+    ends = np.flatnonzero(start >= 0)
+    if not len(ends) or mass[-1] <= 0.0:
+        return math.inf, 0.0, 0.0
+    guess, begin, stop = hit[-1] / mass[-1], 0, len(end)
+    while True:
+        surplus = hit - guess * mass
+        highest = np.maximum.accumulate(surplus)
+        gain = surplus[ends] - highest[start[ends]]
+        place = int(np.argmin(gain))
+        if gain[place] >= -1e-12 * mass[-1]:
+            break
+        stop = int(ends[place])
+        begin = int(np.argmax(surplus[: start[stop] + 1]))
+        guess = (hit[stop] - hit[begin]) / (mass[stop] - mass[begin])
+    first = position[end[begin - 1] + 1] if begin else position[0]
+    return float(guess), float(first), float(position[end[stop - 1]])

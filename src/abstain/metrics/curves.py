@@ -1,5 +1,7 @@
 """Curves: the working points of a ranking, how far ties could move its areas, and the best order there could be.
 
+Measures that are read off two rankings at the coverage that both reach, or off one at fixed thresholds, stand here too.
+
 Definitions are those of `abstain.metrics.selective`, whose areas are integrals over these curves. Arguments are the
 same: one loss and one confidence per item, ``abstained`` (a mask, or how many further items were declined) and
 ``sample_weight``.
@@ -10,16 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from abstain import _validate
-from abstain.metrics import _areas
-from abstain.metrics._areas import Run
-from abstain.metrics._columns import Columns
-from abstain.metrics._risk import MATCHED_METRICS, matched_measure, threshold_measure
-from abstain.tally import Tally, keys_ascending, keys_descending
+from abstain.metrics import _risk
+from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._risk import Ranking, Run, Work
+from abstain.tally import Batch, Measure, Tally, keys_ascending, keys_descending
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,6 +41,7 @@ __all__ = [
     "tie_sensitivity",
 ]
 
+MATCHED_METRICS = ("aurc", "augrc", "risk")
 _ONE = np.ones((1, 1))
 _NOTHING = np.empty(0)
 _OPTIMAL_POINTS = 200
@@ -75,7 +78,7 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
 
     def first_reaching(self, coverage: float) -> int | None:
         """Return the index of the first working point with at least `coverage`; None when there is none."""
-        index = int(np.searchsorted(self.coverage, coverage - _areas.TOLERANCE))
+        index = int(np.searchsorted(self.coverage, coverage - _risk.TOLERANCE))
         return index if index < len(self) else None
 
     def __len__(self) -> int:
@@ -130,11 +133,9 @@ def risk_coverage_curve(
     >>> risk_coverage_curve([0, 1], [0.9, 0.4]).selective_risk
     array([0. , 0.5])
     """
-    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    total = float(rows.weight.sum())
-    kept = rows.answered & (rows.weight > 0)
-    key, levels = keys_descending(rows.confidence[kept])
-    run = _single_run(key, len(levels), rows.loss[kept], None if rows.mass is None else rows.mass[kept])
+    losses, stated, weight, total = _accepted(loss, confidence, abstained, sample_weight)
+    key, levels = keys_descending(stated)
+    run = _single_run(key, len(levels), losses, weight)
     return RiskCoverageCurve(
         coverage=run.count[0, 1:] / total,
         selective_risk=run.risk[0, 1:],
@@ -182,12 +183,7 @@ def tie_sensitivity(
     (0.125, 0.875, 1.0)
     """
     _validate.choice(area, "area", ("aurc", "augrc"))
-    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    total = float(rows.weight.sum())
-    kept = rows.answered & (rows.weight > 0)
-    losses, levels = rows.loss[kept], rows.confidence[kept]
-    weight = None if rows.mass is None else rows.mass[kept]
-    del rows, kept
+    losses, levels, weight, total = _accepted(loss, confidence, abstained, sample_weight)
     plateau, distinct = keys_descending(levels)
     plateaus = len(distinct)
     size = np.bincount(plateau, weights=weight)
@@ -204,6 +200,73 @@ def tie_sensitivity(
         worst=_split_area(losses, levels, weight, total, area, worst_first=True),
         tied_share=tied,
     )
+
+
+def matched_measure(left: Columns, right: Columns, metrics: Sequence[str], convention: str) -> Measure:
+    """Return metrics of two rankings over the same units, at the coverage that both reach.
+
+    For every weight vector the matched coverage is the smaller of the two ``Cmax``, so that both sides are always
+    judged over the same range, however the draws move their ends. Areas are cut there as truncated areas are; the
+    selective risk there takes of the plateau that is cut only the share that fits, in expectation over its order,
+    because the next working point could lie far beyond. The columns are the coverage, then for every metric (of
+    `MATCHED_METRICS`) the left value and the right one.
+    """
+    rankings = (Ranking(left), Ranking(right))
+
+    def finish(batch: Batch) -> Floats:
+        # A ranking is in several pairs, and run along once for all of them.
+        works = [batch.once(("matched", id(side.columns)), partial(Work, side, batch)) for side in rankings]
+        coverage = np.minimum(works[0].cmax, works[1].cmax)
+        sides = [_matched(work, metrics, coverage, convention) for work in works]
+        return np.stack([coverage, *(value for pair in zip(*sides, strict=True) for value in pair)], axis=1)
+
+    names = ("coverage", *(f"{name} {side}" for name in metrics for side in ("left", "right")))
+    return Measure(names, left.units, sum(side.by_confidence.width for side in rankings), finish)
+
+
+def _matched(work: Work, metrics: Sequence[str], coverage: Floats, convention: str) -> list[Floats]:
+    run, limit = work.run, work.limit(coverage)
+    areas = _risk.cut_areas(run, limit, run.reaching(limit[:, None])[:, 0])
+    made = {
+        "aurc": lambda: _risk.aurc_at(run, limit, areas[0], work.total, convention),
+        "augrc": lambda: _risk.augrc_at(run, limit, areas[1], work.total, convention),
+        "risk": lambda: ratio(_risk.truncated(run, limit).last_risk_sum, limit),
+    }
+    return [made[name]() for name in metrics]
+
+
+def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
+    """Return the selective risk, then the generalized risk, at fixed thresholds: confidences that occur, descending.
+
+    A threshold that is fixed accepts the same rows whatever their weights, so its risks are ratios of running
+    sums. Ranks between the thresholds asked for are one rank, which changes nothing at the thresholds
+    themselves and makes a curve of a million rows as cheap as one of a hundred.
+    """
+    answered = columns.answered
+    # Ascending for the search; a row enters at the highest threshold that it reaches.
+    key = np.searchsorted(-thresholds, -columns.confidence[answered])
+    ranking = Ranking(columns)
+    tally, total = ranking.tally(key, len(thresholds)), ranking.counts[:, 0]
+
+    def finish(batch: Batch) -> Floats:
+        count, risk_sum = tally.run(batch.weights)[:, :, 1:]
+        return np.concatenate([ratio(risk_sum, count), risk_sum / (batch.weights @ total)[:, None]], axis=1)
+
+    names = [f"{risk}[{place}]" for risk in ("selective", "generalized") for place in range(len(thresholds))]
+    return Measure(tuple(names), columns.units, max(columns.units, tally.width), finish)
+
+
+def _accepted(
+    loss: ArrayLike,
+    confidence: ArrayLike,
+    abstained: ArrayLike | int | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[Floats, Floats, Floats | None, float]:
+    """Check the arguments; return loss, confidence and weight of the answered rows that count, and N."""
+    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
+    kept = rows.answered & (rows.weight > 0)
+    weight = None if rows.mass is None else rows.mass[kept]
+    return rows.loss[kept], rows.confidence[kept], weight, float(rows.weight.sum())
 
 
 def _split_area(
@@ -225,8 +288,8 @@ def _single_area(
 ) -> float:
     run = _single_run(rank, int(rank.max(initial=-1)) + 1, loss, weight)
     if area == "aurc":
-        return float(_areas.single_item_trapezoid(run)[0]) / total
-    return float(_areas.loss_area(run)[0]) / total**2
+        return float(_risk.single_item_trapezoid(run)[0]) / total
+    return float(_risk.loss_area(run)[0]) / total**2
 
 
 def _single_run(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> Run:

@@ -18,15 +18,14 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome
-from abstain.metrics import _reasons as when
+from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
-from abstain.metrics._specification import HIGHER, MetricSpecification, Parameter, alone
-from abstain.metrics._sums import mean_measure
+from abstain.metrics._specification import HIGHER, LABELS, MetricSpecification, Parameter, alone, mean_measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from abstain._validate import Column
     from abstain.tally import Measure
@@ -102,9 +101,13 @@ class Instrument:
         """The lowest total of each tier but the first."""
         return tuple(low for _, low in self.tiers[1:])
 
+    def places(self, totals: ArrayLike) -> NDArray[np.intp]:
+        """Return the place among the tiers of the one that each total lies in."""
+        return np.searchsorted(self.edges, totals, side="right")
+
     def tier(self, total: float) -> str:
         """Return the name of the tier that a total lies in."""
-        return self.tiers[int(np.searchsorted(self.edges, total, side="right"))][0]
+        return self.tiers[int(self.places(total))][0]
 
 
 INSTRUMENTS: dict[str, Instrument] = {
@@ -167,9 +170,7 @@ class Totals:
     @property
     def decided(self) -> NDArray[np.bool_]:
         """True where both bounds lie in one tier, so that the severity is known."""
-        edges = self.instrument.edges
-        tiers = [np.searchsorted(edges, bound, side="right") for bound in (self.low, self.high)]
-        return (tiers[0] == tiers[1]) & ~np.isnan(self.low)
+        return (self.instrument.places(self.low) == self.instrument.places(self.high)) & ~np.isnan(self.low)
 
     def tiers(self, which: str = "truth") -> list[str | None]:
         """Return the tier of each participant's "truth", "low" or "high"; None where that is not known."""
@@ -267,11 +268,8 @@ def severity_tier_accuracy(
 
 def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Measure:
     rows = columns.take(columns.predicted)
-    tiers = [
-        np.searchsorted(instrument.edges, totals, side="right")
-        for totals in (rows.truth_number, rows.prediction_number)
-    ]
-    return mean_measure("severity_tier_accuracy", (tiers[0] == tiers[1]).astype(np.float64), rows)
+    right = instrument.places(rows.truth_number) == instrument.places(rows.prediction_number)
+    return mean_measure("severity_tier_accuracy", right.astype(np.float64), rows)
 
 
 def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
@@ -320,7 +318,7 @@ def _constant_columns(items: Items) -> dict[str, list[Any]]:
 METRICS: tuple[MetricSpecification, ...] = (
     MetricSpecification(
         severity_tier_accuracy,
-        {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"},
+        LABELS,
         HIGHER,
         "share",
         measure=alone(_tier_accuracy),

@@ -13,17 +13,16 @@ bootstrap weighs. Sets of classes are in `abstain.metrics.sets`, predictive quan
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import _reasons as when
+from abstain.metrics import _specification as when
 from abstain.metrics import _strata
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alone
-from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, per_level
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
+from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, per_level
 from abstain.metrics.coverage import (
     Search,
     Strata,
@@ -41,11 +40,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics._columns import Columns
+    from abstain.metrics._specification import Build
     from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
     Values = float | Floats
-    Build = Callable[..., Measure]
 
 __all__ = [
     "CoverageBin",
@@ -154,7 +153,7 @@ def interval_hsic(
         hsic_measure(width, covered, rows, kernel_sizes=sizes, raw=raw).point
         for width, covered in zip(rows.width, rows.covered, strict=True)
     ]
-    return per_level(values, several=rows.several)
+    return per_level(rows, values)
 
 
 def interval_coverage_width_criterion(
@@ -194,7 +193,7 @@ def interval_coverage_width_criterion(
         criterion_measure("cwc", rows.known_truth, covered, width, rows, eta=strength, level=claim).point
         for covered, width, claim in zip(rows.covered, rows.width, claims, strict=True)
     ]
-    return per_level(values, several=rows.several)
+    return per_level(rows, values)
 
 
 def winkler_score(
@@ -391,24 +390,9 @@ def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
     return first, second
 
 
-def _over_intervals(build: Build) -> Build:
-    """Let a builder see the rows that have an interval, checked once for all metrics."""
-
-    def over(columns: Columns, **parameters: Any) -> Measure:
-        return build(columns.once("interval_rows", lambda: _checked_rows(columns)), **parameters)
-
-    return over
-
-
-def _checked_rows(columns: Columns) -> IntervalRows:
+def _interval_rows(columns: Columns) -> IntervalRows:
     bounded = columns.take(columns.bounded)
-    rows = IntervalRows.with_truth(bounded.truth_number, bounded.intervals)
-    return replace(rows, weight=bounded.weight, unit=bounded.cluster, units=bounded.units)
-
-
-def _mean(column: Callable[..., Any]) -> Build:
-    """Measure the mean over rows of what `column` makes of them."""
-    return lambda rows, **parameters: means_measure(("mean",), (column(rows, **parameters),), rows)
+    return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighed_as(bounded)
 
 
 def _worst_stratum(rows: IntervalRows) -> Measure:
@@ -432,42 +416,42 @@ def _weighted(rows: IntervalRows, *, level: float) -> Floats:
     return weighted_interval_losses(rows, np.array([level]), None)
 
 
-def _metric(
-    function: Callable[..., Any], build: Build, direction: str, unit: str, **others: Any
-) -> MetricSpecification:
-    common: dict[str, Any] = {
-        "arguments": {"y_true": "truth_number", "intervals": "intervals"},
-        "measure": alone(_over_intervals(build)),
-        "rows": "bounded",
-        "answered_only": True,
-    }
-    undefined = (when.NO_INTERVALS, *others.pop("undefined", ()))
-    return MetricSpecification(
-        function, direction=direction, unit=unit, undefined=undefined, **common | others
-    )
+def _over(build: Callable[..., Measure]) -> Build:
+    return _strata.over_rows(_interval_rows, build)
 
 
+_metric = alike(
+    when.NO_INTERVALS,
+    arguments={"y_true": "truth_number", "intervals": "intervals"},
+    unit="unit of the truth",
+    rows="bounded",
+    answered_only=True,
+)
 _LEVEL = Parameter("level", 0.9, _validate.level)
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(interval_coverage, _mean(lambda rows: rows.covered[0]), NEITHER, "share"),
+    _metric(
+        interval_coverage,
+        measure=_over(mean_of(lambda rows: rows.covered[0])),
+        direction=NEITHER,
+        unit="share",
+    ),
     _metric(
         interval_mean_width,
-        _mean(lambda rows: rows.width[0]),
-        LOWER,
-        "unit of the truth",
+        measure=_over(mean_of(lambda rows: rows.width[0])),
+        direction=LOWER,
         arguments={"intervals": "intervals"},
     ),
-    _metric(interval_size_stratified_coverage, _worst_stratum, HIGHER, "share"),
-    _metric(interval_hsic, _hsic, LOWER, "dependence", undefined=(when.SINGLE_INTERVAL,)),
+    _metric(interval_size_stratified_coverage, measure=_over(_worst_stratum), direction=HIGHER, unit="share"),
+    _metric(interval_hsic, when.SINGLE_INTERVAL, measure=_over(_hsic), direction=LOWER, unit="dependence"),
     _metric(
         interval_coverage_width_criterion,
-        _criterion,
-        HIGHER,
-        "points",
-        undefined=(when.CONSTANT_BOUNDED,),
+        when.CONSTANT_BOUNDED,
+        measure=_over(_criterion),
+        direction=HIGHER,
+        unit="points",
         parameter=_LEVEL,
         settings={"eta": _ETA},
     ),
-    _metric(winkler_score, _mean(_winkler), LOWER, "unit of the truth", parameter=_LEVEL),
-    _metric(weighted_interval_score, _mean(_weighted), LOWER, "unit of the truth", parameter=_LEVEL),
+    _metric(winkler_score, measure=_over(mean_of(_winkler)), direction=LOWER, parameter=_LEVEL),
+    _metric(weighted_interval_score, measure=_over(mean_of(_weighted)), direction=LOWER, parameter=_LEVEL),
 )

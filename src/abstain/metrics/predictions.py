@@ -9,7 +9,6 @@ says which unit each belongs to. Nothing is computed here but these; the metrics
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -18,11 +17,15 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
+from abstain.metrics._columns import named_groups
+from abstain.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from abstain.metrics._columns import Columns
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -60,22 +63,44 @@ class PredictionRows:
         """The weights, ones when there are none."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
+    def tally(self, key: Indices, keys: int, *values: Floats | Mask) -> Tally:
+        """Sum the rows and some values of theirs by unit and key."""
+        return Tally.of_rows(
+            unit=self.unit, key=key, columns=values, units=self.units, keys=keys, weight=self.weight
+        )
+
     def in_units(self, unit: Indices | None, units: int | None = None) -> Self:
         """Return the same rows in other units, numbered from 0; None for a single one that holds them all."""
         if unit is None:
             return replace(self, unit=np.zeros(len(self), np.intp), units=1)
         return replace(self, unit=unit, units=int(unit.max()) + 1 if units is None else units)
 
+    def weighed_as(self, columns: Columns) -> Self:
+        """Return the same rows with the weights and units of the columns that they were taken from."""
+        return replace(self, weight=columns.weight, unit=columns.cluster, units=columns.units)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class IntervalRows(PredictionRows):
-    """Intervals that were checked: bounds and widths (levels, rows), and the truths if there are any."""
+class LevelRows(PredictionRows):
+    """Rows that may be given for several levels at once, and the truths if there are any."""
+
+    several: bool
+    truth: NDArray[Any] | None = None
+
+    @property
+    def known_truth(self) -> NDArray[Any]:
+        """The truths of rows that were checked with them."""
+        assert self.truth is not None
+        return self.truth
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IntervalRows(LevelRows):
+    """Intervals that were checked: bounds and widths (levels, rows)."""
 
     low: Floats
     high: Floats
     width: Floats
-    several: bool
-    truth: Floats | None = None
 
     @classmethod
     def checked(cls, intervals: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -121,20 +146,12 @@ class IntervalRows(PredictionRows):
             covered[:, here] &= truth <= self.high[:, here]
         return covered
 
-    @property
-    def known_truth(self) -> Floats:
-        """The truths of rows that were checked with them."""
-        assert self.truth is not None
-        return self.truth
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SetRows(PredictionRows):
-    """Sets that were checked: membership (rows, classes, levels), and the truths if there are any."""
+class SetRows(LevelRows):
+    """Sets that were checked: membership (rows, classes, levels)."""
 
     member: Mask
-    several: bool
-    truth: Indices | None = None
 
     @classmethod
     def checked(cls, sets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -181,12 +198,6 @@ class SetRows(PredictionRows):
         place = np.arange(0, rows * classes, classes)
         place += self.known_truth
         return self.member.reshape(rows * classes, levels).take(place, axis=0).T
-
-    @property
-    def known_truth(self) -> Indices:
-        """The truths of rows that were checked with them."""
-        assert self.truth is not None
-        return self.truth
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -249,44 +260,21 @@ def nominal(level: float | Sequence[float] | ArrayLike, levels: int, name: str =
     return np.array(values)
 
 
-def named_groups(values: ArrayLike, name: str, rows: int) -> tuple[list[Any], Indices]:
-    """Return the distinct labels, ascending, and which of them each row has; a missing label is an error."""
-    labels = _validate.one_dimensional(values, name)
-    _validate.same_length(rows, **{name: labels})
-    if labels.dtype.kind == "O":
-        missing = np.array(
-            [label is None or (isinstance(label, float) and math.isnan(label)) for label in labels],
-            dtype=np.bool_,
-        )
-    elif labels.dtype.kind == "f":
-        missing = np.isnan(labels)
-    else:
-        missing = np.zeros(rows, np.bool_)
-    if missing.any():
-        raise DataError(
-            f"{name} is missing at row {int(np.argmax(missing))} ({int(missing.sum())} such rows); "
-            "every row needs one"
-        )
-    try:
-        distinct, index = np.unique(labels, return_inverse=True)
-    except TypeError:
-        raise DataError(
-            f"{name} mixes labels that cannot be ordered, such as text and numbers; make them all text"
-        ) from None
-    return distinct.tolist(), index.astype(np.intp, copy=False)
-
-
 def _weighed(sample_weight: ArrayLike | None, rows: int) -> dict[str, Any]:
     """What rows of one unit weigh, as the fields of `PredictionRows`."""
     weight = None if sample_weight is None else _validate.weights(sample_weight, rows)
     return {"weight": weight, "unit": np.zeros(rows, np.intp), "units": 1}
 
 
-def _numbers(values: ArrayLike, name: str) -> Floats:
+def _rectangular(values: ArrayLike, name: str) -> NDArray[Any]:
     try:
-        array = np.asarray(values)
+        return np.asarray(values)
     except ValueError:
         raise DataError(f"{name} must be a rectangular array; its rows differ in length") from None
+
+
+def _numbers(values: ArrayLike, name: str) -> Floats:
+    array = _rectangular(values, name)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64, copy=False)
     if array.dtype.kind == "O":
@@ -337,10 +325,7 @@ def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
 
 
 def _members(sets: ArrayLike) -> Mask:
-    try:
-        array = np.asarray(sets)
-    except ValueError:
-        raise DataError("sets must be a rectangular array; its rows differ in length") from None
+    array = _rectangular(sets, "sets")
     if array.ndim not in (2, 3):
         raise DataError(
             f"sets must have shape (rows, classes) or (rows, classes, levels), got {array.shape}; "

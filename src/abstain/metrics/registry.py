@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics import _reasons as when
-from abstain.metrics._specification import MetricSpecification
-from abstain.metrics._sums import outcome_measure
+from abstain.metrics._specification import NO_GUIDANCE, MetricSpecification, outcome_measure
 from abstain.metrics.abstention import METRICS as ABSTENTION
 from abstain.metrics.answers import METRICS as ANSWERS
 from abstain.metrics.base import (
@@ -54,7 +52,7 @@ def _section(metric: MetricSpecification) -> int:
     """Where readers find a metric: over all rows, against guidance, over answered rows (2 and 3), along a ranking."""
     if metric.answered_only:
         return 2 if metric.measure is outcome_measure else 3
-    if when.NO_GUIDANCE in metric.undefined:
+    if NO_GUIDANCE in metric.undefined:
         return 1
     return 4 if metric.ranked or "loss" in metric.needs else 0
 
@@ -67,20 +65,14 @@ METRICS: dict[str, MetricSpecification] = {
     metric.name: metric for metric in (*_OF_ANSWERS, *INTERVALS, *SETS)
 }
 
-BUNDLES: dict[str, tuple[str, ...]] = {
+_DEFAULTS: dict[str, tuple[str, ...]] = {
     "default_accuracy": ("accuracy", "balanced_accuracy"),
     "default_calibration": ("expected_calibration_error", "brier_score"),
     "default_abstention": ("answer_rate", "selective_accuracy", "abstention_rate", "deferral_alignment"),
-    "default_benchmark": (
-        "accuracy",
-        "balanced_accuracy",
-        "expected_calibration_error",
-        "brier_score",
-        "answer_rate",
-        "selective_accuracy",
-        "abstention_rate",
-        "deferral_alignment",
-    ),
+}
+BUNDLES: dict[str, tuple[str, ...]] = {
+    **_DEFAULTS,
+    "default_benchmark": tuple(name for bundle in _DEFAULTS.values() for name in bundle),
     "safety": (
         "answer_rate",
         "abstention_accuracy",

@@ -10,19 +10,26 @@ nothing is NaN. Each function is its measure at weights all one. Answers that ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import DataError
-from abstain.metrics import _reasons as when
-from abstain.metrics._columns import Columns
-from abstain.metrics._specification import HIGHER, LOWER, MetricSpecification
-from abstain.metrics._sums import coverage_of, ratio, sums_measure
+from abstain.metrics import _specification as when
+from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._specification import (
+    HIGHER,
+    LABELS,
+    LOWER,
+    MetricSpecification,
+    alike,
+    coverage_of,
+    sums_measure,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -48,7 +55,7 @@ def mean_absolute_error(
     >>> mean_absolute_error([3, 0, 2], [1, 0, None], abstained=[False, False, True])
     1.0
     """
-    return _point("mean_absolute_error", _numbers(y_true, y_pred, abstained, sample_weight))
+    return _BY_NAME["mean_absolute_error"].point(_numbers(y_true, y_pred, abstained, sample_weight))
 
 
 def root_mean_squared_error(
@@ -59,7 +66,7 @@ def root_mean_squared_error(
     >>> root_mean_squared_error([3, 0], [1, 0]) ** 2
     2.0000000000000004
     """
-    return _point("root_mean_squared_error", _numbers(y_true, y_pred, abstained, sample_weight))
+    return _BY_NAME["root_mean_squared_error"].point(_numbers(y_true, y_pred, abstained, sample_weight))
 
 
 def pearson_r(
@@ -70,7 +77,7 @@ def pearson_r(
     >>> round(pearson_r([0, 1, 2, 3], [0, 1, 1, 2]), 6)
     0.948683
     """
-    return _point("pearson_r", _numbers(y_true, y_pred, abstained, sample_weight))
+    return _BY_NAME["pearson_r"].point(_numbers(y_true, y_pred, abstained, sample_weight))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +148,6 @@ class _Moments(NamedTuple):
         return np.where(varied, np.clip((n * self.xy - self.x * self.y) / scale, -1.0, 1.0), np.nan)
 
 
-def _point(name: str, columns: Columns) -> float:
-    return _BY_NAME[name].point(columns)
-
-
 def _numbers(
     y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
 ) -> Columns:
@@ -161,36 +164,18 @@ def _numbers(
     return columns
 
 
-_LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
-
-
-def _metric(
-    function: Callable[..., Any],
-    finish: Callable[..., Any],
-    *conditions: when.Condition,
-    direction: str,
-    unit: str,
-) -> MetricSpecification:
-    return MetricSpecification(
-        function,
-        _LABELS,
-        direction,
-        unit,
-        measure=regression_measure,
-        finish=finish,
-        undefined=(when.NOTHING_PREDICTED, when.NOT_NUMBERS, *conditions),
-        answered_only=True,
-    )
-
-
+_metric = alike(
+    when.NOTHING_PREDICTED,
+    when.NOT_NUMBERS,
+    arguments=LABELS,
+    direction=LOWER,
+    unit="unit of the truth",
+    measure=regression_measure,
+    answered_only=True,
+)
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(mean_absolute_error, lambda t: ratio(t.error, t.n), direction=LOWER, unit="unit of the truth"),
-    _metric(
-        root_mean_squared_error,
-        lambda t: np.sqrt(ratio(t.squared, t.n)),
-        direction=LOWER,
-        unit="unit of the truth",
-    ),
-    _metric(pearson_r, lambda t: t.correlation, when.CONSTANT, direction=HIGHER, unit="correlation"),
+    _metric(mean_absolute_error, finish=lambda t: ratio(t.error, t.n)),
+    _metric(root_mean_squared_error, finish=lambda t: np.sqrt(ratio(t.squared, t.n))),
+    _metric(pearson_r, when.CONSTANT, finish=lambda t: t.correlation, direction=HIGHER, unit="correlation"),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

@@ -1,9 +1,9 @@
-"""Reliability curves: accuracy against confidence, bin by bin, with counts and intervals.
+"""Reliability curves: accuracy against confidence, bin by bin, with counts and exact binomial intervals.
 
 Bins are those of `abstain.metrics.calibration`: left-closed, the last closed, empty ones kept with count 0.
-The interval of a bin is Clopper and Pearson's for its accuracy. Rows of one cluster are not independent, so
-with clusters it is Clopper and Pearson's for the number of independent rows that would be as informative.
-Errors over bins are computed elsewhere.
+The interval of a bin is Clopper and Pearson's for its accuracy (`clopper_pearson`). Rows of one cluster are not
+independent, so with clusters it is Clopper and Pearson's for the number of independent rows that would be as
+informative (`effective_counts`). Both serve other shares, too. Errors over bins are computed elsewhere.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
-from abstain.metrics._bins import STRATEGIES, row_bins
-from abstain.metrics._columns import Columns
-from abstain.metrics.binomial import clopper_pearson, effective_counts
+from abstain.metrics._calibration_errors import STRATEGIES, row_bins
+from abstain.metrics._columns import Columns, ratio
 from abstain.tally import total_by
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = ["ReliabilityCurve", "reliability_curve", "row_bins"]
+__all__ = ["ReliabilityCurve", "clopper_pearson", "effective_counts", "reliability_curve", "row_bins"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -104,7 +103,7 @@ def reliability_curve(
     bin_, edges = row_bins(rows.confidence, weight, bins, strategy)
     columns = (weight, weight * rows.correct, weight * rows.confidence)
     count, happened, stated = (total_by(bin_, column, bins) for column in columns)
-    accuracy, mean = _mean(happened, count), _mean(stated, count)
+    accuracy, mean = ratio(happened, count), ratio(stated, count)
     effective = count
     if cluster is not None:
         kept = weight > 0
@@ -114,5 +113,47 @@ def reliability_curve(
     return ReliabilityCurve(edges, count, mean, accuracy, low, high, effective, level)
 
 
-def _mean(total: Floats, count: Floats) -> Floats:
-    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+def effective_counts(
+    bin_: Indices,
+    cluster: Indices,
+    weight: Floats,
+    outcome: Floats,
+    count: Floats,
+    accuracy: Floats,
+    level: float,
+) -> Floats:
+    """Return how many independent rows each bin is worth, at most the rows it holds."""
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    # One cell for each (bin, cluster) pair that occurs.
+    pair, cell = np.unique(bin_ * (int(cluster.max()) + 1) + cluster, return_inverse=True)
+    cell_bin = pair // (int(cluster.max()) + 1)
+    cell_count = total_by(cell, weight)
+    excess = total_by(cell, weight * outcome) - accuracy[cell_bin] * cell_count
+    members = np.bincount(cell_bin, minlength=len(count)).astype(np.float64)
+    between = total_by(cell_bin, excess**2, len(count))
+    spread = accuracy * (1.0 - accuracy)
+    known = (members > 1) & (spread > 0) & (count > 1)
+    effective = np.minimum(count, members)
+    n, m = count[known], members[known]
+    variance = between[known] / n**2 * m / (m - 1.0)
+    design = variance / (spread[known] / (n - 1.0))
+    half = (1.0 + level) / 2.0
+    students = (stdtrit(n - 1.0, half) / stdtrit(m - 1.0, half)) ** 2
+    # Clusters may also agree by chance less than single rows would; that is no ground for a narrower
+    # interval.
+    effective[known] = n / np.maximum(design, 1.0) * np.minimum(students, 1.0)
+    return effective
+
+
+def clopper_pearson(happened: Floats, count: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the ends of the interval for each share of `happened` in `count`; NaN where there is no row."""
+    from scipy.special import betaincinv  # noqa: PLC0415
+
+    tail = (1.0 - level) / 2.0
+    low, high = np.full(len(count), np.nan), np.full(len(count), np.nan)
+    held = count > 0
+    yes, no = happened[held], count[held] - happened[held]
+    low[held] = np.where(yes > 0, betaincinv(np.maximum(yes, 1e-300), no + 1.0, tail), 0.0)
+    high[held] = np.where(no > 0, betaincinv(yes + 1.0, np.maximum(no, 1e-300), 1.0 - tail), 1.0)
+    return low, high

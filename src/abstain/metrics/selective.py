@@ -16,14 +16,13 @@ and, where an area is integrated, ``convention`` (see `CONVENTIONS`). The curves
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abstain import _validate
-from abstain.metrics import _reasons as when
-from abstain.metrics._areas import CONVENTIONS
+from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
-from abstain.metrics._risk import risk_measure
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter
+from abstain.metrics._risk import CONVENTIONS, in_convention, risk_measure
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -272,46 +271,33 @@ def _value(
     convention: str = "trapezoid",
 ) -> float:
     """One metric of one ranking, at weights all one."""
-    _validate.choice(convention, "convention", CONVENTIONS)
-    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    metric = replace(_BY_NAME[name], value=at, settings={"convention": convention})
-    return risk_measure(rows, [metric]).point
+    metric = in_convention(replace(_BY_NAME[name], value=at), convention)
+    return metric.point(Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight))
 
 
-_RANKED = {"loss": "loss", "confidence": "confidence", "abstained": "abstained"}
-_LOSS = {"loss": "loss", "abstained": "abstained"}
-_UNRANKED = (when.NOT_ALL_RANKED, when.NO_LOSS)
+_SPECIFIED = {"direction": LOWER, "unit": "loss", "measure": risk_measure}
+_ranked = alike(
+    when.NOT_ALL_RANKED,
+    when.NO_LOSS,
+    arguments={"loss": "loss", "confidence": "confidence", "abstained": "abstained"},
+    **_SPECIFIED,
+)
+_unranked = alike(when.NO_LOSS, arguments={"loss": "loss", "abstained": "abstained"}, **_SPECIFIED)
 _AT_COVERAGE = Parameter("coverage", 0.5, _validate.coverage)
-
-
-def _metric(
-    function: Any, *, direction: str = LOWER, unit: str = "loss", **others: Any
-) -> MetricSpecification:
-    common: dict[str, Any] = {"arguments": _RANKED, "undefined": _UNRANKED, "measure": risk_measure} | others
-    return MetricSpecification(function, direction=direction, unit=unit, **common)
-
-
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(
+    _ranked(
         coverage_at_risk, direction=HIGHER, unit="share", parameter=Parameter("risk", 0.1, _validate.real)
     ),
-    _metric(risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE),
-    _metric(aurc_at_coverage, parameter=_AT_COVERAGE),
-    _metric(augrc_at_coverage, parameter=_AT_COVERAGE),
-    _metric(aurc),
-    _metric(augrc),
-    _metric(eaurc),
-    _metric(eaugrc),
-    _metric(aurc_achievable),
-    _metric(cmax, direction=NEITHER, unit="share", arguments=_LOSS, undefined=(when.NO_LOSS,)),
-    _metric(aurc_optimal, arguments=_LOSS, undefined=(when.NO_LOSS,)),
-    _metric(augrc_optimal, arguments=_LOSS, undefined=(when.NO_LOSS,)),
+    _ranked(risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE),
+    _ranked(aurc_at_coverage, parameter=_AT_COVERAGE),
+    _ranked(augrc_at_coverage, parameter=_AT_COVERAGE),
+    _ranked(aurc),
+    _ranked(augrc),
+    _ranked(eaurc),
+    _ranked(eaugrc),
+    _ranked(aurc_achievable),
+    _unranked(cmax, direction=NEITHER, unit="share"),
+    _unranked(aurc_optimal),
+    _unranked(augrc_optimal),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}
-
-
-def in_convention(metric: MetricSpecification, convention: str) -> MetricSpecification:
-    """Return a selective metric integrated in another convention; any other metric as it is."""
-    if metric.measure is not risk_measure:
-        return metric
-    return replace(metric, settings={"convention": _validate.choice(convention, "convention", CONVENTIONS)})

@@ -12,16 +12,15 @@ verdict, in `abstain.evaluation.conformal`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.metrics import _reasons as when
+from abstain.metrics import _specification as when
 from abstain.metrics import _strata
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, alone
-from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage
-from abstain.metrics.coverage import Search, WorstSlab, groups_measure, means_measure
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, alike
+from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
+from abstain.metrics.coverage import Search, WorstSlab, groups_measure
 from abstain.metrics.predictions import SetRows
 
 if TYPE_CHECKING:
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics._columns import Columns
+    from abstain.metrics._specification import Build
     from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
     Values = float | Floats
-    Build = Callable[[SetRows], Measure]
 
 __all__ = [
     "CoverageBin",
@@ -201,20 +200,9 @@ def set_worst_slab_coverage(
     return _strata.worst_slab(rows, features, search, cluster)
 
 
-def _over_sets(build: Build) -> Callable[[Columns], Measure]:
-    """Let a builder see the rows that have a set, checked once for all metrics."""
-    return lambda columns: build(columns.once("set_rows", lambda: _checked_rows(columns)))
-
-
-def _checked_rows(columns: Columns) -> SetRows:
+def _set_rows(columns: Columns) -> SetRows:
     gathered = columns.take(columns.gathered)
-    rows = SetRows.with_truth(gathered.truth_class, gathered.sets)
-    return replace(rows, weight=gathered.weight, unit=gathered.cluster, units=gathered.units)
-
-
-def _mean(column: Callable[[SetRows], Any]) -> Build:
-    """Measure the mean over rows of what `column` makes of them."""
-    return lambda rows: means_measure(("mean",), (column(rows),), rows)
+    return SetRows.with_truth(gathered.truth_class, gathered.sets).weighed_as(gathered)
 
 
 def _worst_size(rows: SetRows) -> Measure:
@@ -226,26 +214,34 @@ def _worst_label(rows: SetRows) -> Measure:
     return groups_measure(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
 
 
-def _metric(
-    function: Callable[..., Any], build: Build, direction: str, unit: str, *, truth: bool = True
-) -> MetricSpecification:
-    return MetricSpecification(
-        function,
-        {"y_true": "truth_class", "sets": "sets"} if truth else {"sets": "sets"},
-        direction,
-        unit,
-        measure=alone(_over_sets(build)),
-        undefined=(when.NO_SETS,),
-        rows="gathered",
-        answered_only=True,
-    )
+def _over(build: Callable[..., Measure]) -> Build:
+    return _strata.over_rows(_set_rows, build)
 
 
+def _share_of_size(size: float) -> Build:
+    return _over(mean_of(lambda rows: rows.width[0] == size))
+
+
+_metric = alike(
+    when.NO_SETS,
+    arguments={"y_true": "truth_class", "sets": "sets"},
+    direction=NEITHER,
+    unit="share",
+    rows="gathered",
+    answered_only=True,
+)
+_SETS = {"sets": "sets"}
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(set_coverage, _mean(lambda rows: rows.covered[0]), NEITHER, "share"),
-    _metric(set_mean_width, _mean(lambda rows: rows.width[0]), LOWER, "classes", truth=False),
-    _metric(set_size_stratified_coverage, _worst_size, HIGHER, "share"),
-    _metric(set_coverage_by_label, _worst_label, HIGHER, "share"),
-    _metric(set_singleton_rate, _mean(lambda rows: rows.width[0] == 1.0), NEITHER, "share", truth=False),
-    _metric(set_empty_rate, _mean(lambda rows: rows.width[0] == 0.0), NEITHER, "share", truth=False),
+    _metric(set_coverage, measure=_over(mean_of(lambda rows: rows.covered[0]))),
+    _metric(
+        set_mean_width,
+        measure=_over(mean_of(lambda rows: rows.width[0])),
+        direction=LOWER,
+        unit="classes",
+        arguments=_SETS,
+    ),
+    _metric(set_size_stratified_coverage, measure=_over(_worst_size), direction=HIGHER),
+    _metric(set_coverage_by_label, measure=_over(_worst_label), direction=HIGHER),
+    _metric(set_singleton_rate, measure=_share_of_size(1.0), arguments=_SETS),
+    _metric(set_empty_rate, measure=_share_of_size(0.0), arguments=_SETS),
 )

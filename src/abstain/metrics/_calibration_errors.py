@@ -1,4 +1,4 @@
-"""Reliability bins: the measure of every metric over them, and the bins of rows that count once.
+"""Calibration errors, weighed: over bins, which reliability curves share, and smooth, without any.
 
 Rows fall into bins by their confidence. Per bin three sums are enough: how many rows, how many outcomes that came
 true, how much confidence. Bins are left-closed, the last one closed, and an empty bin stays, with count 0.
@@ -7,7 +7,13 @@ true, how much confidence. Bins are left-closed, the last one closed, and an emp
 ``quantile`` bins have equal mass: lower edge ``b`` of ``B`` is the smallest confidence with more than a share
 ``b / B`` of the mass at or below it, so that tied confidences share a bin. Edges move with the weights, so that the
 key is the confidence, and every weight vector finds its edges on running sums. A weight of 2 is the row twice in
-either case. What the metrics mean is said in `abstain.metrics.calibration`.
+either case.
+
+The smooth error lays residuals ``y - s`` on a fine grid over [0, 1], each shared by its two neighbours, and smooths
+them with a Gaussian that is reflected at both ends. It is no function of sums over rows, but the grid sums that stand
+in for the rows are, so that they are a tally, with the cells of the grid as its keys. In cosines the smoothing is a
+damping of each frequency, so that a width costs one transform. The width is the one that equals the error it gives.
+What the metrics mean is said in `abstain.metrics.calibration`.
 """
 
 from __future__ import annotations
@@ -17,7 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.metrics._areas import Run
+from abstain.metrics._columns import ratio
+from abstain.metrics._risk import Run
 from abstain.tally import Batch, Measure, Tally, keys_ascending, total_by
 
 if TYPE_CHECKING:
@@ -34,6 +41,12 @@ STRATEGIES = ("uniform", "quantile")
 
 # A share of a bin by which a running sum of fractional weights may miss an edge that it should land on.
 _TOLERANCE = 1e-9
+
+# Cells of the grid of the smooth error: a power of two for the transform, and far finer than any width that data can
+# tell from zero.
+_CELLS = 2048
+_NARROWEST = 1.0 / _CELLS
+_PRECISION = 1e-10
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,7 +77,7 @@ def bins_measure(
         error = calibration_errors(sums(batch.weights), norm, debiased=debiased)
         present = ~np.isnan(error)
         total = np.where(present, error, 0.0).sum(axis=1)
-        return _ratio(total, present.sum(axis=1))[:, None]
+        return ratio(total, present.sum(axis=1))[:, None]
 
     return Measure((name,), rows.units, max(rows.units, width), finish)
 
@@ -76,32 +89,32 @@ def calibration_errors(sums: BinSums, norm: str, *, debiased: bool = False) -> F
     if debiased:
         error = _debiased(sums, difference, total, norm)
     elif norm == "1":
-        error = _ratio(np.abs(difference).sum(axis=2), total)
+        error = ratio(np.abs(difference).sum(axis=2), total)
     elif norm == "2":
-        error = np.sqrt(_ratio(_ratio(difference**2, sums.count, empty=0.0).sum(axis=2), total))
+        error = np.sqrt(ratio(ratio(difference**2, sums.count, empty=0.0).sum(axis=2), total))
     else:
-        error = np.abs(_ratio(difference, sums.count, empty=0.0)).max(axis=2)
+        error = np.abs(ratio(difference, sums.count, empty=0.0)).max(axis=2)
     return np.where(total > 0, error, np.nan)
 
 
 def _debiased(sums: BinSums, difference: Floats, total: Floats, norm: str) -> Floats:
     """Take off what chance alone adds: a bin's variance (norm 2), the excess of a folded normal (norm 1)."""
-    accuracy = _ratio(sums.outcome, sums.count, empty=0.0)
+    accuracy = ratio(sums.outcome, sums.count, empty=0.0)
     spread = np.clip(accuracy * (1.0 - accuracy), 0.0, None)
     if norm == "2":
-        squares = _ratio(difference**2, sums.count, empty=0.0)
-        variances = spread * _ratio(sums.count, sums.count - 1.0, empty=0.0)
+        squares = ratio(difference**2, sums.count, empty=0.0)
+        variances = spread * ratio(sums.count, sums.count - 1.0, empty=0.0)
         # A bin with a single row has no estimate of its variance: it says nothing, rather than everything.
         squares = np.where(sums.count > 1.0, squares - variances, 0.0)
-        return np.sqrt(np.clip(_ratio(squares.sum(axis=2), total), 0.0, None))
+        return np.sqrt(np.clip(ratio(squares.sum(axis=2), total), 0.0, None))
     from scipy.special import ndtr  # noqa: PLC0415
 
-    gap = np.abs(_ratio(difference, sums.count, empty=0.0))
-    deviation = np.sqrt(_ratio(spread, sums.count, empty=0.0))
+    gap = np.abs(ratio(difference, sums.count, empty=0.0))
+    deviation = np.sqrt(ratio(spread, sums.count, empty=0.0))
     standard = np.divide(gap, deviation, out=np.full_like(gap, np.inf), where=deviation > 0)
     folded = deviation * np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2.0)
     folded += gap * (1.0 - 2.0 * ndtr(-standard))
-    return np.clip(_ratio((sums.count * (2.0 * gap - folded)).sum(axis=2), total), 0.0, None)
+    return np.clip(ratio((sums.count * (2.0 * gap - folded)).sum(axis=2), total), 0.0, None)
 
 
 def uniform_bin(confidence: Floats, bins: int) -> Indices:
@@ -129,7 +142,8 @@ def _uniform(
     rows: Columns, group: Indices, groups: int, bins: int
 ) -> tuple[Callable[[Floats], BinSums], int]:
     """Tally rows by group and equal-width bin."""
-    tally = _tally(rows, group * bins + uniform_bin(rows.confidence, bins), groups * bins)
+    key = group * bins + uniform_bin(rows.confidence, bins)
+    tally = rows.tally(key, groups * bins, rows.correct, rows.confidence)
 
     def sums(weights: Floats) -> BinSums:
         return BinSums(*tally.weigh(weights).reshape(3, len(weights), groups, bins))
@@ -145,7 +159,7 @@ def _quantile(
     for number in range(groups):
         part = rows.take(group == number)
         key, distinct = keys_ascending(part.confidence)
-        tallies.append(_tally(part, key, len(distinct)))
+        tallies.append(part.tally(key, len(distinct), part.correct, part.confidence))
     share = (np.arange(1, bins + 1) + _TOLERANCE) / bins
 
     def sums(weights: Floats) -> BinSums:
@@ -163,16 +177,80 @@ def _between(running: Floats, share: Floats) -> Floats:
     return np.diff(np.take_along_axis(running, edge[None], axis=2), prepend=0.0, axis=2)
 
 
-def _tally(rows: Columns, key: Indices, keys: int) -> Tally:
-    return Tally.of_rows(
-        unit=rows.cluster,
-        key=key,
-        columns=[rows.correct, rows.confidence],
+def smooth_measure(rows: Columns) -> Measure:
+    """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
+    place = rows.confidence * _CELLS
+    left = np.minimum(place.astype(np.intp), _CELLS - 1)
+    right_share = place - left
+    tally = Tally.of_rows(
+        unit=np.tile(rows.cluster, 2),
+        key=np.concatenate([left, left + 1]),
+        columns=[np.tile(rows.correct - rows.confidence, 2)],
         units=rows.units,
-        keys=keys,
-        weight=rows.mass,
+        keys=_CELLS + 1,
+        weight=np.concatenate([rows.weight * (1.0 - right_share), rows.weight * right_share]),
     )
 
+    def finish(batch: Batch) -> Floats:
+        count, residual = tally.weigh(batch.weights)
+        total = count.sum(axis=1)
+        mass = ratio(residual, total[:, None], empty=0.0)
+        return np.where(total > 0, _fixed_point(_cosines(mass)), np.nan)[:, None]
 
-def _ratio(above: Floats, below: Floats | Indices, *, empty: float = np.nan) -> Floats:
-    return np.divide(above, below, out=np.full(np.shape(above), empty), where=below > 0)
+    return Measure(("smooth_calibration_error",), rows.units, max(rows.units, tally.width), finish)
+
+
+def _cosines(mass: Floats) -> Floats:
+    """Return ``sum_m mass_m cos(pi k m / cells)`` for every frequency k."""
+    from scipy.fft import dct  # noqa: PLC0415
+
+    halved = mass / 2.0
+    halved[:, [0, -1]] *= 2.0
+    return np.asarray(dct(halved, type=1, axis=1))
+
+
+def _error(cosines: Floats, width: Floats) -> Floats:
+    """Return the integral of ``|smoothed residual|`` over [0, 1], one width per row."""
+    from scipy.fft import dct  # noqa: PLC0415
+
+    frequency = np.pi * np.arange(_CELLS + 1)
+    smoothed = np.abs(dct(cosines * np.exp(-((width[:, None] * frequency) ** 2) / 2.0), type=1, axis=1))
+    trapezoid = smoothed.sum(axis=1) - (smoothed[:, 0] + smoothed[:, -1]) / 2.0
+    return np.asarray(trapezoid / _CELLS)
+
+
+def _fixed_point(cosines: Floats) -> Floats:
+    """Return the error that equals its own width, by the Illinois form of false position on all rows at once.
+
+    The error falls as the width grows, so there is one crossing. Where even the narrowest width is wider than
+    its error, that error is returned: it is below the resolution of the grid.
+    """
+    rows = len(cosines)
+    low, high = np.full(rows, _NARROWEST), np.ones(rows)
+    narrowest = _error(cosines, low)
+    below, above = narrowest - low, _error(cosines, high) - high
+    open_ = (below > 0.0) & (above < 0.0)
+    width = np.where(below > 0.0, 1.0, narrowest)
+    active = np.flatnonzero(open_)
+    last_rising = np.zeros(rows, np.int8)
+    for _ in range(100):
+        if not len(active):
+            break
+        a, b, fa, fb = low[active], high[active], below[active], above[active]
+        middle = (a * fb - b * fa) / (fb - fa)
+        value = _error(cosines[active], middle) - middle
+        rising = value > 0.0
+        # Halving an end that was kept twice stops false position from creeping up on the root from one side.
+        again = last_rising[active] == np.where(rising, 1, -1)
+        last_rising[active] = np.where(rising, 1, -1)
+        low[active], below[active] = (
+            np.where(rising, middle, a),
+            np.where(rising, value, np.where(again, fa / 2.0, fa)),
+        )
+        high[active], above[active] = (
+            np.where(rising, b, middle),
+            np.where(rising, np.where(again, fb / 2.0, fb), value),
+        )
+        width[active] = middle
+        active = active[np.abs(value) > _PRECISION]
+    return width
