@@ -35,7 +35,7 @@ ASKED = (
 )
 GRID = (0.2, 0.5, 0.7)
 # A row-by-row kernel, too slow for populations; its truth is taken from a smaller one.
-_POPULATION, _DRAWS = 20_000, 5
+_POPULATION, _DRAWS = 20_000, 4
 CLAIM = {"frequent": 0.8, "rare": 0.95}
 
 

@@ -87,15 +87,30 @@ class Scenario:
         """The settings as words."""
         return ", ".join(str(value) for value in asdict(self).values())
 
-    def answers(self, generator: np.random.Generator, clusters: int) -> Answers:
-        """Draw answers of so many clusters."""
+    def answers(
+        self,
+        generator: np.random.Generator,
+        clusters: int,
+        *,
+        own: np.random.Generator | None = None,
+        step: float = 0.0,
+    ) -> Answers:
+        """Draw answers of so many clusters.
+
+        Args:
+            generator: the random numbers of the items: clusters, effects, difficulties.
+            clusters: how many.
+            own: the random numbers of the system; those of the items when left out.
+            step: how much easier the items are for it, in log-odds.
+        """
         cluster = self._clusters(generator, clusters)
         count, base = len(cluster), _BASE[self.errors]
         effect = _EFFECT[self.effect] * generator.standard_normal(clusters)[cluster]
-        difficulty = base + effect + generator.standard_normal(count)
-        wrong = generator.random(count) < _sigmoid(difficulty)
-        abstained = difficulty - base + generator.standard_normal(count) > _ABSTAINS_FROM
-        sure = _sigmoid(-difficulty + 0.5 * generator.standard_normal(count))
+        difficulty = base + effect + generator.standard_normal(count) - step
+        luck = own or generator
+        wrong = luck.random(count) < _sigmoid(difficulty)
+        abstained = difficulty - base + luck.standard_normal(count) > _ABSTAINS_FROM
+        sure = _sigmoid(-difficulty + 0.5 * luck.standard_normal(count))
         if self.confidence == "levels":
             sure = 0.196 * (1 + np.searchsorted(_CUTS[self.errors], sure))
         return Answers(cluster, wrong, abstained, sure)

@@ -17,8 +17,10 @@ import numpy as np
 from abstain import labels
 from abstain.errors import DataError
 from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._points import read_off_points
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
+from abstain.inference import with_companions
 from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
 from abstain.metrics.curves import NO_CURVE, NO_TIES
 from abstain.results import items_to_results
@@ -113,7 +115,8 @@ class SystemWork:
                 # Confidences that are the same numbers under another name share their measure: weighed once.
                 same = (fingerprint(rows.confidence) if slot else None, label)
                 if same not in built:
-                    built[same] = measure_metrics(rows if kept is None else rows.take(kept), asked)
+                    wanted = rows if kept is None else rows.take(kept)
+                    built[same] = measure_metrics(wanted, with_companions(asked))
                 measures[slot, label] = built[same]
         work = replace(work, measures=measures)
         work.rests.update(work._rests())
@@ -140,7 +143,8 @@ class SystemWork:
         return {
             Key(slot, metric.key, label): float(value)
             for (slot, label), measure in self.measures.items()
-            for metric, value in zip(self.metrics[slot], measure.points, strict=True)
+            # Columns beyond these are debiased forms, which intervals alone need.
+            for metric, value in zip(self.metrics[slot], measure.points, strict=False)
         }
 
     def by_key(self, weighed: Sequence[Weighed]) -> dict[Key, Weighed]:
@@ -158,12 +162,13 @@ class SystemWork:
             rows = self.rows(slot)
             group = next((group for group in self.groups if group.label == label), None)
             rows = rows if group is None else rows.take(group.rows)
-            scales = [metric.scale(rows) for metric in self.metrics[slot]]
             items = None if group is None else self._items_by_cluster(group)
-            made = self.intervals.estimates(
-                measure.points, values, scales, n=_count(rows.weight), items=items
+            made = self.intervals.metrics(
+                rows, self.metrics[slot], measure, values, n=_count(rows.weight), items=items
             )
             for metric, estimate in zip(self.metrics[slot], made, strict=True):
+                if self.intervals.interval == "jackknife":
+                    estimate = read_off_points(metric, estimate, rows, self.intervals)  # noqa: PLW2901
                 reason = estimate.reason if group is None else self.note(group) or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
@@ -184,7 +189,7 @@ class SystemWork:
         left_out = self.source.counts.failed + self.source.counts.unscored
         if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.judged):
             return dict(found)
-        worst = _largest_loss(self.loss, self.judged)
+        worst = self.columns.worst_loss if self.loss is not None else 1.0
         bounded = dict(found)
         for slot, asked in self.metrics.items():
             metrics = [metric for metric in asked if metric.of_outcomes]
@@ -298,10 +303,12 @@ class SystemWork:
         gaps = {}
         for name, key in keys.items():
             for worst in (rest for rest in self.rests if rest[:2] == key[:2]):
-                point, metric = self.rests[worst].points, self._metric(worst)
-                rest = self.intervals.estimates(point, others[worst], [metric.scale(self.columns)], n=n)[0]
+                measure, metric = self.rests[worst], self._metric(worst)
+                rest = self.intervals.metrics(
+                    self.rows(key.confidence), [metric], measure, others[worst], n=n
+                )[0]
                 change = values[worst].less(others[worst].column(0))
-                gap = self.intervals.difference(found[worst].value - float(point[0]), change, n=n)
+                gap = self.intervals.difference(found[worst].value - rest.value, change, n=n)
                 gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
         return gaps
 
@@ -323,7 +330,9 @@ class SystemWork:
                 worst = self._worst(Key(slot, metric.key), metric.direction, points)
                 if worst is not None:
                     rows = self.rows(slot).take(~worst.rows)
-                    rests[Key(slot, metric.key, worst.label)] = measure_metrics(rows, [metric])
+                    rests[Key(slot, metric.key, worst.label)] = measure_metrics(
+                        rows, with_companions([metric])
+                    )
         return rests
 
     def _worst(self, key: Key, direction: str, points: Mapping[Key, float]) -> Group | None:
@@ -405,6 +414,7 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         "truth": labels.truths(items.truth, "truth"),
         "prediction": labels.column(items.prediction, "prediction"),
         "scale": items.scale,
+        "largest_loss": _largest_loss(loss, items),
     }
     if items.weight is not None:
         given["weight"] = items.weight

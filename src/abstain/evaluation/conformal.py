@@ -30,7 +30,7 @@ from abstain.evaluation._coverage_results import (
 )
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import Estimate, Intervals, Trials, Weighed, coverage_verdict
-from abstain.metrics import Scale
+from abstain.metrics import DEPENDENCE, WIDTH_CRITERION, Scale
 from abstain.metrics.coverage import (
     Search,
     Strata,
@@ -147,15 +147,19 @@ def evaluate_intervals(
     for place, target in enumerate(job.claims.tolist()):
         covered, width = rows.covered[place], rows.width[place]
         names = ("coverage", "mean_width", "winkler_score")
-        job.add(means_measure(names, (covered, width, losses[place]), rows), [job.share, positive, positive], place)
+        job.add(
+            means_measure(names, (covered, width, losses[place]), rows),
+            [job.share, positive, positive],
+            place,
+        )
         criterion = (rows.known_truth, covered, width)
         criterion_ = criterion_measure(CRITERION, *criterion, rows, eta=settings.eta, level=target)
-        job.add(criterion_, Scale(), place)
+        job.add(criterion_, WIDTH_CRITERION, place)
         strata = Strata.of_rows(width, covered, rows, bins=bins)
         by_width = strata.measure("size_stratified_coverage")
         job.add(by_width, job.share, place, job.chunks(strata, width))
         weighed = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
-        job.add(hsic_measure(width, covered, weighed), positive, place)
+        job.add(hsic_measure(width, covered, weighed), DEPENDENCE, place)
         job.add_quantiles(place)
         job.add_groups(place)
         job.add_features(place)
@@ -329,7 +333,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Entry:
-    """A measure, what its metrics can be, the place of its claim (None: all claims), and the parts of its first columns.
+    """A measure, what its metrics can be, the place of its claim (None for all), and the parts of its first columns.
 
     `heading` is empty for strata of width, and the name of the grouping for groups and features. `shares` is, for
     quantiles, the measure of the shares of rows up to each.
@@ -396,6 +400,12 @@ class _Judgement(Generic[AnyRows]):
     ) -> None:
         """Collect a measure; one scale serves all of its metrics."""
         several = scales if isinstance(scales, list) else [scales] * len(measure.names)
+        smallest = min((part.count for part in parts or [] if part.count), default=math.inf)
+        # The worst of several parts is worth no more rows than the smallest of them has.
+        several = [
+            replace(scale, trials=min(scale.trials, smallest)) if place >= len(parts or []) else scale
+            for place, scale in enumerate(several)
+        ]
         self.entries.append(_Entry(measure, several, place, parts or [], heading))
 
     @property
@@ -430,7 +440,9 @@ class _Judgement(Generic[AnyRows]):
                 level=float(self.claims[place]),
             )
             parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
-            self.add(measure, self.share, place, parts, name)
+            # Last comes the mean distance from the claim, which chance alone makes positive.
+            scales = [self.share] * (len(labels) + 1) + [replace(self.share, upper_only=True)]
+            self.add(measure, scales, place, parts, name)
 
     def add_features(self, place: int) -> None:
         """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
@@ -491,7 +503,9 @@ class _Judgement(Generic[AnyRows]):
         measure, n, level = entry.measure, len(self.rows), self.settings.level
         values = weighed.get(id(measure))
         if values is None:
-            found = [Estimate(value, level=level, n=n, clusters=self.clusters) for value in measure.points.tolist()]
+            found = [
+                Estimate(value, level=level, n=n, clusters=self.clusters) for value in measure.points.tolist()
+            ]
         elif entry.shares is not None and self.settings.interval == "jackknife":
             found = self._quantiles(entry, weighed[id(entry.shares)])
         else:
@@ -507,11 +521,14 @@ class _Judgement(Generic[AnyRows]):
         items = np.bincount(self.index[part.rows], weights=weight, minlength=self.clusters).astype(np.float64)
         one = Weighed(values.left_out[:, [place]], values.drawn[:, [place]])
         scale = replace(entry.scales[place], trials=part.count)
-        return self.intervals.estimates(entry.measure.points[[place]], one, [scale], n=len(self.rows), items=items)[0]
+        return self.intervals.estimates(
+            entry.measure.points[[place]], one, [scale], n=len(self.rows), items=items
+        )[0]
 
     def _quantiles(self, entry: _Entry, weighed: Weighed) -> list[Estimate]:
         """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
-        assert entry.shares is not None and entry.place is not None
+        assert entry.shares is not None
+        assert entry.place is not None
         width, n = self.rows.width[entry.place], len(self.rows)
         shares = self.intervals.estimates(entry.shares.points, weighed, [self.share] * len(_QUANTILES), n=n)
         together, found = self.rows.in_units(None), []
@@ -521,6 +538,8 @@ class _Judgement(Generic[AnyRows]):
                 # Ties can lift the share at a quantile above its probability; the interval is moved back onto it.
                 ends = np.clip(probability + np.array(share.interval) - share.value, 0.0, 1.0)
                 low, high = quantiles_measure(width, together, probabilities=ends, name="end").points.tolist()
+                # Beyond the largest there is, nothing is known.
+                high = math.inf if ends[1] > 1.0 - 1.0 / self.share.trials else high
                 made = replace(made, low=low, high=high, method=f"{share.method}, Woodruff's interval")
             found.append(made)
         return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.inference._estimate import BCA, INTERVALS, JACKKNIFE, NONE, Estimate, replicates, with_draws
-from abstain.inference._jackknife import difference_estimate, jackknife_estimates
+from abstain.inference._jackknife import around_debiased, difference_estimate, jackknife_estimates
 from abstain.inference._weights import Draws, LeaveOut
 
 if TYPE_CHECKING:
@@ -21,17 +21,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.metrics import Scale
+    from abstain.metrics import Columns, MetricSpecification, Scale
     from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Progress = Callable[[int], None]
 
-__all__ = ["Intervals", "Weighed", "resamples_wanted"]
+__all__ = ["Intervals", "Weighed", "resamples_wanted", "with_companions"]
 
 # As many as the bootstrap has where it was asked for without a number.
 USUAL_RESAMPLES = 10_000
+
+
+def with_companions(metrics: Sequence[MetricSpecification]) -> list[MetricSpecification]:
+    """Return metrics, and after them the debiased forms of those that have one, for their intervals."""
+    return [*metrics, *(metric.debiased for metric in metrics if metric.debiased is not None)]
 
 
 class Weighed(NamedTuple):
@@ -157,6 +162,27 @@ class Intervals:
         return [
             with_draws(each, weighed.drawn[:, place], self.draws, self.interval, left_out[:, place])
             for place, each in enumerate(made)
+        ]
+
+    def metrics(
+        self,
+        columns: Columns,
+        metrics: Sequence[MetricSpecification],
+        measure: Measure,
+        weighed: Weighed,
+        *,
+        n: int,
+        items: Floats | None = None,
+    ) -> list[Estimate]:
+        """Return the metrics of a measure of `with_companions`; the other arguments are those of `estimates`."""
+        count, scales = len(metrics), [metric.scale(columns) for metric in with_companions(metrics)]
+        found = self.estimates(measure.points, weighed, scales, n=n, items=items)
+        companions = iter(found[count:])
+        return [
+            around_debiased(each, next(companions))
+            if metric.debiased and self.interval == JACKKNIFE
+            else each
+            for metric, each in zip(metrics, found[:count], strict=True)
         ]
 
     def difference(self, value: float, weighed: Weighed, *, n: int) -> Estimate:

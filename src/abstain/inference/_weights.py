@@ -172,7 +172,7 @@ class LeaveOut:
         group = np.repeat(np.arange(len(kept)), clusters.astype(np.intp))
         if len(kept) == 1:
             return LeaveOut(np.zeros(len(group), np.intp), np.empty(0), 0.0, self.by_group), kept[:0]
-        return LeaveOut(group, clusters, _degrees(held[kept]), self.by_group), kept
+        return LeaveOut(group, clusters, _degrees(held[kept].astype(np.float64)), self.by_group), kept
 
     def batches(self, width: int) -> Iterator[Floats]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""

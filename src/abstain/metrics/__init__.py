@@ -9,6 +9,7 @@ systems (see `abstain.compat`). A metric knows nothing of files, of confidence v
 """
 
 from abstain.metrics._columns import Columns, guidance
+from abstain.metrics._scales import DEPENDENCE, WIDTH_CRITERION, Scale
 from abstain.metrics._specification import measure_metrics
 from abstain.metrics.abstention import (
     DeferralConfusion,
@@ -197,6 +198,7 @@ __all__ = [
     "RegressionScores",
     "ReliabilityCurve",
     "RiskCoverageCurve",
+    "Scale",
     "SelectiveAccuracy",
     "StratifiedCoverage",
     "TieSensitivity",

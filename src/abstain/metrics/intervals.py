@@ -21,6 +21,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _specification as when
 from abstain.metrics import _strata
+from abstain.metrics._scales import DEPENDENCE, WIDTH_CRITERION, share_scale
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, per_level
 from abstain.metrics.coverage import (
@@ -441,8 +442,21 @@ METRICS: tuple[MetricSpecification, ...] = (
         direction=LOWER,
         arguments={"intervals": "intervals"},
     ),
-    _metric(interval_size_stratified_coverage, measure=_over(_worst_stratum), direction=HIGHER, unit="share"),
-    _metric(interval_hsic, when.SINGLE_INTERVAL, measure=_over(_hsic), direction=LOWER, unit="dependence"),
+    _metric(
+        interval_size_stratified_coverage,
+        measure=_over(_worst_stratum),
+        direction=HIGHER,
+        unit="share",
+        scale_at=lambda columns, _value: share_scale(columns, columns.bounded, parts=_BINS),
+    ),
+    _metric(
+        interval_hsic,
+        when.SINGLE_INTERVAL,
+        measure=_over(_hsic),
+        direction=LOWER,
+        unit="dependence",
+        scale_at=lambda _columns, _value: DEPENDENCE,
+    ),
     _metric(
         interval_coverage_width_criterion,
         when.CONSTANT_BOUNDED,
@@ -451,6 +465,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         unit="points",
         parameter=_LEVEL,
         settings={"eta": _ETA},
+        scale_at=lambda _columns, _value: WIDTH_CRITERION,
     ),
     _metric(winkler_score, measure=_over(mean_of(_winkler)), direction=LOWER, parameter=_LEVEL),
     _metric(weighted_interval_score, measure=_over(mean_of(_weighted)), direction=LOWER, parameter=_LEVEL),

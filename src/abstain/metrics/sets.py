@@ -18,6 +18,7 @@ import numpy as np
 
 from abstain.metrics import _specification as when
 from abstain.metrics import _strata
+from abstain.metrics._scales import Scale, share_scale
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, alike
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
 from abstain.metrics.coverage import Search, WorstSlab, groups_measure
@@ -222,6 +223,11 @@ def _share_of_size(size: float) -> Build:
     return _over(mean_of(lambda rows: rows.width[0] == size))
 
 
+def _worst_scale(columns: Columns, _value: Any) -> Scale:
+    """The worst of about as many parts as there are classes."""
+    return share_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
+
+
 _metric = alike(
     when.NO_SETS,
     arguments={"y_true": "truth_class", "sets": "sets"},
@@ -240,8 +246,10 @@ METRICS: tuple[MetricSpecification, ...] = (
         unit="classes",
         arguments=_SETS,
     ),
-    _metric(set_size_stratified_coverage, measure=_over(_worst_size), direction=HIGHER),
-    _metric(set_coverage_by_label, measure=_over(_worst_label), direction=HIGHER),
+    _metric(
+        set_size_stratified_coverage, measure=_over(_worst_size), direction=HIGHER, scale_at=_worst_scale
+    ),
+    _metric(set_coverage_by_label, measure=_over(_worst_label), direction=HIGHER, scale_at=_worst_scale),
     _metric(set_singleton_rate, measure=_share_of_size(1.0), arguments=_SETS),
     _metric(set_empty_rate, measure=_share_of_size(0.0), arguments=_SETS),
 )

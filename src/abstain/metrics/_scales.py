@@ -1,0 +1,171 @@
+"""Scales: what a metric can be, which decides how its interval is made. What an interval is, is known elsewhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from abstain.metrics._columns import Columns
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a metric can be, and so the scale on which its interval is made.
+
+    Attributes:
+        low: the least that it can be; minus infinity where it has no end.
+        high: the most; infinity where it has no end.
+        trials: how many independent rows its value is worth at most: clusters that agree by chance make no interval
+            narrower than the rows alone would.
+        power: with which power of the share of wrong answers the metric grows; 2 for areas of a perfect ranking.
+        worst: the part of its range that it would reach if a share of the rows went wrong at the worst place; that
+            share itself when left out.
+        evenness: how many rows the mean unit has, as a share of what the largest one has: where every cluster agrees,
+            a large one hides as much as several small ones.
+        upper_only: True where chance alone makes the metric positive, so that nothing but its upper end can be told.
+        refused: why no interval can be told; empty where one can.
+        fixed: True where the metric cannot be anything else, as the coverage of a source that cannot abstain.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    trials: float = math.inf
+    power: float = 1.0
+    worst: Callable[[float], float] | None = None
+    evenness: float = 1.0
+    upper_only: bool = False
+    refused: str = ""
+    fixed: bool = False
+
+    @property
+    def bounded(self) -> bool:
+        """True where both ends are known."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+# What one unit of a metric says of its ends; a share and a loss say more, see below.
+BY_UNIT = {
+    **dict.fromkeys(("unit of the truth", "nats", "classes"), Scale(low=0.0)),
+    "correlation": Scale(-1.0, 1.0),
+}
+
+
+# It divides by the range of the truths, which is wider the more of them there are.
+WIDTH_CRITERION = Scale(
+    refused="no interval: it divides by the range of the truths, which grows with their number"
+)
+# How far coverage depends on width is at most 1, and above 0 by chance alone.
+DEPENDENCE = Scale(0.0, 1.0, upper_only=True)
+
+
+def share_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
+    """Return the scale of a share of the rows that are `counted`, or of the least share of so many parts of them."""
+    trials = float(columns.weight[counted].sum()) / parts
+    return Scale(0.0, 1.0, trials, evenness=_evenness(columns, counted))
+
+
+def coverage_scale(columns: Columns, _value: Any) -> Scale:
+    """Return the scale of how much is answered, which cannot vary where the source cannot abstain."""
+    counted = np.ones(len(columns), np.bool_)
+    return Scale(
+        0.0,
+        1.0,
+        float(columns.weight.sum()),
+        evenness=_evenness(columns, counted),
+        fixed=not columns.may_abstain,
+    )
+
+
+def mean_scale(columns: Columns, values: Floats, counted: Mask) -> Scale:
+    """Return the scale of a mean of numbers in [0, 1], one per row that is counted."""
+    weight = columns.weight[counted]
+    return Scale(0.0, 1.0, _trials(values, weight), evenness=_evenness(columns, counted))
+
+
+def auroc_scale(columns: Columns, positive: Floats, counted: Mask) -> Scale:
+    """Return the scale of an AUROC: it is worth about the harmonic mean of both counts, which the smaller one rules."""
+    weight = columns.weight[counted]
+    positives = float(weight @ positive)
+    negatives = float(weight.sum()) - positives
+    pairs = positives + negatives
+    trials = 2.0 * positives * negatives / pairs if pairs else 0.0
+    return Scale(0.0, 1.0, max(trials, 1.0), evenness=_evenness(columns, counted))
+
+
+def biased_scale(columns: Columns, counted: Mask) -> Scale:
+    """Return the scale of an error in [0, 1] that noise alone makes positive."""
+    return Scale(
+        0.0,
+        1.0,
+        float(columns.weight[counted].sum()),
+        evenness=_evenness(columns, counted),
+        upper_only=True,
+    )
+
+
+def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Scale]:
+    """Return what gives the scale of a selective metric: an "area", a "generalized" area, or a "risk".
+
+    Its range ends where every answer is as wrong as it can be: at that loss, times the coverage for an area, and times
+    half of its square for a generalized one.
+    """
+
+    def scale(columns: Columns, coverage: Any) -> Scale:
+        answered = columns.answered
+        weight = columns.weight[answered]
+        mass, total = float(weight.sum()), float(columns.weight.sum())
+        largest = columns.worst_loss
+        if not mass or not largest > 0.0:
+            return Scale(low=0.0)
+        reachable = mass / total
+        reach = reachable if coverage is None else min(float(coverage), reachable)
+        ceiling = {"area": reach, "generalized": reach * reach / 2.0, "risk": 1.0}[kind]
+        trials = _trials(columns.loss[answered] / largest, weight) * reach / reachable
+        return Scale(
+            0.0,
+            largest * ceiling,
+            trials,
+            power=power,
+            worst=lambda share: _WORST[kind](min(share * reachable / reach, 1.0)) ** power,
+            evenness=_evenness(columns, answered),
+        )
+
+    return scale
+
+
+# The part of the range that is reached where a share of what is answered is wrong, all of it at the top.
+_WORST: dict[str, Callable[[float], float]] = {
+    "area": lambda share: share * (1.0 - math.log(share)) if share > 0.0 else 0.0,
+    "generalized": lambda share: 2.0 * share - share * share,
+    "risk": lambda share: share,
+}
+
+
+def _trials(values: Floats, weight: Floats) -> float:
+    """How many rows of right or wrong a mean of numbers in [0, 1] is worth: more where the numbers vary less."""
+    count = float(weight.sum())
+    if not count:
+        return 1.0
+    mean = float(values @ weight) / count
+    variance = float(((values - mean) ** 2) @ weight) / count
+    # One row more could have gone wrong altogether, and that alone would make this much variance.
+    return count * mean * (1.0 - mean) / max(variance, 1.0 / count) if 0.0 < mean < 1.0 else count
+
+
+def _evenness(columns: Columns, counted: Mask) -> float:
+    if columns.units == 1:
+        return 1.0
+    mass = np.bincount(columns.cluster[counted], weights=columns.weight[counted], minlength=columns.units)
+    largest = float(mass.max(initial=0.0))
+    return float(mass.mean()) / largest if largest else 1.0
