@@ -19,57 +19,20 @@ import json
 import math
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _files, _sql, _validate
 from abstain.errors import ArgumentError, DataError
+from abstain.items import Items, Outcome, signals_of_row
+from abstain.labels import is_missing
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    class _Signal(Protocol):
-        @property
-        def values(self) -> NDArray[np.float64]: ...
-        @property
-        def absent(self) -> NDArray[np.bool_]: ...
-
-    class _Items(Protocol):
-        """What is needed of `abstain.Items`, which this module cannot know."""
-
-        @property
-        def truth(self) -> NDArray[Any]: ...
-        @property
-        def prediction(self) -> NDArray[Any]: ...
-        @property
-        def outcome(self) -> NDArray[np.uint8]: ...
-        @property
-        def cluster(self) -> NDArray[Any]: ...
-        @property
-        def item(self) -> NDArray[Any]: ...
-        @property
-        def signals(self) -> Mapping[str, _Signal]: ...
-        @property
-        def metadata(self) -> Mapping[str, NDArray[Any]]: ...
-        @property
-        def scale(self) -> tuple[float, float] | None: ...
-        @property
-        def cluster_noun(self) -> str: ...
-        @property
-        def provenance(self) -> Mapping[str, Any]: ...
-        @property
-        def weight(self) -> NDArray[np.float64] | None: ...
-        @property
-        def intervals(self) -> NDArray[np.float64] | None: ...
-        @property
-        def sets(self) -> NDArray[np.bool_] | None: ...
-        @property
-        def classes(self) -> tuple[str, ...]: ...
-
 
 __all__ = [
     "ABSENT_SUFFIX",
@@ -85,15 +48,14 @@ __all__ = [
 ABSENT_SUFFIX = ".absent"
 METADATA_PREFIX = "metadata."
 JSON_SUFFIX = ".json"
-OUTCOMES = ("answered", "abstained", "failed", "unscored")
+OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
 PARQUET_KEY = "abstain"
 EXPORTED_NAMES = {role: f"abstain.{role}" for role in ("weight", "low", "high", "set")}
 _ROLES = ("truth", "prediction", "outcome", "cluster", "item")
-_FAILED = OUTCOMES.index("failed")
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def to_frame(items: _Items, backend: str | None) -> Any:
+def to_frame(items: Items, backend: str | None) -> Any:
     """Return items as a data frame; see `abstain.Items.to_frame`."""
     return frame_of({name: _frame_column(column) for name, column in _columns(items).items()}, backend)
 
@@ -111,7 +73,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None = None) -> Any:
         ) from None
 
 
-def to_parquet(items: _Items, path: str | os.PathLike[str]) -> Path:
+def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     """Write items as a Parquet file; see `abstain.Items.to_parquet`."""
     place = _files.check_output(path)
     columns = list(_columns(items).items())
@@ -135,7 +97,7 @@ def to_parquet(items: _Items, path: str | os.PathLike[str]) -> Path:
     return place
 
 
-def to_run_file(items: _Items, path: str | os.PathLike[str], *, mode: str) -> Path:
+def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Path:
     """Write items as a run file; see `abstain.Items.to_run_file`."""
     place = _files.check_output(path)
     labels = _label_codes(items)
@@ -163,7 +125,7 @@ def to_run_file(items: _Items, path: str | os.PathLike[str], *, mode: str) -> Pa
     return _files.write_whole(place, json.dumps(run, allow_nan=False).encode() + b"\n")
 
 
-def _columns(items: _Items) -> dict[str, NDArray[Any]]:
+def _columns(items: Items) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {
         "truth": items.truth,
         "prediction": items.prediction,
@@ -187,20 +149,20 @@ def _columns(items: _Items) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _further_columns(items: _Items) -> dict[str, NDArray[Any]]:
+def _further_columns(items: Items) -> dict[str, NDArray[Any]]:
     """Weights, bounds and sets, where there are any, by the names of their columns."""
     found: dict[str, NDArray[Any]] = {}
     if items.weight is not None:
         found["weight"] = items.weight
     if items.intervals is not None:
         found["low"], found["high"] = items.intervals.T
-    lists = _lists(items)
-    if lists is not None:
-        found["set"] = np.array([json.dumps(labels) for labels in lists], dtype=object)
+    if items.sets is not None:
+        classes = np.array(items.classes, dtype=object)
+        found["set"] = _validate.objects([json.dumps(classes[row].tolist()) for row in items.sets])
     return {EXPORTED_NAMES[role]: column for role, column in found.items()}
 
 
-def _further(items: _Items, order: Sequence[int]) -> dict[str, Any]:
+def _further(items: Items, order: Sequence[int]) -> dict[str, Any]:
     """Weights, bounds and sets for a run file, in the order of its records."""
     found: dict[str, Any] = {}
     if items.weight is not None:
@@ -218,14 +180,6 @@ def _further(items: _Items, order: Sequence[int]) -> dict[str, Any]:
     return found
 
 
-def _lists(items: _Items) -> list[list[str]] | None:
-    if items.sets is None:
-        return None
-    return [
-        [name for name, held in zip(items.classes, row, strict=True) if held] for row in items.sets.tolist()
-    ]
-
-
 def _plain(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     """Return a column of one type, as it is or objects turned to numbers or text; and whether that text is JSON."""
     if column.dtype.kind != "O":
@@ -238,9 +192,8 @@ def _plain(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
         return column.astype(np.int64 if whole else np.float64), False
     if all(isinstance(value, str) for value in known):
         return column, False
-    text = np.empty(len(column), dtype=object)
-    text[:] = [None if value is None else json.dumps(value, default=str) for value in column.tolist()]
-    return text, True
+    texts = [None if value is None else json.dumps(value, default=str) for value in column.tolist()]
+    return _validate.objects(texts), True
 
 
 def _frame_column(column: NDArray[Any]) -> Any:
@@ -263,17 +216,20 @@ def _text_cast(name: str, column: NDArray[Any]) -> str:
     return f"CAST({name} AS VARCHAR)" if column.dtype.kind in "OU" else name
 
 
-def _label_codes(items: _Items) -> dict[str, int] | None:
+def _label_codes(items: Items) -> dict[str, int] | None:
     """Return a number for every label, or None where scores are numbers already."""
     if items.truth.dtype.kind == "f" and items.prediction.dtype.kind == "f":
         return None
     labels = {
-        str(value) for column in (items.truth, items.prediction) for value in column.tolist() if _known(value)
+        str(value)
+        for column in (items.truth, items.prediction)
+        for value in column.tolist()
+        if not is_missing(value)
     }
     return {label: code for code, label in enumerate(sorted(labels))}
 
 
-def _scale(items: _Items, labels: dict[str, int] | None) -> tuple[float, float]:
+def _scale(items: Items, labels: dict[str, int] | None) -> tuple[float, float]:
     if labels is not None:
         return 0.0, float(max(len(labels) - 1, 1))
     if items.scale is not None:
@@ -284,7 +240,7 @@ def _scale(items: _Items, labels: dict[str, int] | None) -> tuple[float, float]:
     return float(min(known.min(initial=0.0), 0.0)), float(max(known.max(initial=3.0), 3.0))
 
 
-def _records(items: _Items, labels: dict[str, int] | None) -> tuple[list[dict[str, Any]], list[int]]:
+def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str, Any]], list[int]]:
     groups: dict[Any, list[int]] = {}
     for row, cluster in enumerate(items.cluster.tolist()):
         groups.setdefault(cluster, []).append(row)
@@ -299,10 +255,12 @@ def _records(items: _Items, labels: dict[str, int] | None) -> tuple[list[dict[st
         records.append(
             {
                 "participant_id": cluster,
-                "success": any(items.outcome[row] != _FAILED for row in rows),
+                "success": any(items.outcome[row] != Outcome.FAILED for row in rows),
                 "ground_truth_items": {names[row]: _score(items.truth[row], labels) for row in rows},
                 "predicted_items": {
-                    names[row]: _score(items.prediction[row], labels) if items.outcome[row] == 0 else None
+                    names[row]: _score(items.prediction[row], labels)
+                    if items.outcome[row] == Outcome.ANSWERED
+                    else None
                     for row in rows
                 },
                 "item_signals": {names[row]: _row_signals(items, row) for row in rows},
@@ -312,14 +270,11 @@ def _records(items: _Items, labels: dict[str, int] | None) -> tuple[list[dict[st
     return records, order
 
 
-def _row_signals(items: _Items, row: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, signal in items.signals.items():
-        if not signal.absent[row]:
-            value = float(signal.values[row])
-            if math.isinf(value):
-                raise DataError(f"the signal {name} is {value} at row {row}; JSON has no infinite numbers")
-            found[name] = None if math.isnan(value) else value
+def _row_signals(items: Items, row: int) -> dict[str, Any]:
+    found: dict[str, Any] = {**signals_of_row(items, row)}
+    for name, number in found.items():
+        if number is not None and math.isinf(number):
+            raise DataError(f"the signal {name} is {number} at row {row}; JSON has no infinite numbers")
     for name, column in items.metadata.items():
         value = column[row].item() if isinstance(column[row], np.generic) else column[row]
         found.setdefault(name, None if isinstance(value, float) and not math.isfinite(value) else value)
@@ -327,17 +282,6 @@ def _row_signals(items: _Items, row: int) -> dict[str, Any]:
 
 
 def _score(value: Any, labels: dict[str, int] | None) -> float | int | None:
-    if not _known(value):
+    if is_missing(value):
         return None
     return float(value) if labels is None else labels[str(value)]
-
-
-def _known(value: object) -> bool:
-    return value is not None and not (isinstance(value, float) and math.isnan(value))
-
-
-def decode_rows(order: Sequence[int]) -> NDArray[np.intp]:
-    """Return where each row of a run file that was written here belongs."""
-    positions = np.empty(len(order), dtype=np.intp)
-    positions[np.asarray(order, dtype=np.intp)] = np.arange(len(order))
-    return positions

@@ -14,9 +14,14 @@ import os
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from abstain.errors import ArgumentError, FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PIECE = 1 << 20
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -34,6 +39,16 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of `content` in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of files of any size, one after the other."""
+    total = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                total.update(piece)
+    return total.hexdigest()
 
 
 def parse_json(content: bytes, path: str | os.PathLike[str]) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -33,6 +33,16 @@ def one_dimensional(values: Column, name: str) -> NDArray[Any]:
     if array.ndim != 1:
         raise DataError(f"{name} must have one dimension, got shape {array.shape}")
     return array
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return a column of objects, each as it is."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def untouched(values: Column, name: str) -> NDArray[Any]:
+    """Return `values` as an array of one dimension; a list with None or of mixed types does not become text."""
+    return objects(values) if isinstance(values, (list, tuple)) else one_dimensional(values, name)
 
 
 def floats(values: Column, name: str) -> Floats:
@@ -135,19 +145,25 @@ def same_length(length: int, **arrays: Sequence[Any] | NDArray[Any]) -> None:
 
 def level(value: float, name: str = "level") -> float:
     """Return a confidence level strictly between 0 and 1."""
-    number = real(value, name)
-    if not 0.0 < number < 1.0:
-        hint = f"; did you mean {number / 100:g}?" if 1.0 < number < 100.0 else ""
-        raise ArgumentError(f"{name} must fulfil 0 < {name} < 1, got {number:g}{hint}")
-    return number
+    return _within(value, name, f"fulfil 0 < {name} < 1", lambda number: 0.0 < number < 1.0)
 
 
 def coverage(value: float, name: str = "coverage") -> float:
     """Return a coverage in (0, 1]."""
+    return _within(value, name, "be in (0, 1]", lambda number: 0.0 < number <= 1.0)
+
+
+def share(value: float, name: str) -> float:
+    """Return a number in [0, 1]."""
+    return _within(value, name, "lie in [0, 1]", lambda number: 0.0 <= number <= 1.0)
+
+
+def _within(value: float, name: str, rule: str, fits: Callable[[float], bool]) -> float:
     number = real(value, name)
-    if not 0.0 < number <= 1.0:
-        hint = f"; did you mean {number / 100:g}?" if 1.0 < number <= 100.0 else ""
-        raise ArgumentError(f"{name} must be in (0, 1], got {number:g}{hint}")
+    if not fits(number):
+        # What was meant may have been said in percent.
+        hint = f"; did you mean {number / 100:g}?" if number > 1.0 and fits(number / 100) else ""
+        raise ArgumentError(f"{name} must {rule}, got {number:g}{hint}")
     return number
 
 
@@ -168,15 +184,6 @@ def real(value: float, name: str) -> float:
         raise ArgumentError(f"{name} must be a number, got {value!r}") from None
     if not math.isfinite(number):
         raise ArgumentError(f"{name} must be a finite number, got {number}")
-    return number
-
-
-def share(value: float, name: str) -> float:
-    """Return a number in [0, 1]."""
-    number = real(value, name)
-    if not 0.0 <= number <= 1.0:
-        hint = f"; did you mean {number / 100:g}?" if 1.0 < number <= 100.0 else ""
-        raise ArgumentError(f"{name} must lie in [0, 1], got {number:g}{hint}")
     return number
 
 

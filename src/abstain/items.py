@@ -11,6 +11,8 @@ another.
 
 from __future__ import annotations
 
+import enum
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -19,48 +21,60 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._item_columns import (
-    Outcome,
-    Signal,
-    checked_intervals,
-    checked_sets,
-    checked_weight,
-    frozen,
-    identifiers,
-    label_column,
-    objects,
-    outcomes,
-    signal_column,
-    signals_from_rows,
-)
-from abstain.errors import DataError
+from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-    from abstain._item_columns import Column, Mask
+    Mask = NDArray[np.bool_]
+    # Lists with None are no ArrayLike to numpy, and yet what people have.
+    Column = ArrayLike | Sequence[Any]
 
 __all__ = ["CONFIDENCE_NAMES", "Items", "Outcome", "OutcomeCounts", "Signal"]
 
 # How a column of confidences is usually called, most telling first; compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
 
-_FURTHER = ("weight", "intervals", "sets")
+_COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
 _RECORD_KEYS = (
-    "truth",
-    "prediction",
-    "abstained",
-    "failed",
-    "cluster",
-    "item",
-    "confidence",
-    "signals",
+    *("truth", "prediction", "abstained", "failed", "cluster", "item", "confidence", "signals"),
     "metadata",
 )
+
+
+class Outcome(enum.IntEnum):
+    """What became of an item; every item has exactly one."""
+
+    ANSWERED = 0
+    ABSTAINED = 1
+    FAILED = 2
+    UNSCORED = 3
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Signal:
+    """One numeric column that a confidence may be made of.
+
+    Attributes:
+        values: the numbers, NaN where the source says null or says nothing.
+        absent: True where the source does not even have the key, which is not the same as a null.
+    """
+
+    values: NDArray[np.float64]
+    absent: Mask
+
+    @property
+    def null(self) -> Mask:
+        """True where the source has the key and says null."""
+        return np.isnan(self.values) & ~self.absent
+
+    def take(self, rows: NDArray[np.intp] | Mask) -> Signal:
+        """Return the signal of some rows."""
+        return Signal(_frozen(self.values[rows]), _frozen(self.absent[rows]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +152,7 @@ class Items:
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        columns = {
-            name: getattr(self, name) for name in ("truth", "prediction", "outcome", "cluster", "item")
-        }
-        columns |= {name: column for name in _FURTHER if (column := getattr(self, name)) is not None}
+        columns = self._columns()
         length = len(self.truth)
         _validate.same_length(length, **columns)
         for name, signal in self.signals.items():
@@ -149,9 +160,12 @@ class Items:
         for name, column in self.metadata.items():
             _validate.same_length(length, **{f"metadata {name}": column})
         for name, column in columns.items():
-            object.__setattr__(self, name, frozen(column))
+            object.__setattr__(self, name, _frozen(column))
         for name in ("signals", "metadata", "provenance"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def _columns(self) -> dict[str, Any]:
+        return {name: column for name in _COLUMNS if (column := getattr(self, name)) is not None}
 
     @classmethod
     def from_arrays(
@@ -196,11 +210,11 @@ class Items:
             sets: booleans (rows, classes), True where a class is in the predicted set.
             classes: the names of the classes, one per column of `sets`; 0, 1, 2 ... when left out.
         """
-        truths, predictions = label_column(truth, "truth"), label_column(prediction, "prediction")
+        truths, predictions = _label_column(truth, "truth"), _label_column(prediction, "prediction")
         length = len(truths)
         _validate.same_length(length, prediction=predictions)
-        outcome = outcomes(truths, predictions, abstained, failed, null_prediction)
-        member, names = checked_sets(sets, classes, truths, outcome)
+        outcome = _outcomes(truths, predictions, abstained, failed, null_prediction)
+        member, names = _checked_sets(sets, classes, truths, outcome)
         columns = dict(signals or {})
         if confidence is not None:
             columns["confidence"] = confidence
@@ -208,10 +222,13 @@ class Items:
             truth=truths,
             prediction=predictions,
             outcome=outcome,
-            cluster=identifiers(cluster, "cluster", length),
-            item=identifiers(item, "item", length),
-            signals={name: signal_column(values, name) for name, values in columns.items()},
-            metadata={name: frozen(objects(values, name)) for name, values in (metadata or {}).items()},
+            cluster=_identifiers(cluster, "cluster", length),
+            item=_identifiers(item, "item", length),
+            signals={name: _signal_column(values, name) for name, values in columns.items()},
+            metadata={
+                name: _frozen(_validate.untouched(values, name).copy())
+                for name, values in (metadata or {}).items()
+            },
             scale=None if scale is None else _validate.scale(scale),
             unnamed=tuple(name for name, ids in (("cluster", cluster), ("item", item)) if ids is None),
             weight=checked_weight(weight, length),
@@ -308,31 +325,25 @@ class Items:
     @cached_property
     def cluster_ids(self) -> NDArray[Any]:
         """The distinct cluster ids, ascending."""
-        return frozen(np.unique(self.cluster))
+        return _frozen(np.unique(self.cluster))
 
     @cached_property
     def cluster_index(self) -> NDArray[np.intp]:
         """The position of each row's cluster in `cluster_ids`."""
-        return frozen(np.searchsorted(self.cluster_ids, self.cluster))
+        return _frozen(np.searchsorted(self.cluster_ids, self.cluster))
 
     @cached_property
     def class_index(self) -> NDArray[np.intp]:
         """Which of `classes` the truth of each row is; -1 where it is none of them or not known."""
-        return frozen(labels.class_index(labels.column(self.truth, "truth"), self.classes))
+        return _frozen(labels.class_index(labels.column(self.truth, "truth"), self.classes))
 
     def take(self, rows: NDArray[np.intp] | Mask) -> Items:
         """Return the items of some rows, in the order given; a row may come more than once."""
-        further = {name: column for name in _FURTHER if (column := getattr(self, name)) is not None}
         return replace(
             self,
-            **{name: column[rows] for name, column in further.items()},
-            truth=self.truth[rows],
-            prediction=self.prediction[rows],
-            outcome=self.outcome[rows],
-            cluster=self.cluster[rows],
-            item=self.item[rows],
+            **{name: column[rows] for name, column in self._columns().items()},
             signals={name: signal.take(rows) for name, signal in self.signals.items()},
-            metadata={name: frozen(column[rows]) for name, column in self.metadata.items()},
+            metadata={name: _frozen(column[rows]) for name, column in self.metadata.items()},
         )
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -387,3 +398,163 @@ def _nested(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Column]:
 
 def _plural(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
+
+
+def signals_from_rows(
+    rows: Sequence[Mapping[str, Any]], describe: Callable[[int], str] = "row {}".format
+) -> dict[str, Signal]:
+    """Turn one mapping of numbers per row into columns; a key that some rows lack is absent there, None is null.
+
+    True and false are no numbers: an error that names the key and, with the words of `describe`, the row.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    signals = {}
+    for name in names:
+        column = [row.get(name) for row in rows]
+        flags = [isinstance(value, (bool, np.bool_)) for value in column]
+        if any(flags):
+            place = describe(flags.index(True))
+            raise DataError(
+                f"signal {name} is true or false for {place} ({sum(flags)} such items); a signal must be a number or "
+                "null"
+            )
+        values = _validate.floats(_validate.objects(column), f"signal {name}")
+        absent = np.array([name not in row for row in rows], dtype=np.bool_)
+        signals[name] = Signal(_frozen(values), _frozen(absent))
+    return signals
+
+
+def signals_of_row(items: Items, row: int) -> dict[str, float | None]:
+    """Return the signals that a row has by name, None for a null: the way back from `signals_from_rows`."""
+    found = {
+        name: float(signal.values[row]) for name, signal in items.signals.items() if not signal.absent[row]
+    }
+    return {name: None if math.isnan(value) else value for name, value in found.items()}
+
+
+def checked_weight(values: Column | None, length: int) -> NDArray[np.float64] | None:
+    """Return weights that can count rows: finite, not negative, not all zero; None where there are none."""
+    return None if values is None else _validate.weights(values, length, "weight").copy()
+
+
+def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDArray[np.float64] | None:
+    """Return bounds (rows, 2) that are there, and in order, wherever an item is answered."""
+    if values is None:
+        return None
+    bounds = np.array(values, dtype=np.float64)
+    if bounds.shape != (len(outcome), 2):
+        raise DataError(f"intervals must have the shape ({len(outcome)}, 2), got {bounds.shape}")
+    answered = outcome == Outcome.ANSWERED
+    gaps = answered & np.isnan(bounds).any(axis=1)
+    if gaps.any():
+        raise DataError(
+            f"the interval has no lower or no upper bound at row {int(np.argmax(gaps))} ({int(gaps.sum())} such rows); "
+            "every answered row needs both"
+        )
+    crossed = answered & (bounds[:, 0] > bounds[:, 1])
+    if crossed.any():
+        row = int(np.argmax(crossed))
+        raise DataError(
+            f"the lower bound {bounds[row, 0]:g} is above the upper bound {bounds[row, 1]:g} at row {row} "
+            f"({int(crossed.sum())} such rows)"
+        )
+    return bounds
+
+
+def _checked_sets(
+    values: Column | None, classes: Sequence[Any] | None, truth: NDArray[Any], outcome: NDArray[np.uint8]
+) -> tuple[Mask | None, tuple[str, ...]]:
+    """Return sets (rows, classes) and the names of the classes, among them the truth of every answered row."""
+    if values is None:
+        if classes is not None:
+            raise ArgumentError("classes name the columns of sets, and there are no sets")
+        return None, ()
+    member = np.array(values)
+    if member.ndim != 2 or len(member) != len(outcome):
+        raise DataError(f"sets must have the shape ({len(outcome)}, classes), got {member.shape}")
+    if member.dtype.kind != "b" and not (member.dtype.kind in "iuf" and np.isin(member, (0, 1)).all()):
+        raise DataError(f"sets must hold booleans, got values of type {member.dtype.name}")
+    given = range(member.shape[1]) if classes is None else classes
+    names = tuple(str(name) for name in given)
+    if len(names) != member.shape[1] or len(labels.class_names(names)) != len(names):
+        raise ArgumentError(f"classes must name each of the {member.shape[1]} columns of sets once")
+    unknown = labels.class_index(labels.column(truth, "truth"), names) < 0
+    unknown &= outcome == Outcome.ANSWERED
+    if unknown.any():
+        raise DataError(
+            f"the truth is none of the {len(names)} classes at row {int(np.argmax(unknown))} "
+            f"({int(unknown.sum())} such rows); name them all in classes="
+        )
+    return member.astype(np.bool_), names
+
+
+def _outcomes(
+    truth: NDArray[Any],
+    prediction: NDArray[Any],
+    abstained: Column | None,
+    failed: Column | None,
+    null_prediction: str | None,
+) -> NDArray[np.uint8]:
+    length = len(truth)
+    declined = (
+        np.zeros(length, np.bool_) if abstained is None else _validate.mask(abstained, "abstained", length)
+    )
+    broken = np.zeros(length, np.bool_) if failed is None else _validate.mask(failed, "failed", length)
+    both = declined & broken
+    if both.any():
+        raise DataError(f"row {int(np.argmax(both))} is both abstained and failed; an item has one outcome")
+    if null_prediction is not None:
+        _validate.choice(null_prediction, "null_prediction", ("abstained", "failed", "answered"))
+    silent = labels.missing(prediction) & ~declined & ~broken
+    if silent.any() and null_prediction is None:
+        raise DataError(
+            f"prediction is missing at row {int(np.argmax(silent))} ({int(silent.sum())} such rows) and the row is "
+            'not marked; pass abstained= or failed=, or null_prediction="abstained"'
+        )
+    outcome = np.full(length, Outcome.ANSWERED, dtype=np.uint8)
+    outcome[declined | (silent if null_prediction == "abstained" else False)] = Outcome.ABSTAINED
+    outcome[labels.missing(truth)] = Outcome.UNSCORED
+    outcome[broken | (silent if null_prediction == "failed" else False)] = Outcome.FAILED
+    return outcome
+
+
+def _label_column(values: Column, name: str) -> NDArray[Any]:
+    """Numbers become float64 (None is NaN); a column with any text stays as objects, each label as it was."""
+    array = _validate.untouched(values, name).copy()
+    if array.dtype.kind in "fiub":
+        return array.astype(np.float64)
+    if all(value is None or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in array):
+        return _validate.floats(array, name)
+    return array
+
+
+def _identifiers(values: Column | None, name: str, length: int) -> NDArray[Any]:
+    if values is None:
+        return np.arange(length)
+    array = _validate.one_dimensional(values, name)
+    _validate.same_length(length, **{name: array})
+    if array.dtype.kind in "iuU":
+        return array.copy()
+    kinds = {type(value) for value in array.tolist()}
+    if kinds <= {str}:
+        return array.astype(np.str_)
+    if kinds <= {int}:
+        return array.astype(np.int64)
+    missing = labels.missing(array)
+    if missing.any():
+        raise DataError(f"{name} is missing at row {int(np.argmax(missing))}; every item needs one")
+    raise ArgumentError(
+        f"{name} must hold text or whole numbers, not {', '.join(sorted(k.__name__ for k in kinds))}"
+    )
+
+
+def _signal_column(values: Column, name: str) -> Signal:
+    numbers = _validate.floats(values, f"signal {name}").copy()
+    return Signal(_frozen(numbers), _frozen(np.zeros(len(numbers), dtype=np.bool_)))
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    # A view, so that the caller's own array stays writeable; user data were copied on their way in.
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -33,6 +33,7 @@ __all__ = [
     "class_names",
     "classes",
     "column",
+    "is_missing",
     "matches",
     "members",
     "missing",
@@ -56,16 +57,10 @@ def column(values: Column, name: str) -> NDArray[Any]:
     >>> column(["1", " Stable"], "y_true").tolist()
     [1, 'stable']
     """
-    if isinstance(values, (list, tuple)):
-        array = np.fromiter(values, dtype=object, count=len(values))
-    else:
-        array = np.asarray(values)
-    if array.ndim != 1:
-        raise DataError(f"{name} must have one dimension, got shape {array.shape}")
+    array = _validate.untouched(values, name)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64, copy=False)
-    values = [canonical(value, name, row) for row, value in enumerate(array.tolist())]
-    result = np.fromiter(values, dtype=object, count=len(values))
+    result = _validate.objects([canonical(value, name, row) for row, value in enumerate(array.tolist())])
     if not any(isinstance(value, str) or (value is not None and abs(value) > _EXACT) for value in result):
         return np.array([math.nan if value is None else value for value in result], dtype=np.float64)
     return result
@@ -104,13 +99,17 @@ def truths(values: Column, name: str = "y_true") -> NDArray[Any]:
 
 
 def missing(labels: NDArray[Any]) -> Mask:
-    """Return True where a label of `column` is missing."""
+    """Return True where a column says nothing: None or NaN."""
     if labels.dtype.kind == "f":
         return np.isnan(labels)
-    values = labels.tolist()
-    return np.array(
-        [value is None or (isinstance(value, float) and math.isnan(value)) for value in values], dtype=bool
-    )
+    if labels.dtype.kind in "iubU":
+        return np.zeros(len(labels), np.bool_)
+    return np.array([is_missing(value) for value in labels.tolist()], dtype=np.bool_)
+
+
+def is_missing(value: object) -> bool:
+    """True for None and NaN, which are no labels."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def numbers(labels: NDArray[Any]) -> NDArray[np.float64]:

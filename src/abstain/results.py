@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
-from abstain._item_columns import signals_from_rows
+from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome
+from abstain.items import Items, Outcome, signals_from_rows, signals_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +79,7 @@ class EvaluationResult:
     @property
     def judged(self) -> bool:
         """True where a metric has something to judge: the row did not fail and there is a truth."""
-        return not self.failed and not _is_missing(self.ground_truth)
+        return not self.failed and not labels.is_missing(self.ground_truth)
 
 
 @dataclass(frozen=True)
@@ -298,13 +297,13 @@ def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
     return columns
 
 
-def _plain(labels: NDArray[Any]) -> list[Any]:
+def _plain(column: NDArray[Any]) -> list[Any]:
     """Labels as a person would write them: whole numbers as such, None where missing."""
-    if labels.dtype.kind != "f":
-        return labels.tolist()
+    if column.dtype.kind != "f":
+        return column.tolist()
     return [
         None if math.isnan(value) else int(value) if value.is_integer() else value
-        for value in labels.tolist()
+        for value in column.tolist()
     ]
 
 
@@ -316,13 +315,5 @@ def _given(identifiers: NDArray[Any]) -> list[Any]:
 
 
 def _signals_of(items: Items, row: int) -> dict[str, Any]:
-    signals: dict[str, float | None] = {}
-    for name, signal in items.signals.items():
-        if not signal.absent[row]:
-            value = float(signal.values[row])
-            signals[name] = None if math.isnan(value) else value
+    signals = signals_of_row(items, row)
     return {"confidence": signals.pop("confidence", None), "signals": signals}
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -168,7 +168,39 @@ def test_an_exported_run_that_was_edited(tmp_path: Path) -> None:
     path.write_text(json.dumps(run))
     with pytest.raises(FormatError, match="what stands under provenance.abstain does not fit"):
         read(path)
+    run["experiments"][0]["results"]["results"][0]["item_signals"]["0"] = 5
+    path.write_text(json.dumps(run))
+    with pytest.raises(FormatError, match="what stands under provenance.abstain does not fit"):
+        read(path)
     del run["experiments"][0]["results"]["results"][0]["outcomes"]
     path.write_text(json.dumps(run))
     with pytest.raises(FormatError, match="participant 0 has no outcomes for each of its items"):
         read(path)
+
+
+def test_several_run_files_keep_weights_intervals_and_sets(tmp_path: Path) -> None:
+    parts = [
+        Items.from_arrays(
+            ["a", "b"],
+            ["a", "a"],
+            cluster=[2 * number, 2 * number + 1],
+            item=["x", "x"],
+            weight=[2, 3] if number else None,
+            intervals=[[0, 1], [number, 2]],
+            sets=[[1, 0], [1, 1]],
+            classes=["a", "b"],
+        )
+        for number in (0, 1)
+    ]
+    paths = [part.to_run_file(tmp_path / f"{number}.json") for number, part in enumerate(parts)]
+    joined = read(paths)
+    assert joined.weight is not None
+    assert joined.intervals is not None
+    assert joined.sets is not None
+    assert joined.weight.tolist() == [1, 1, 2, 3]
+    assert joined.intervals.tolist() == [[0, 1], [0, 2], [0, 1], [1, 2]]
+    assert joined.sets.tolist() == [[True, False], [True, True]] * 2
+    assert joined.classes == ("a", "b")
+    Items.from_arrays(["a"], ["a"], cluster=[9], item=["x"]).to_run_file(tmp_path / "plain.json")
+    with pytest.raises(DataError, match="the files do not predict alike"):
+        read([paths[0], tmp_path / "plain.json"])

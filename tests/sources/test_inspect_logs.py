@@ -15,7 +15,7 @@ from abstain import ArgumentError, DataError, FormatError, evaluate, read
 from abstain.confidence import select
 from abstain.integrations import inspect as integration
 from abstain.losses import item_loss
-from abstain.sources._archive import Archive
+from abstain.sources._members import Archive
 from memory import run_measured
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abstain import FormatError
-from abstain.sources._json_stream import outer_keys, outer_members
+from abstain.sources._members import outer_keys, outer_members
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import pytest
 import abstain
 from abstain import ArgumentError, DataError, Items, evaluate, read
 from abstain.confidence import NO_CONFIDENCE, select
-from abstain.sources import open_table
+from abstain.sources import open_table, scan_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,19 +154,16 @@ def test_bad_weights() -> None:
 def test_a_scan_weighs_rows(tmp_path: Path) -> None:
     columns = {"truth": [1, 0, 1], "prediction": [1, 1, None], "prob": [0.9, 0.4, 0.1], "w": [2.0, 1.0, 5.0]}
     pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
-    from abstain.sources._roles import Roles  # noqa: PLC0415
-    from abstain.sources._scan import scan_table  # noqa: PLC0415
-
-    found = scan_table(tmp_path / "t.parquet", Roles(weight="w", null_prediction="abstained"))
+    found = scan_table(tmp_path / "t.parquet", weight="w", null_prediction="abstained")
     assert found.items.weight is not None
     assert sorted(found.items.weight.tolist()) == [1.0, 2.0, 5.0]
     assert found.items.weight[-1] == 5.0
     assert (found.counts.answered, found.counts.abstained) == (2, 1)
     pl.DataFrame({**columns, "w": [2.0, -1.0, 5.0]}).write_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataError, match=r"the weight \(w\) is missing, negative or not finite in 1 rows"):
-        scan_table(tmp_path / "t.parquet", Roles(weight="w", null_prediction="abstained"))
+        scan_table(tmp_path / "t.parquet", weight="w", null_prediction="abstained")
     with pytest.raises(ArgumentError, match="low is not scanned; read the table and evaluate it"):
-        scan_table(tmp_path / "t.parquet", Roles(low="w", high="w"))
+        scan_table(tmp_path / "t.parquet", low="w", high="w")
 
 
 # Intervals

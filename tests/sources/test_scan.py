@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import abstain
-from abstain import ArgumentError, DataError
+from abstain import ArgumentError, DataError, FormatError
 from memory import run_measured
 
 if TYPE_CHECKING:
@@ -104,6 +104,41 @@ def test_what_cannot_be_scanned(tmp_path: Path) -> None:
         abstain.scan(path, **roles)
     with pytest.raises(ArgumentError, match="only tables of one format are scanned, not run file"):
         abstain.scan("tests/data/examples/run_a.json")
+
+
+def test_a_scan_refuses_what_reading_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("truth,prediction,confidence,abstained\n1,1,0.5,0\n1,0,0.4,2\n")
+    with pytest.raises(DataError, match="'abstained' must hold true or false"):
+        abstain.read(path, abstained="abstained")
+    with pytest.raises(DataError, match="1 rows do not say true or false"):
+        abstain.scan(path, abstained="abstained")
+    for door in (abstain.read, abstain.scan):
+        with pytest.raises(ArgumentError, match="unknown format 'xml'"):
+            door(path, format="xml")
+        with pytest.raises(ArgumentError, match="unknown null_prediction 'asked'; known: abstained, failed"):
+            door(path, null_prediction="asked")
+    for place in (path, path.with_name("u.csv")):
+        place.write_text("truth,prediction,confidence\n1,1,0.5\n")
+    assert len(abstain.read(part for part in (path, path.with_name("u.csv")))) == 2
+    assert abstain.scan(part for part in (path, path.with_name("u.csv"))).population.items == 2
+    path.write_text("truth,prediction,confidence,outcome\n1,1,0.5,Answered\n")
+    with pytest.raises(DataError, match="1 rows do not say true or false"):
+        abstain.scan(path)
+    with pytest.raises(ArgumentError, match="only tables of one format are scanned, not data frame"):
+        abstain.scan(frame())
+
+
+def test_a_damaged_file_is_refused_in_our_own_words(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame(20_000).write_parquet(path, compression="snappy")
+    content = bytearray(path.read_bytes())
+    for place in range(1_000, len(content) - 4_000, 37):
+        content[place] ^= 255
+    path.write_bytes(content)
+    for door in (abstain.read, abstain.scan):
+        with pytest.raises(FormatError, match=r"t.parquet: cannot be read as TABLE \(\w+\)$"):
+            door(path, **ROLES)
 
 
 def test_a_scan_needs_no_more_memory_for_more_rows(tmp_path: Path) -> None:

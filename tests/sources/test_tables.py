@@ -397,6 +397,10 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         read(tmp_path / "preds.csv", mode="few_shot")
     with pytest.raises(ArgumentError, match="truth names a column of a table, and this is a run file"):
         read("tests/data/examples/run_a.json", truth="x")
+    with pytest.raises(
+        ArgumentError, match="weight names a column of a table, and this is an evaluation file"
+    ):
+        read("tests/data/examples/run_a.json", format="evaluation", weight="x")
     with pytest.raises(ArgumentError, match="a run file knows its clusters"):
         read("tests/data/examples/run_a.json", cluster="x")
     (tmp_path / "x.jsonl").write_text('{"truth": 1, "prediction": 1}\n')
@@ -405,6 +409,22 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("b\n")
     with pytest.raises(FormatError, match="its columns are not those of"):
         read([tmp_path / "preds.csv", tmp_path / "other.csv"])
+
+
+def test_a_compressed_table_that_is_cut_off(tmp_path: Path) -> None:
+    rows = "".join(f"{row % 2},1,{np.sin(row)}\n" for row in range(100_000))
+    content = gzip.compress(b"truth,prediction,confidence\n" + rows.encode())
+    (tmp_path / "t.csv.gz").write_bytes(content[: len(content) * 3 // 4])
+    with pytest.raises(FormatError, match="t.csv.gz: cannot be read; the file may be damaged or cut off"):
+        read(tmp_path / "t.csv.gz")
+
+
+def test_a_table_that_only_looks_as_if_it_was_written_here(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "truth,prediction,outcome,note.json\n1,1,answered,[1]\n1,1,answered,hello\n"
+    )
+    with pytest.raises(DataError, match="the column 'note.json' must hold JSON, and does not at row 1"):
+        read(tmp_path / "t.csv")
 
 
 def test_the_content_counts_and_not_the_ending(tmp_path: Path) -> None:

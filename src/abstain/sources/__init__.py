@@ -1,17 +1,24 @@
 """Sources: from whatever an evaluator has to items.
 
-`read` is the one door. It recognises a file by what it holds, takes data frames as they are, and says in the
-items' provenance what it found and what it guessed. `open_table` gives the columns of a table as they are, to
-whoever knows what they mean. A source knows its format and `Items`, and nothing of
-what is computed from them.
+`read` is the one door. It recognises a file by what it holds (its ending only helps to word an error), takes data
+frames as they are, and says in the items' provenance what it found and what it guessed. `open_table` gives the
+columns of a table as they are, to whoever knows what they mean. A source knows its format and `Items`, and nothing
+of what is computed from them.
 """
 
 from __future__ import annotations
 
+import glob
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from abstain import _validate
+from abstain import _files, _validate
 from abstain.errors import ArgumentError, FormatError
 from abstain.sources._evaluation_file import (
     EvaluationFile,
@@ -19,16 +26,15 @@ from abstain.sources._evaluation_file import (
     read_evaluation_file,
     write_evaluation_file,
 )
-from abstain.sources._problems import Problems
-from abstain.sources._recognise import FORMATS, digest, expand, recognise
-from abstain.sources._rules import AbstentionRule, Determination, rule_from
+from abstain.sources._lm_eval import LM_EVAL_KEYS
+from abstain.sources._members import outer_keys
+from abstain.sources._rules import AbstentionRule, Determination
+from abstain.sources._values import Problems
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from abstain.items import Items
-    from abstain.sources._roles import Roles
     from abstain.sources._scan import ScannedTable
     from abstain.sources._tables import SourceTable as SourceTable  # the callers of open_table name its type
 
@@ -50,6 +56,21 @@ __all__ = [
 
 MEMBER_LIMIT = 1 << 27
 TOTAL_LIMIT = 1 << 36
+FORMATS = {
+    "run": "run file",
+    "evaluation": "evaluation file",
+    "inspect": "Inspect log",
+    "lm-eval": "lm-eval samples",
+    "csv": "CSV table",
+    "parquet": "Parquet table",
+    "jsonl": "JSONL table",
+}
+_TABLES = ("csv", "parquet", "jsonl")
+# What there is to choose within a file that is no table.
+_CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
+_BEGINNING = 1 << 20
+_PATTERN = "*?["
+_LINES = (".jsonl", ".ndjson")
 
 
 def read(
@@ -123,32 +144,37 @@ def read(
     >>> read("tests/data/examples/run_a.json", mode="few_shot")
     Items(240 items in 30 participants: 150 answered, 66 abstained, 24 failed, 0 unscored)
     """
-    from abstain.sources._roles import Roles  # noqa: PLC0415
-
     if cluster is not None and cluster_by is not None:
         raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
-    roles = Roles(
-        truth=truth,
-        prediction=prediction,
-        confidence=confidence,
-        abstained=abstained,
-        failed=failed,
-        correct=correct,
-        weight=weight,
-        low=low,
-        high=high,
-        set=set,
-        cluster=cluster if cluster is not None else cluster_by,
-        item=item,
-        signals=signals,
-        metadata=metadata,
-        null_prediction=null_prediction,
-        rule=None if abstain_rule is None else rule_from(abstain_rule),
-        scale=scale,
-    )
-    limits = {"member_limit": member_limit, "total_limit": total_limit}
+    columns = {
+        "truth": truth,
+        "prediction": prediction,
+        "correct": correct,
+        "confidence": confidence,
+        "abstained": abstained,
+        "failed": failed,
+        "cluster": cluster if cluster is not None else cluster_by,
+        "item": item,
+        "weight": weight,
+        "low": low,
+        "high": high,
+        "set": set,
+    }
+    named = {role: name for role, name in columns.items() if name is not None}
+    rule = AbstentionRule.parse(abstain_rule) if isinstance(abstain_rule, str) else abstain_rule
+    said: dict[str, Any] = {"rule": rule, "scale": scale}
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
-    return _read(source, format, roles, choices, limits, problems)
+    paths, kind = _recognised(source, format)
+    if kind in ("frame", *_TABLES):
+        said |= {"signals": signals, "metadata": metadata, "null_prediction": null_prediction}
+        return _read_table(source, paths, kind, {**named, **said}, choices, problems)
+    limits = {"member_limit": member_limit, "total_limit": total_limit}
+    parts = [_read_log(path, kind, named, choices, limits, **said) for path in paths]
+    if len(parts) == 1:
+        return parts[0]
+    from abstain.sources._log_items import concatenate  # noqa: PLC0415
+
+    return concatenate(parts)
 
 
 def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
@@ -164,25 +190,80 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     >>> table.numbers("y"), table.labels("site").tolist(), table.lists("set")
     (array([1.5, 2. ]), ['a', 'b'], [['x'], ['x', 'y']])
     """
-    if not _names_files(source):
-        from abstain.sources._frames import open_frame  # noqa: PLC0415
+    paths, kind = _recognised(source, format)
+    if kind not in ("frame", *_TABLES):
+        raise ArgumentError(f"{paths[0]}: {_described(kind)}, and this takes a table: CSV, Parquet or JSONL")
+    return _opened(source, paths, kind)
 
-        if format is not None:
-            raise ArgumentError("format is for files; a data frame is what it is")
-        return open_frame(source)
-    from abstain.sources._tables import TABLE_FORMATS, open_files  # noqa: PLC0415
 
-    paths, found = _recognised(source, format)
-    if found not in TABLE_FORMATS:
-        raise ArgumentError(f"{paths[0]}: a {FORMATS[found]}, and this takes a table: CSV, Parquet or JSONL")
-    return open_files(paths, found)
+def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
+    """Count the rows of a table that are alike, without loading it; `roles` are those of `read`."""
+    from abstain.sources import _scan  # noqa: PLC0415
+    from abstain.sources._roles import Roles  # noqa: PLC0415
+    from abstain.sources._tables import open_files  # noqa: PLC0415
+
+    paths, kind = _recognised(source, format)
+    if kind not in _TABLES:
+        found = FORMATS.get(kind, "data frame")
+        raise ArgumentError(f"only tables of one format are scanned, not {found}; read and evaluate others")
+    table = open_files(paths, kind)
+    scanned = _scan.scan_table(table, Roles(**roles))
+    return replace(scanned, items=scanned.items.with_provenance(**_origin(table, kind)))
+
+
+def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return the files that a path, a pattern or several of either name; a name that exists is no pattern."""
+    parts = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    paths: list[Path] = []
+    for part in parts:
+        path = Path(part)
+        if any(letter in str(part) for letter in _PATTERN) and not path.exists():
+            found = sorted(glob.glob(str(part), recursive=True))  # noqa: PTH207  (patterns may be absolute)
+            if not found:
+                raise ArgumentError(f"{part}: no file fits this pattern")
+            paths += [Path(name) for name in found if Path(name).is_file()]
+        else:
+            paths.append(path)
+    if not paths:
+        raise ArgumentError("no file was named; pass a path, a pattern or several paths")
+    for path in paths:
+        if path.is_dir():
+            raise ArgumentError(f"{path}: is a directory; name files, or a pattern such as {path}/*.eval")
+        if not path.exists():
+            names = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+            raise ArgumentError(f"{path}: no such file{_validate.suggestion(path.name, names)}")
+    return paths
+
+
+def recognise(path: Path) -> str:
+    """Return the format of a file, one of `FORMATS`."""
+    beginning, whole = _beginning(path)
+    if beginning.startswith(b"PK\x03\x04"):
+        return "inspect"
+    if beginning.startswith(b"PAR1"):
+        return "parquet"
+    if beginning.startswith((b"ARROW1", b"FEA1")):
+        raise FormatError(f"{path}: an Arrow file; open it with pyarrow and pass the table")
+    text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text:
+        raise FormatError(f"{path}: the file is empty")
+    if path.suffix == ".json" and text[:1] not in (b"{", b"["):
+        raise _unknown_json(path, whole=whole)
+    if b"\x00" in beginning[:4096]:
+        raise FormatError(f"{path}: neither text nor any format known here ({', '.join(FORMATS.values())})")
+    return _json_kind(text, path, whole=whole) if text[:1] in (b"{", b"[") else "csv"
 
 
 def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:
-    """Return the files that a source names, and the one format that they have."""
+    """Return the files that a source names, and the one format that they have; none and "frame" for a data frame."""
+    parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
+    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
+        if kind is not None:
+            raise ArgumentError("format is for files; a data frame is what it is")
+        return [], "frame"
     if kind is not None:
         _validate.choice(kind, "format", FORMATS)
-    paths = expand(source)
+    paths = expand(parts)
     kinds = {path: kind or recognise(path) for path in paths}
     if len({*kinds.values()}) > 1:
         listed = ", ".join(f"{path} ({FORMATS[found]})" for path, found in kinds.items())
@@ -190,100 +271,137 @@ def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:
     return paths, kinds[paths[0]]
 
 
-def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
-    """Count the rows of a table that are alike, without loading it; `roles` are those of `read`."""
-    from abstain.sources import _scan  # noqa: PLC0415
-    from abstain.sources._roles import Roles  # noqa: PLC0415
-
-    return _scan.scan_table(source, Roles(**roles), format)
-
-
-def _read(
-    source: Any,
-    kind: str | None,
-    roles: Roles,
-    choices: dict[str, str | None],
-    limits: dict[str, int],
-    problems: Problems | None,
-) -> Items:
-    from abstain.sources._columns import items_from_table  # noqa: PLC0415
-    from abstain.sources._tables import TABLE_FORMATS, open_files  # noqa: PLC0415
-
-    if not _names_files(source):
-        table = open_table(source, format=kind)
-        _refuse(choices, "a data frame")
-        return items_from_table(table, roles, problems).with_provenance(format="frame")
-    paths, found = _recognised(source, kind)
-    if found in TABLE_FORMATS:
-        _refuse(choices, f"{paths[0]}: a {FORMATS[found]}")
-        table = open_files(paths, found)
-        items = items_from_table(table, roles, problems)
-        return items.with_provenance(path=table.label, format=found, sha256=table.sha256())
-    parts = [_read_log(path, found, roles, choices, limits) for path in paths]
-    if len(parts) == 1:
-        return parts[0]
-    from abstain.sources._several import concatenate  # noqa: PLC0415
-
-    return concatenate(parts)
+def _described(kind: str) -> str:
+    """Return what a file of a format is called, with its article."""
+    if kind == "lm-eval":
+        return f"a file of {FORMATS[kind]}"
+    return f"{'an' if kind in ('evaluation', 'inspect') else 'a'} {FORMATS[kind]}"
 
 
-def _read_log(
-    path: Path, kind: str, roles: Roles, choices: dict[str, str | None], limits: dict[str, int]
-) -> Items:
-    """Read a file that knows itself what its parts are."""
-    served = ("cluster", "item") if kind == "evaluation" else ("cluster",)
-    for role in roles.named():
-        if role not in served:
-            raise ArgumentError(f"{path}: {role} names a column of a table, and this is a {FORMATS[kind]}")
-    if kind == "inspect":
-        from abstain.sources._inspect import read_inspect  # noqa: PLC0415
-
-        _refuse(choices, f"{path}: an {FORMATS[kind]}", but=("scorer",))
-        items = read_inspect(
-            path,
-            scorer=choices["scorer"],
-            cluster=roles.cluster,
-            rule=roles.rule,
-            scale=roles.scale,
-            **limits,
-        )
-    elif kind == "lm-eval":
-        from abstain.sources._lm_eval import read_lm_eval  # noqa: PLC0415
-
-        _refuse(choices, f"{path}: a file of {FORMATS[kind]}", but=("scorer", "filter"))
-        items = read_lm_eval(
-            path,
-            scorer=choices["scorer"],
-            filter_name=choices["filter"],
-            cluster=roles.cluster,
-            rule=roles.rule,
-            scale=roles.scale,
-        )
-    elif kind == "evaluation":
-        _refuse(choices, f"{path}: an {FORMATS[kind]}")
-        if roles.rule is not None:
-            raise ArgumentError(f"{path}: an evaluation file says who abstained; leave the rule out")
-        items = read_evaluation_file(path, cluster=roles.cluster, item=roles.item, scale=roles.scale)
-        return items.with_provenance(format=kind)
-    else:
-        from abstain.sources._run_file import read_run_file  # noqa: PLC0415
-
-        _refuse(choices, f"{path}: a {FORMATS[kind]}", but=("mode",))
-        if roles.cluster is not None or roles.rule is not None:
-            raise ArgumentError(
-                f"{path}: a run file knows its clusters and abstentions; leave cluster and rule out"
-            )
-        return read_run_file(path, mode=choices["mode"], scale=roles.scale).with_provenance(format=kind)
-    return items.with_provenance(format=kind, sha256=digest([path]))
-
-
-def _refuse(choices: dict[str, str | None], what: str, but: tuple[str, ...] = ()) -> None:
+def _refuse(choices: Mapping[str, str | None], what: str, but: tuple[str, ...] = ()) -> None:
     for name, value in choices.items():
         if value is not None and name not in but:
             raise ArgumentError(f"{what} has no {name} to choose; leave {name} out")
 
 
-def _names_files(source: object) -> bool:
-    if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return True
-    return isinstance(source, (list, tuple)) and all(isinstance(part, (str, Path)) for part in source)
+def _opened(source: Any, paths: Sequence[Path], kind: str) -> SourceTable:
+    from abstain.sources._tables import open_files, open_frame  # noqa: PLC0415
+
+    return open_frame(source) if kind == "frame" else open_files(paths, kind)
+
+
+def _read_table(
+    source: Any,
+    paths: list[Path],
+    kind: str,
+    roles: Mapping[str, Any],
+    choices: Mapping[str, str | None],
+    problems: Problems | None,
+) -> Items:
+    from abstain.sources._columns import items_from_table  # noqa: PLC0415
+    from abstain.sources._roles import Roles  # noqa: PLC0415
+
+    _refuse(choices, "a data frame" if kind == "frame" else f"{paths[0]}: {_described(kind)}")
+    table = _opened(source, paths, kind)
+    items = items_from_table(table, Roles(**roles), problems)
+    return items.with_provenance(**_origin(table, kind))
+
+
+def _origin(table: SourceTable, kind: str) -> dict[str, Any]:
+    if kind == "frame":
+        return {"format": kind}
+    return {"path": table.label, "format": kind, "sha256": table.sha256()}
+
+
+def _read_log(
+    path: Path,
+    kind: str,
+    named: Mapping[str, str],
+    choices: Mapping[str, str | None],
+    limits: Mapping[str, int],
+    *,
+    rule: AbstentionRule | None,
+    scale: Sequence[float] | None,
+) -> Items:
+    """Read a file that knows itself what its parts are."""
+    served = ("cluster", "item") if kind == "evaluation" else ("cluster",)
+    for role in named:
+        if role not in served:
+            raise ArgumentError(f"{path}: {role} names a column of a table, and this is {_described(kind)}")
+    _refuse(choices, f"{path}: {_described(kind)}", but=_CHOICES[kind])
+    cluster, scorer = named.get("cluster"), choices["scorer"]
+    if kind == "run":
+        from abstain.sources._run_file import read_run_file  # noqa: PLC0415
+
+        if cluster is not None or rule is not None:
+            raise ArgumentError(
+                f"{path}: a run file knows its clusters and abstentions; leave cluster and rule out"
+            )
+        return read_run_file(path, mode=choices["mode"], scale=scale).with_provenance(format=kind)
+    if kind == "evaluation":
+        if rule is not None:
+            raise ArgumentError(f"{path}: an evaluation file says who abstained; leave the rule out")
+        items = read_evaluation_file(path, cluster=cluster, item=named.get("item"), scale=scale)
+        return items.with_provenance(format=kind)
+    if kind == "inspect":
+        from abstain.sources._inspect import read_inspect  # noqa: PLC0415
+
+        items = read_inspect(path, scorer=scorer, cluster=cluster, rule=rule, scale=scale, **limits)
+    else:
+        from abstain.sources._lm_eval import read_lm_eval  # noqa: PLC0415
+
+        items = read_lm_eval(
+            path, scorer=scorer, filter_name=choices["filter"], cluster=cluster, rule=rule, scale=scale
+        )
+    return items.with_provenance(format=kind, sha256=_files.digest([path]))
+
+
+def _json_kind(text: bytes, path: Path, *, whole: bool) -> str:
+    line, _, rest = text.partition(b"\n")
+    first = _keys(line)
+    keys = first if first is not None else set(outer_keys(text))
+    if keys >= LM_EVAL_KEYS or (first is None and not whole and keys >= {"doc_id", "doc"}):
+        return "lm-eval"
+    if "experiments" in keys:
+        return "run"
+    if "evaluation_results" in keys or {"backend_name", "suite"} <= keys or keys == {"metrics", "execution"}:
+        return "evaluation"
+    if "eval" in keys and keys & {"version", "status", "samples", "plan"}:
+        return "inspect"
+    lines = first is not None and (rest.lstrip()[:1] == b"{" or path.suffix in _LINES)
+    # A list of objects is a table too; so, by its ending alone, is a line longer than what was looked at.
+    if lines or (text[1:].lstrip()[:1] == b"{" and text[:1] == b"[") or (not whole and path.suffix in _LINES):
+        return "jsonl"
+    raise _unknown_json(path, whole=whole)
+
+
+def _unknown_json(path: Path, *, whole: bool) -> FormatError:
+    if whole:
+        _files.parse_json(_files.read_bytes(path), path)  # says where it is no JSON at all
+    return FormatError(
+        f"{path}: not a run file (an object with a list of experiments), nor any other form of JSON known here "
+        "(evaluation results, an Inspect log, one object per line); say which it is (format, --input-format)"
+    )
+
+
+def _keys(line: bytes) -> set[str] | None:
+    """Return the keys of a line that is one whole object, else None."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return set(record) if isinstance(record, dict) else None
+
+
+def _beginning(path: Path) -> tuple[bytes, bool]:
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_BEGINNING)
+        if beginning.startswith(b"\x1f\x8b"):
+            with gzip.open(path) as file:
+                beginning = file.read(_BEGINNING)
+    except PermissionError:
+        raise ArgumentError(f"{path}: cannot be read (permission denied)") from None
+    except (OSError, EOFError, zlib.error):
+        raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
+    return beginning, len(beginning) < _BEGINNING

@@ -9,7 +9,7 @@ metadata. Which column plays which role is known to `_roles`; rows are never mat
 from __future__ import annotations
 
 import json
-from collections import Counter
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,30 +17,28 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
-from abstain._item_columns import checked_intervals, checked_weight
 from abstain.errors import DataError
-from abstain.items import Items, Outcome, Signal
+from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
+from abstain.labels import is_missing, missing
 from abstain.sources import _values
-from abstain.sources._problems import Problems
-from abstain.sources._roles import Roles, assign_columns, cluster_noun, possible_cluster
-from abstain.sources._rules import Determination
+from abstain.sources._roles import Roles, assign_columns, declared, provenance
+from abstain.sources._rules import Ruling
 from abstain.sources._tables import check_columns
-from abstain.sources._values import is_missing, listed_rows, missing
+from abstain.sources._values import Problems, listed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import SourceTable
 
     Columns = Mapping[str, str]
-    Values = Mapping[str, NDArray[Any]]
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
 
 __all__ = ["agree_on_labels", "check_label_kinds", "items_from_table"]
 
-_OUTCOMES = {name: Outcome(code) for code, name in enumerate(OUTCOMES)}
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 
 
@@ -51,26 +49,21 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
     columns = assign_columns(table, roles)
     signals, metadata = _further(table, roles, columns)
     agree_on_labels(table, columns)
-    role_columns = table.load(list(dict.fromkeys(columns.values())))
-    values = {role: role_columns[name] for role, name in columns.items()}
-    length = len(next(iter(values.values())))
-    if not length:
+    loaded = table.load(list(dict.fromkeys([*columns.values(), *signals, *metadata])))
+    rows = _Rows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems)
+    if not len(rows):
         raise DataError(f"{table.label}: the table has no rows")
-    truth, prediction = _truth_and_prediction(values, columns, table, problems)
+    truth, prediction = rows.truth_and_prediction()
     check_label_kinds(truth, prediction, columns, table)
-    outcome, said = _outcomes(values, truth, prediction, roles, columns, problems)
-    further = table.load([name for name in (*signals, *metadata) if name not in role_columns])
-    loaded = {**role_columns, **further}
-    cluster = _identifiers(values.get("cluster"), "cluster", columns, length, problems)
-    item = _identifiers(values.get("item"), "item", columns, length, problems)
-    _check_unique(
-        cluster if "cluster" in columns else None, item if "item" in columns else None, columns, problems
-    )
+    ruling = Ruling(None if "outcome" in columns else roles.rule)
+    outcome = rows.outcomes(truth, prediction, ruling, roles.null_prediction)
+    cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
+    rows.check_unique(cluster, item)
     found = {name: _signal(loaded[name], loaded.get(name + ABSENT_SUFFIX), name) for name in signals}
     if "confidence" in columns:
         found.setdefault("confidence", found[columns["confidence"]])
-        _check_confidence(found["confidence"], outcome, columns["confidence"], problems)
-    sets, classes = _sets(values, columns, truth, outcome, table, problems)
+        rows.check_confidence(found["confidence"], outcome)
+    sets, classes = rows.sets(truth, outcome)
     items = Items(
         truth=truth,
         prediction=prediction,
@@ -78,30 +71,24 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
         cluster=cluster,
         item=item,
         signals=found,
-        metadata=_metadata(
-            {name: loaded[name] for name in metadata}, found, written_here="outcome" in columns
-        ),
-        scale=table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale),
-        cluster_noun=table.declared.get("cluster_noun") or cluster_noun(columns.get("cluster")),
+        metadata=rows.metadata({name: loaded[name] for name in metadata}, found),
+        **declared(table, columns, roles),
         unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
-        weight=_weight(values, columns, problems),
-        intervals=_intervals(values, columns, outcome, problems),
+        weight=rows.weight(),
+        intervals=rows.intervals(outcome),
         sets=sets,
         classes=classes,
     )
-    likely = possible_cluster(table, columns)
     return items.with_provenance(
-        columns=columns,
-        guessed=tuple(role for role in columns if role not in roles.named()),
+        **provenance(table, columns, roles),
         unread=tuple(
             name for name, kind in table.kinds.items() if name not in loaded and kind in ("text", "boolean")
         ),
-        **({} if likely is None else {"possible_cluster": likely}),
-        **said,
+        **ruling.provenance(),
     )
 
 
-def _further(table: SourceTable, roles: Roles, columns: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _further(table: SourceTable, roles: Roles, columns: Columns) -> tuple[list[str], list[str]]:
     """Return the names of the signal and the metadata columns."""
     check_columns(table, [*(roles.signals or ()), *(roles.metadata or ())])
     taken = {name for role, name in columns.items() if role != "confidence"}
@@ -135,16 +122,8 @@ def _described(table: SourceTable, name: str) -> str:
     if table.kinds[name] != "text":
         return f"{table.kinds[name]}s"
     values = table.load([name])[name]
-    rows = [row for row, value in enumerate(values.tolist()) if value is not None and not _is_number(value)]
-    return f"text (first at row {rows[0]})" if rows else "text"
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
+    words = [value is not None and _values.as_number(value) is None for value in values.tolist()]
+    return f"text (first at row {words.index(True)})" if any(words) else "text"
 
 
 def agree_on_labels(table: SourceTable, columns: Columns) -> None:
@@ -153,29 +132,6 @@ def agree_on_labels(table: SourceTable, columns: Columns) -> None:
     kinds = {table.kinds[name] for name in both}
     if len(kinds) > 1 and not kinds <= {"whole", "number"}:
         table.as_text(both)
-
-
-def _truth_and_prediction(
-    values: Values, columns: Columns, table: SourceTable, problems: Problems
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    if "correct" in values:
-        right = _values.as_verdicts(values["correct"], columns["correct"], problems)
-        return np.ones(len(right)), right
-    truth = _label_column(values["truth"], columns["truth"], table)
-    if "prediction" not in values:
-        # What is predicted is an interval or a set, and no single label.
-        return truth, np.full(len(truth), np.nan)
-    return truth, _label_column(values["prediction"], columns["prediction"], table)
-
-
-def _label_column(values: NDArray[Any], name: str, table: SourceTable) -> NDArray[Any]:
-    if values.dtype.kind in "fiub":
-        return values.astype(np.float64, copy=False)
-    if table.kinds[name] in ("boolean", "whole", "number") or not any(
-        isinstance(value, str) for value in values.tolist()
-    ):
-        return _validate.floats(values, name)
-    return values
 
 
 def check_label_kinds(
@@ -197,201 +153,212 @@ def check_label_kinds(
     )
 
 
-def _weight(values: Values, columns: Columns, problems: Problems) -> NDArray[np.float64] | None:
-    if "weight" not in values:
-        return None
-    numbers = _values.as_numbers(values["weight"], columns["weight"], problems)
-    return _reported(lambda: checked_weight(numbers, len(numbers)), f"weight ({columns['weight']})", problems)
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a table: the name and the values of each role's column, and where to say what is wrong."""
 
+    table: SourceTable
+    columns: Columns
+    values: Mapping[str, NDArray[Any]]
+    problems: Problems
 
-def _intervals(
-    values: Values, columns: Columns, outcome: NDArray[np.uint8], problems: Problems
-) -> NDArray[np.float64] | None:
-    if "low" not in values:
-        return None
-    bounds = np.column_stack(
-        [_values.as_numbers(values[role], columns[role], problems, gaps=True) for role in ("low", "high")]
-    )
-    place = f"low ({columns['low']}) and high ({columns['high']})"
-    return _reported(lambda: checked_intervals(bounds, outcome), place, problems)
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
 
-
-def _reported(
-    check: Callable[[], NDArray[np.float64] | None], place: str, problems: Problems
-) -> NDArray[np.float64] | None:
-    try:
-        return check()
-    except DataError as problem:
-        problems.report(f"{place}: {problem}")
-        return None
-
-
-def _sets(
-    values: Values,
-    columns: Columns,
-    truth: NDArray[Any],
-    outcome: NDArray[np.uint8],
-    table: SourceTable,
-    problems: Problems,
-) -> tuple[NDArray[np.bool_] | None, tuple[str, ...]]:
-    """Return who is in which set, and the classes: all labels that occur in sets and truths."""
-    if "set" not in values:
-        return None, ()
-    name = columns["set"]
-    # In a table of text, an empty field is an empty set.
-    needed = (outcome == Outcome.ANSWERED) & (table.kinds[name] == "list")
-    lists = _values.as_lists(values["set"], name, problems, needed=needed)
-    classes = table.declared.get("classes") or labels.class_names(
-        chain(truth[~missing(truth)].tolist(), chain.from_iterable(lists))
-    )
-    return labels.members(lists, classes, name=f"{table.label}: the column {name!r}"), classes
-
-
-def _outcomes(
-    values: Mapping[str, NDArray[Any]],
-    truth: NDArray[Any],
-    prediction: NDArray[Any],
-    roles: Roles,
-    columns: Mapping[str, str],
-    problems: Problems,
-) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """Return every row's outcome, and what there is to say about the rule that helped to find it."""
-    if roles.null_prediction is not None:
-        _validate.choice(roles.null_prediction, "null_prediction", ("abstained", "failed"))
-    if "outcome" in values:
-        return _said_outcomes(values["outcome"], columns["outcome"], problems), {}
-    length = len(truth)
-    declined, broken = (
-        _values.as_flags(values[role], columns[role], problems)
-        if role in values
-        else np.zeros(length, np.bool_)
-        for role in ("abstained", "failed")
-    )
-    both = declined & broken
-    if both.any():
-        problems.report(f"row {listed_rows(both)} is both abstained and failed; an item has one outcome")
-    said: dict[str, Any] = {}
-    if roles.rule is not None:
-        ruled, counts = _ruled(roles.rule, prediction, truth, declined | broken)
-        declined = declined | ruled
-        said = {"abstention_rule": {"rule": roles.rule.text, **counts}}
-    silent = _silent(values, prediction) & ~declined & ~broken
-    if silent.any() and roles.null_prediction is None:
-        names = ", ".join(columns[role] for role in _ANSWERS if role in columns)
-        problems.report(
-            f"the prediction ({names}) is missing at row {listed_rows(silent)} and nothing says why",
-            way_out="name a column of abstentions (abstained, --abstained), or say what it means "
-            "(null_prediction, --null-prediction: abstained or failed)",
+    def truth_and_prediction(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what is right and what was said; a verdict is 1 where it is right, and the truth is 1 then."""
+        if "correct" in self.values:
+            right = _values.as_verdicts(self.values["correct"], self.columns["correct"], self.problems)
+            return np.ones(len(right)), right
+        truth = self._labels("truth")
+        # What is predicted may be an interval or a set, and no single label.
+        return truth, self._labels("prediction") if "prediction" in self.values else np.full(
+            len(self), np.nan
         )
-    outcome = np.full(length, Outcome.ANSWERED, dtype=np.uint8)
-    outcome[declined | (silent & (roles.null_prediction == "abstained"))] = Outcome.ABSTAINED
-    outcome[missing(truth)] = Outcome.UNSCORED
-    outcome[broken | (silent & (roles.null_prediction != "abstained"))] = Outcome.FAILED
-    return outcome, said
+
+    def _labels(self, role: str) -> NDArray[Any]:
+        values, name = self.values[role], self.columns[role]
+        if values.dtype.kind in "fiub":
+            return values.astype(np.float64, copy=False)
+        numeric = self.table.kinds[name] in ("boolean", "whole", "number")
+        if numeric or not any(isinstance(value, str) for value in values.tolist()):
+            return _validate.floats(values, name)
+        return values
+
+    def outcomes(
+        self, truth: NDArray[Any], prediction: NDArray[Any], ruling: Ruling, null_prediction: str | None
+    ) -> NDArray[np.uint8]:
+        """Return every row's outcome: what is said, what the rule says, and what a missing prediction means."""
+        if "outcome" in self.values:
+            return self._said_outcomes()
+        declined, broken = self._flags("abstained"), self._flags("failed")
+        both = declined & broken
+        if both.any():
+            self.problems.report(
+                f"row {listed_rows(both)} is both abstained and failed; an item has one outcome"
+            )
+        declined = declined | _ruled(ruling, prediction, truth, declined | broken)
+        silent = self._silent(prediction) & ~declined & ~broken
+        if silent.any() and null_prediction is None:
+            names = ", ".join(self.columns[role] for role in _ANSWERS if role in self.columns)
+            self.problems.report(
+                f"the prediction ({names}) is missing at row {listed_rows(silent)} and nothing says why",
+                way_out="name a column of abstentions (abstained, --abstained), or say what it means "
+                "(null_prediction, --null-prediction: abstained or failed)",
+            )
+        outcome = np.full(len(self), Outcome.ANSWERED, dtype=np.uint8)
+        outcome[declined | (silent & (null_prediction == "abstained"))] = Outcome.ABSTAINED
+        outcome[missing(truth)] = Outcome.UNSCORED
+        outcome[broken | (silent & (null_prediction != "abstained"))] = Outcome.FAILED
+        return outcome
+
+    def _said_outcomes(self) -> NDArray[np.uint8]:
+        codes = {name: code for code, name in enumerate(OUTCOMES)}
+        values = self.values["outcome"].tolist()
+        found = np.array([codes.get(value, -1) if isinstance(value, str) else -1 for value in values])
+        unknown = found < 0
+        if unknown.any():
+            self.problems.report(
+                f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not at row "
+                f"{listed_rows(unknown)}",
+                way_out="rename the column if it means something else",
+            )
+        return np.where(unknown, Outcome.FAILED, found).astype(np.uint8)
+
+    def _flags(self, role: str) -> Mask:
+        if role not in self.values:
+            return np.zeros(len(self), np.bool_)
+        return _values.as_flags(self.values[role], self.columns[role], self.problems)
+
+    def _silent(self, prediction: NDArray[Any]) -> Mask:
+        """True where no answer is given: no label, or where intervals or sets are the answer, none of those."""
+        if "prediction" in self.values or "correct" in self.values:
+            return missing(prediction)
+        silent = np.zeros(len(self), np.bool_)
+        for role in ("low", "high"):
+            if role in self.values:
+                silent |= _values.blank(self.values[role])
+        return silent
+
+    def identifiers(self, role: str) -> NDArray[Any]:
+        """Return the names of clusters or items: whole numbers where all of them are, else text."""
+        values = self.values.get(role, np.arange(len(self)))
+        if values.dtype.kind in "iu":
+            return values
+        gaps = missing(values)
+        if gaps.any():
+            self.problems.report(
+                f"the {role} ({self.columns[role]}) is missing at row {listed_rows(gaps)}; every item needs one"
+            )
+        if values.dtype.kind == "f":
+            whole = np.where(gaps, -1, values)
+            if (whole == np.floor(whole)).all():
+                return whole.astype(np.int64)
+        return np.array(["" if value is None else str(value) for value in values.tolist()], dtype=np.str_)
+
+    def check_unique(self, cluster: NDArray[Any], item: NDArray[Any]) -> None:
+        """An item may not stand twice in one cluster; without clusters not twice at all."""
+        if "item" not in self.columns:
+            return
+        where, codes = "", np.unique(item, return_inverse=True)[1]
+        if "cluster" in self.columns:
+            where = f" within one {self.columns['cluster']}"
+            groups = np.unique(cluster, return_inverse=True)[1]
+            codes = codes.astype(np.int64) * (int(groups.max()) + 1) + groups
+        order = np.argsort(codes, kind="stable")
+        again = np.zeros(len(codes), np.bool_)
+        again[order[1:]] = np.diff(codes[order]) == 0
+        if again.any():
+            self.problems.report(
+                f"the item ids ({self.columns['item']}) must be unique{where}; one stands again at row "
+                f"{listed_rows(again)}",
+                way_out="name another item column, or a cluster column if an item is asked of several",
+            )
+
+    def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8]) -> None:
+        """Add to a list of problems where an answer has no confidence; elsewhere whoever ranks says so."""
+        wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
+        if self.problems.collect and wrong.any():
+            self.problems.report(
+                f"the confidence ({self.columns['confidence']}) is missing or not finite for an answered item at row "
+                f"{listed_rows(wrong)}"
+            )
+
+    def sets(self, truth: NDArray[Any], outcome: NDArray[np.uint8]) -> tuple[Mask | None, tuple[str, ...]]:
+        """Return who is in which set, and the classes: all labels that occur in sets and truths."""
+        if "set" not in self.values:
+            return None, ()
+        name = self.columns["set"]
+        # In a table of text, an empty field is an empty set.
+        needed = (outcome == Outcome.ANSWERED) & (self.table.kinds[name] == "list")
+        lists = _values.as_lists(self.values["set"], name, self.problems, needed=needed)
+        classes = self.table.declared.get("classes") or labels.class_names(
+            chain(truth[~missing(truth)].tolist(), chain.from_iterable(lists))
+        )
+        return labels.members(lists, classes, name=f"{self.table.label}: the column {name!r}"), classes
+
+    def metadata(
+        self, columns: Mapping[str, NDArray[Any]], signals: Mapping[str, Signal]
+    ) -> dict[str, NDArray[Any]]:
+        """Return metadata under their own names, without what only says where a signal is absent."""
+        found = {}
+        for column_name, values in columns.items():
+            name = column_name.removeprefix(METADATA_PREFIX)
+            if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in signals:
+                continue
+            # Only a table that was written here has outcomes, and JSON under such a name.
+            if "outcome" in self.columns and name.endswith(JSON_SUFFIX):
+                found[name.removesuffix(JSON_SUFFIX)] = self._parsed(values, column_name)
+            else:
+                found[name] = values
+        return found
+
+    def _parsed(self, values: NDArray[Any], name: str) -> NDArray[Any]:
+        found = []
+        for row, text in enumerate(values.tolist()):
+            try:
+                found.append(None if text is None else json.loads(text))
+            except (RecursionError, TypeError, ValueError):
+                self.problems.report(f"the column {name!r} must hold JSON, and does not at row {row}")
+                found.append(None)
+        return _validate.objects(found)
+
+    def weight(self) -> Floats | None:
+        """Return how many rows each row stands for."""
+        if "weight" not in self.values:
+            return None
+        numbers, place = self._numbers("weight"), f"weight ({self.columns['weight']})"
+        return self._checked(place, lambda: checked_weight(numbers, len(numbers)))
+
+    def intervals(self, outcome: NDArray[np.uint8]) -> Floats | None:
+        """Return the bounds of every prediction."""
+        if "low" not in self.values:
+            return None
+        bounds = np.column_stack([self._numbers(role, gaps=True) for role in ("low", "high")])
+        place = f"low ({self.columns['low']}) and high ({self.columns['high']})"
+        return self._checked(place, lambda: checked_intervals(bounds, outcome))
+
+    def _numbers(self, role: str, *, gaps: bool = False) -> Floats:
+        return _values.as_numbers(self.values[role], self.columns[role], self.problems, gaps=gaps)
+
+    def _checked(self, place: str, check: Callable[[], Floats | None]) -> Floats | None:
+        try:
+            return check()
+        except DataError as problem:
+            self.problems.report(f"{place}: {problem}")
+            return None
 
 
-def _silent(values: Values, prediction: NDArray[Any]) -> NDArray[np.bool_]:
-    """True where no answer is given: no label, or where intervals or sets are the answer, none of those."""
-    if "prediction" in values or "correct" in values:
-        return missing(prediction)
-    silent = np.zeros(len(prediction), np.bool_)
-    for role in ("low", "high"):
-        if role in values:
-            silent |= _values.blank(values[role])
-    return silent
-
-
-def _ruled(
-    rule: AbstentionRule, prediction: NDArray[Any], truth: NDArray[Any], settled: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    counts: Counter[str] = Counter()
+def _ruled(ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
     ruled = np.zeros(len(prediction), np.bool_)
-    for row in np.flatnonzero(~settled):
+    for row in np.flatnonzero(~settled) if ruling.rule else ():
         value = prediction[row]
         text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
-        found = rule.determine(text, right=bool(value == truth[row]))
-        counts[found.value] += 1
-        ruled[row] = found is Determination.ABSTAINED
-    return ruled, dict(counts)
-
-
-def _said_outcomes(values: NDArray[Any], name: str, problems: Problems) -> NDArray[np.uint8]:
-    found = [_OUTCOMES.get(value if isinstance(value, str) else "") for value in values.tolist()]
-    unknown = np.array([outcome is None for outcome in found], dtype=np.bool_)
-    if unknown.any():
-        problems.report(
-            f"the column {name!r} must say {', '.join(OUTCOMES)}, and does not at row {listed_rows(unknown)}",
-            way_out="rename the column if it means something else",
-        )
-    return np.array([Outcome.FAILED if outcome is None else outcome for outcome in found], dtype=np.uint8)
-
-
-def _identifiers(
-    values: NDArray[Any] | None, role: str, columns: Mapping[str, str], length: int, problems: Problems
-) -> NDArray[Any]:
-    if values is None:
-        return np.arange(length)
-    if values.dtype.kind in "iu":
-        return values
-    gaps = missing(values)
-    if gaps.any():
-        problems.report(
-            f"the {role} ({columns[role]}) is missing at row {listed_rows(gaps)}; every item needs one"
-        )
-    if values.dtype.kind == "f":
-        whole = np.where(gaps, -1, values)
-        if (whole == np.floor(whole)).all():
-            return whole.astype(np.int64)
-    return np.array(["" if value is None else str(value) for value in values.tolist()], dtype=np.str_)
-
-
-def _check_unique(
-    cluster: NDArray[Any] | None, item: NDArray[Any] | None, columns: Mapping[str, str], problems: Problems
-) -> None:
-    """An item may not stand twice in one cluster; without clusters not twice at all."""
-    if item is None:
-        return
-    codes = np.unique(item, return_inverse=True)[1]
-    if cluster is not None:
-        groups = np.unique(cluster, return_inverse=True)[1]
-        codes = codes.astype(np.int64) * (int(groups.max()) + 1) + groups
-    order = np.argsort(codes, kind="stable")
-    again = np.zeros(len(codes), np.bool_)
-    again[order[1:]] = np.diff(codes[order]) == 0
-    if again.any():
-        where = f" within one {columns['cluster']}" if cluster is not None else ""
-        problems.report(
-            f"the item ids ({columns['item']}) must be unique{where}; one stands again at row {listed_rows(again)}",
-            way_out="name another item column, or a cluster column if an item is asked of several",
-        )
-
-
-def _check_confidence(signal: Signal, outcome: NDArray[np.uint8], name: str, problems: Problems) -> None:
-    if problems.collect:
-        wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
-        if wrong.any():
-            problems.report(
-                f"the confidence ({name}) is missing or not finite for an answered item at row {listed_rows(wrong)}"
-            )
+        ruled[row] = ruling.declines(text, right=bool(value == truth[row]))
+    return ruled
 
 
 def _signal(values: NDArray[Any], absent: NDArray[Any] | None, name: str) -> Signal:
     numbers = _validate.floats(values, f"signal {name}")
     mask = np.zeros(len(numbers), np.bool_) if absent is None else absent.astype(np.bool_)
     return Signal(numbers, mask)
-
-
-def _metadata(
-    columns: Mapping[str, NDArray[Any]], signals: Mapping[str, Signal], *, written_here: bool
-) -> dict[str, NDArray[Any]]:
-    """Return metadata under their own names, without what only says where a signal is absent."""
-    metadata = {}
-    for column_name, column in columns.items():
-        name, values = column_name.removeprefix(METADATA_PREFIX), column
-        if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in signals:
-            continue
-        if written_here and name.endswith(JSON_SUFFIX):
-            name, values = name.removesuffix(JSON_SUFFIX), np.empty(len(column), dtype=object)
-            values[:] = [None if text is None else json.loads(text) for text in column.tolist()]
-        metadata[name] = values
-    return metadata

@@ -146,7 +146,7 @@ def write_evaluation_file(
         suite: what it was asked.
         extras: how the run went.
     """
-    metrics = {score.name: _score_record(score) for score in sorted(scores, key=lambda score: score.name)}
+    metrics = {score.name: dict(score) for score in sorted(scores, key=lambda score: score.name)}
     if results is None:
         content: dict[str, Any] = {"metrics": metrics, "execution": dict(extras or {})}
     else:
@@ -237,17 +237,6 @@ def _mapping(value: object, name: str, path: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FormatError(f"{path}: {name} must be an object")
     return value
-
-
-def _score_record(score: MetricScore) -> dict[str, Any]:
-    return {
-        "name": score.name,
-        "value": score.value,
-        "breakdown": score.breakdown,
-        "n_evaluated": score.n_evaluated,
-        "n_abstained": score.n_abstained,
-        "details": score.details,
-    }
 
 
 def _row_record(row: EvaluationResult) -> dict[str, Any]:

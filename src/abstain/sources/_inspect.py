@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,6 @@ import msgspec
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome
-from abstain.sources._archive import Archive
-from abstain.sources._json_stream import outer_members
 from abstain.sources._log_items import (
     LogRow,
     agreement,
@@ -31,6 +29,9 @@ from abstain.sources._log_items import (
     named_cluster,
     token_log_signals,
 )
+from abstain.sources._members import Archive, outer_members
+from abstain.sources._rules import Ruling
+from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
     import os
@@ -47,11 +48,7 @@ _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "fa
 
 class _Token(msgspec.Struct):
     logprob: float
-    top_logprobs: list[_Alternative] | None = None
-
-
-class _Alternative(msgspec.Struct):
-    logprob: float
+    top_logprobs: list[_Token] | None = None
 
 
 class _Logprobs(msgspec.Struct):
@@ -119,25 +116,21 @@ def read_inspect(
     total_limit: int,
 ) -> Items:
     """Read one log; see `abstain.read`."""
-    header, samples = _Header(), []
-    counts: Counter[str] = Counter()
-    reader = _Reader(path, scorer, cluster, rule, counts)
+    header, rows, ruling = _Header(), [], Ruling(rule)
+    reader = _Reader(path, scorer, cluster, ruling)
     for part in _parts(path, member_limit, total_limit):
         if isinstance(part, _Header):
             header = part
         else:
-            samples.append(reader.row(part))
+            rows.append(reader.row(part))
     reader.finish()
-    repeated = Counter(question for question, _, _ in samples)
-    epochs = any(epoch > 1 for _, epoch, _ in samples) or any(count > 1 for count in repeated.values())
-    rows = [row for _, _, row in samples]
+    epochs = any(row.epoch > 1 for row in rows) or len({row.question for row in rows}) < len(rows)
     if epochs:
-        for question, epoch, row in samples:
-            row.item = f"{question}_epoch_{epoch}"
+        for row in rows:
+            row.item = f"{row.question}_epoch_{row.epoch}"
         _add_agreement(rows)
     noun = cluster or ("question" if epochs else "sample")
     items = items_from_log(rows, path, scale=scale, cluster_noun=noun)
-    said = {} if rule is None else {"abstention_rule": {"rule": rule.text, **dict(counts)}}
     revision = header.eval.revision
     return items.with_provenance(
         run_id=header.eval.run_id,
@@ -146,7 +139,7 @@ def read_inspect(
         model=header.eval.model,
         status=header.status,
         scorer=reader.scorer,
-        **said,
+        **ruling.provenance(),
     )
 
 
@@ -198,26 +191,17 @@ def _decode(text: bytes, kind: type[Any], place: str) -> Any:
         raise FormatError(f"{place}: not JSON") from None
 
 
+@dataclass(slots=True)
 class _Reader:
     """Turns samples into rows; knows which scorer is asked for and remembers which there are."""
 
-    def __init__(
-        self,
-        path: object,
-        scorer: str | None,
-        cluster: str | None,
-        rule: AbstentionRule | None,
-        counts: Counter[str],
-    ) -> None:
-        self.path = path
-        self.scorer = scorer
-        self.cluster = cluster
-        self.rule = rule
-        self.counts = counts
-        self.asked = scorer is not None
-        self.found: dict[str, None] = {}
+    path: object
+    scorer: str | None
+    cluster: str | None
+    ruling: Ruling
+    found: dict[str, None] = field(default_factory=dict)
 
-    def row(self, sample: _Sample) -> tuple[int | str, int, LogRow]:
+    def row(self, sample: _Sample) -> LogRow:
         place = f"{self.path}: sample {sample.id}, epoch {sample.epoch}"
         score = self._score(sample.scores or {}, place)
         outcome, grade = _verdict(sample, score, place)
@@ -230,6 +214,7 @@ class _Reader:
             target=sample.target if isinstance(sample.target, str) else " | ".join(sample.target),
             grade=grade,
             metadata=keep_scalars(sample.metadata),
+            epoch=sample.epoch,
         )
         if self.cluster is not None and self.cluster != "id":
             row.cluster = named_cluster(sample.metadata, self.cluster, place, "metadata")
@@ -243,13 +228,18 @@ class _Reader:
             completion = _completion(sample.output)
             if row.answer is None:
                 row.answer = completion
-            apply_rule(self.rule, row, (row.answer, completion), self.counts)
-        return sample.id, sample.epoch, row
+            apply_rule(self.ruling, row, (row.answer, completion))
+        return row
 
     def finish(self) -> None:
         """Complain about a scorer that no sample has."""
         name = (self.scorer or "").partition(".")[0]
-        if self.asked and self.found and name not in self.found and self.scorer not in self.found:
+        if (
+            self.scorer is not None
+            and self.found
+            and name not in self.found
+            and self.scorer not in self.found
+        ):
             hint = _validate.suggestion(name, self.found)
             raise ArgumentError(
                 f"{self.path}: has no scorer {name!r}{hint}; scorers here: {', '.join(self.found)}"
@@ -292,12 +282,10 @@ def _grade(value: object, place: str) -> float:
     if isinstance(value, (bool, int, float)):
         return float(value)
     if isinstance(value, str):
-        if value in _VALUES or value.lower() in _VALUES:
-            return _VALUES.get(value, _VALUES.get(value.lower(), math.nan))
-        try:
-            return float(value)
-        except ValueError:
-            pass
+        known = _VALUES.get(value, _VALUES.get(value.lower()))
+        number = as_number(value) if known is None else known
+        if number is not None:
+            return number
     if value is None:
         return math.nan
     raise DataError(

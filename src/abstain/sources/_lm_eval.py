@@ -29,6 +29,8 @@ from abstain.sources._log_items import (
     named_cluster,
     token_log_signals,
 )
+from abstain.sources._rules import Ruling
+from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
     import os
@@ -42,6 +44,8 @@ LM_EVAL_KEYS = frozenset({"doc_id", "doc", "filtered_resps"})
 _MUTUAL_INFORMATION = "acc_mutual_info"
 # How a metric that says right or wrong is called; the first that a line has is its judge.
 _USUAL_METRICS = ("exact_match", "acc", "exact_match_original", "pass@1", "acc_norm")
+# What the items themselves say of an answer, and a document may not say instead.
+_RESERVED = ("answer", "target", "grade")
 
 
 def read_lm_eval(
@@ -54,7 +58,7 @@ def read_lm_eval(
     scale: Sequence[float] | None = None,
 ) -> Items:
     """Read one file of samples; see `abstain.read`."""
-    counts: Counter[str] = Counter()
+    ruling = Ruling(rule)
     filters: dict[str, None] = {}
     rows = []
     for number, record in _records(path):
@@ -62,7 +66,7 @@ def read_lm_eval(
         name = str(record.get("filter", "none"))
         filters[name] = None
         if filter_name is None or name == filter_name:
-            rows.append((name, _row(record, place, scorer, cluster, rule, counts)))
+            rows.append((name, _row(record, place, scorer, cluster, ruling)))
     if filter_name is not None and not rows:
         hint = _validate.suggestion(filter_name, filters)
         raise ArgumentError(
@@ -73,8 +77,7 @@ def read_lm_eval(
             row.item = f"{row.item}_{name}"
             row.metadata["filter"] = name
     items = items_from_log([row for _, row in rows], path, scale=scale, cluster_noun=cluster or "document")
-    said = {} if rule is None else {"abstention_rule": {"rule": rule.text, **dict(counts)}}
-    return items.with_provenance(filters=tuple(filters), **said)
+    return items.with_provenance(filters=tuple(filters), **ruling.provenance())
 
 
 def _records(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -105,12 +108,7 @@ def _record(line: bytes, place: str) -> dict[str, Any]:
 
 
 def _row(
-    record: Mapping[str, Any],
-    place: str,
-    scorer: str | None,
-    cluster: str | None,
-    rule: AbstentionRule | None,
-    counts: Counter[str],
+    record: Mapping[str, Any], place: str, scorer: str | None, cluster: str | None, ruling: Ruling
 ) -> LogRow:
     identifier = record["doc_id"]
     if isinstance(identifier, bool) or not isinstance(identifier, (int, str)):
@@ -136,11 +134,8 @@ def _row(
         )
     else:
         texts = _judge_response(row, record, responses, scorer, place)
-    apply_rule(rule, row, texts, counts)
+    apply_rule(ruling, row, texts)
     return row
-
-
-_RESERVED = ("answer", "target", "grade")
 
 
 def _judge_choices(
@@ -232,10 +227,7 @@ def _likelihood(response: object) -> float | None:
     """Return the log-likelihood of a (log-likelihood, is greedy) pair, or None for anything else."""
     if not isinstance(response, list) or len(response) != 2 or str(response[1]) not in ("True", "False"):
         return None
-    try:
-        return float(response[0])
-    except (TypeError, ValueError):
-        return None
+    return as_number(response[0])
 
 
 def _wordings(record: Mapping[str, Any], count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""From judged log rows to items: what Inspect logs and lm-eval samples have in common.
+"""From judged log rows to items, and from several logs to one: what Inspect logs and lm-eval samples have in common.
 
 Both logs carry a judge's verdict beside each answer, and the verdict rules: an answer may be right though it
 is worded differently, and wrong though it looks alike. Where every verdict is right or wrong, truth and
@@ -12,27 +12,34 @@ labels, not transcripts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._item_columns import signals_from_rows
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome
-from abstain.sources._rules import Determination
+from abstain.items import Items, Outcome, Signal, signals_from_rows
+from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from abstain.sources._rules import AbstentionRule
+    from abstain.sources._rules import Ruling
 
-__all__ = ["LogRow", "items_from_log", "token_log_signals"]
+__all__ = [
+    "LogRow",
+    "agreement",
+    "apply_rule",
+    "concatenate",
+    "items_from_log",
+    "keep_scalars",
+    "named_cluster",
+    "token_log_signals",
+]
 
 TEXT_LIMIT = 256
 JUDGED_WRONG = "(judged wrong)"
@@ -52,6 +59,7 @@ class LogRow:
         grade: the judge's verdict as a number, NaN where there is none.
         signals: numbers that a confidence may be made of.
         metadata: anything else worth keeping.
+        epoch: which time the question was asked.
     """
 
     question: int | str
@@ -63,18 +71,13 @@ class LogRow:
     grade: float = math.nan
     signals: dict[str, float | None] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
+    epoch: int = 1
 
 
-def apply_rule(
-    rule: AbstentionRule | None, row: LogRow, texts: Iterable[str | None], counts: Counter[str]
-) -> None:
+def apply_rule(ruling: Ruling, row: LogRow, texts: Iterable[str | None]) -> None:
     """Let a rule say whether an answer that the log does not mark is an abstention; what it cannot tell stays."""
-    if rule is None or row.outcome != Outcome.ANSWERED:
-        return
     right = None if math.isnan(row.grade) else row.grade >= 1.0
-    found = rule.determine(*texts, right=right)
-    counts[found.value] += 1
-    if found is Determination.ABSTAINED:
+    if row.outcome == Outcome.ANSWERED and ruling.declines(*texts, right=right):
         row.outcome = Outcome.ABSTAINED
 
 
@@ -84,12 +87,7 @@ def token_log_signals(tokens: Sequence[Mapping[str, Any]], place: str) -> dict[s
         return {}
     try:
         if all(token.get("top_logprobs") for token in tokens):
-            signals = token_signals(tokens)
-            return {
-                "token_msp": signals.token_msp,
-                "token_pe": signals.token_pe,
-                "token_energy": signals.token_energy,
-            }
+            return asdict(token_signals(tokens))
         own = [{"logprob": token.get("logprob"), "top_logprobs": [token]} for token in tokens]
         return {"token_msp": token_signals(own).token_msp}
     except DataError as problem:
@@ -105,25 +103,21 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     >>> agreement(["Paris", "paris ", None])["consistency_modal_confidence"]
     0.6666666666666666
     """
-    numbers = [None if sample is None else _number(sample) for sample in samples]
+    numbers = [as_number(sample) for sample in samples]
     numeric = all(
-        (number is None) == (sample is None) for number, sample in zip(numbers, samples, strict=True)
+        sample is None or (number is not None and math.isfinite(number))
+        for number, sample in zip(numbers, samples, strict=True)
     )
     if not numeric:
         codes: dict[str, float] = {}
         numbers = [
-            None if sample is None else codes.setdefault(plain(sample), float(len(codes)))
+            None if sample is None else codes.setdefault(_plain(sample), float(len(codes)))
             for sample in samples
         ]
-    found = consistency_signals(numbers)
-    signals: dict[str, float | None] = {
-        "consistency_modal_count": float(found.consistency_modal_count),
-        "consistency_modal_confidence": found.consistency_modal_confidence,
-        "consistency_na_rate": found.consistency_na_rate,
-    }
-    if numeric:
-        signals["consistency_modal_score"] = found.consistency_modal_score
-        signals["consistency_score_std"] = found.consistency_score_std
+    signals = asdict(consistency_signals(numbers))
+    signals["consistency_modal_count"] = float(signals["consistency_modal_count"])
+    if not numeric:
+        del signals["consistency_modal_score"], signals["consistency_score_std"]
     return signals
 
 
@@ -133,29 +127,34 @@ def items_from_log(
     """Return the items of judged rows; see the module for what truth and prediction are."""
     if not rows:
         raise DataError(f"{path}: the log holds no samples")
-    _check_unique(rows, path)
+    again = _first_repeated(row.item for row in rows)
+    if again is not None:
+        raise DataError(
+            f"{path}: the item {rows[again].item} stands twice (again at row {again}); ids must be unique"
+        )
     for row in rows:
         if row.outcome == Outcome.ANSWERED and math.isnan(row.grade):
             row.outcome = Outcome.UNSCORED
     grades = {row.grade for row in rows if row.outcome == Outcome.ANSWERED}
     if scale is None and grades <= {0.0, 1.0}:
-        truth, prediction = _label_columns(rows)
+        targets = [None if row.outcome == Outcome.UNSCORED else _shorten(row.target) for row in rows]
+        truth, prediction = _validate.objects(targets), _validate.objects([_label(row) for row in rows])
         bounds = None
     else:
         truth, prediction, bounds = _grades(rows, scale, grades, path)
     keys = dict.fromkeys(key for row in rows for key in row.metadata)
     metadata: dict[str, NDArray[Any]] = {
-        "answer": objects([shorten(row.answer) for row in rows]),
-        "target": objects([shorten(row.target) for row in rows]),
+        "answer": _validate.objects([_shorten(row.answer) for row in rows]),
+        "target": _validate.objects([_shorten(row.target) for row in rows]),
         "grade": np.array([row.grade for row in rows]),
     }
-    metadata |= {key: objects([row.metadata.get(key) for row in rows]) for key in keys}
+    metadata |= {key: _validate.objects([row.metadata.get(key) for row in rows]) for key in keys}
     return Items(
         truth=truth,
         prediction=prediction,
         outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
-        cluster=identifiers([row.cluster for row in rows]),
-        item=identifiers([row.item for row in rows]),
+        cluster=_identifiers([row.cluster for row in rows]),
+        item=_identifiers([row.item for row in rows]),
         signals=signals_from_rows([row.signals for row in rows]),
         metadata=metadata,
         scale=bounds,
@@ -164,28 +163,21 @@ def items_from_log(
     )
 
 
-def plain(text: str) -> str:
+def _plain(text: str) -> str:
     """Return text without what does not matter when answers are compared."""
     return " ".join(text.casefold().split())
 
 
-def shorten(text: str | None) -> str | None:
+def _shorten(text: str | None) -> str | None:
     """Return the beginning of a text that is too long for a label."""
     return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "\u2026"
 
 
-def identifiers(values: Sequence[int | str]) -> NDArray[Any]:
+def _identifiers(values: Sequence[int | str]) -> NDArray[Any]:
     """Return ids as an array: whole numbers if all are, else text."""
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
         return np.array(values, dtype=np.int64)
     return np.array([str(value) for value in values], dtype=np.str_)
-
-
-def objects(values: Sequence[Any]) -> NDArray[Any]:
-    """Return a column of objects, each as it is."""
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
 
 
 def keep_scalars(record: object) -> dict[str, Any]:
@@ -193,7 +185,7 @@ def keep_scalars(record: object) -> dict[str, Any]:
     if not isinstance(record, dict):
         return {}
     return {
-        str(key): shorten(value) if isinstance(value, str) else value
+        str(key): _shorten(value) if isinstance(value, str) else value
         for key, value in record.items()
         if value is None or isinstance(value, (bool, int, float, str))
     }
@@ -212,16 +204,10 @@ def named_cluster(record: object, key: str, place: str, what: str) -> int | str:
     return value
 
 
-def _label_columns(rows: Sequence[LogRow]) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth = objects([None if row.outcome == Outcome.UNSCORED else shorten(row.target) for row in rows])
-    prediction = objects([_label(row) for row in rows])
-    return truth, prediction
-
-
 def _label(row: LogRow) -> str | None:
     if row.outcome != Outcome.ANSWERED:
         return None
-    target, answer = shorten(row.target), shorten(row.answer)
+    target, answer = _shorten(row.target), _shorten(row.answer)
     if row.grade == 1.0:
         return target
     # What was judged wrong must not count as right because it looks alike.
@@ -245,19 +231,92 @@ def _grades(
     return truth, prediction, (low, high)
 
 
-def _check_unique(rows: Sequence[LogRow], path: object) -> None:
-    seen: set[int | str] = set()
-    for number, row in enumerate(rows):
-        if row.item in seen:
-            raise DataError(
-                f"{path}: the item {row.item} stands twice (again at row {number}); ids must be unique"
-            )
-        seen.add(row.item)
+def concatenate(parts: Sequence[Items]) -> Items:
+    """Return the rows of all parts; where the parts are different tasks, their names keep ids apart."""
+    tasks = [part.provenance.get("task") for part in parts]
+    if len(set(tasks)) > 1 and all(tasks):
+        parts = [_prefixed(part, f"{task}/") for part, task in zip(parts, tasks, strict=True)]
+    first = parts[0]
+    if len({(part.truth.dtype.kind == "f", part.scale) for part in parts}) > 1:
+        raise DataError(
+            "the files are not scored alike (labels in one, grades or another scale in the other)"
+        )
+    if len({(part.intervals is None, part.classes) for part in parts}) > 1:
+        raise DataError(
+            "the files do not predict alike (intervals, or sets of the same classes, in some alone)"
+        )
+    weighed = any(part.weight is not None for part in parts)
+    joined = Items(
+        truth=np.concatenate([part.truth for part in parts]),
+        prediction=np.concatenate([part.prediction for part in parts]),
+        outcome=np.concatenate([part.outcome for part in parts]),
+        cluster=_joined_ids([part.cluster for part in parts]),
+        item=_joined_ids([part.item for part in parts]),
+        signals={name: _joined_signal(parts, name) for name in _names(part.signals for part in parts)},
+        metadata={name: _joined_metadata(parts, name) for name in _names(part.metadata for part in parts)},
+        scale=first.scale,
+        cluster_noun=first.cluster_noun,
+        provenance=first.provenance,
+        unnamed=tuple(dict.fromkeys(role for part in parts for role in part.unnamed)),
+        weight=np.concatenate([_weight(part) for part in parts]) if weighed else None,
+        intervals=_joined([part.intervals for part in parts]),
+        sets=_joined([part.sets for part in parts]),
+        classes=first.classes,
+    )
+    row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
+    if row is not None:
+        raise DataError(
+            f"{joined.cluster_noun} {joined.cluster[row]}, item {joined.item[row]} stands in more than one file (again "
+            f"at row {row}); read the files one by one, or compare them"
+        )
+    paths = ", ".join(str(part.provenance.get("path")) for part in parts)
+    return joined.with_provenance(path=paths, sha256=None)
 
 
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def _prefixed(part: Items, prefix: str) -> Items:
+    cluster, item = (np.array([f"{prefix}{value}" for value in ids]) for ids in (part.cluster, part.item))
+    return replace(part, cluster=cluster, item=item)
+
+
+def _names(columns: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for part in columns for name in part))
+
+
+def _joined_ids(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    if all(array.dtype.kind in "iu" for array in arrays):
+        return np.concatenate(arrays)
+    return np.concatenate([array.astype(np.str_) for array in arrays])
+
+
+def _joined_signal(parts: Sequence[Items], name: str) -> Signal:
+    missing = [Signal(np.full(len(part), np.nan), np.ones(len(part), np.bool_)) for part in parts]
+    found = [part.signals.get(name, gap) for part, gap in zip(parts, missing, strict=True)]
+    return Signal(
+        np.concatenate([signal.values for signal in found]),
+        np.concatenate([signal.absent for signal in found]),
+    )
+
+
+def _joined_metadata(parts: Sequence[Items], name: str) -> NDArray[Any]:
+    columns = [part.metadata.get(name, np.full(len(part), None, dtype=object)) for part in parts]
+    return np.concatenate(columns)
+
+
+def _weight(part: Items) -> NDArray[np.float64]:
+    return np.ones(len(part)) if part.weight is None else part.weight
+
+
+def _joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return a column that all parts have, or that none has."""
+    found = [column for column in columns if column is not None]
+    return np.concatenate(found) if found else None
+
+
+def _first_repeated(keys: Iterable[Any]) -> int | None:
+    """Return where a key stands for the second time."""
+    seen: set[Any] = set()
+    for row, key in enumerate(keys):
+        if key in seen:
+            return row
+        seen.add(key)
+    return None

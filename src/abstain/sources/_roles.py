@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from abstain import _validate
 from abstain._export import EXPORTED_NAMES
 from abstain.errors import ArgumentError
 from abstain.items import CONFIDENCE_NAMES
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import SourceTable
 
-__all__ = ["Roles", "assign_columns", "cluster_noun", "possible_cluster"]
+__all__ = ["Roles", "assign_columns", "declared", "provenance"]
 
 _UNITS = ("patient", "participant", "subject", "document")
 # The usual names of each role, most telling first; compared without regard to case.
@@ -83,6 +84,10 @@ class Roles:
     null_prediction: str | None = None
     rule: AbstentionRule | None = None
     scale: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.null_prediction is not None:
+            _validate.choice(self.null_prediction, "null_prediction", ("abstained", "failed"))
 
     def named(self) -> dict[str, str]:
         """The roles whose column the user names."""
@@ -160,7 +165,23 @@ def _guesses(
     return exact if exact or (role == "confidence" and "outcome" in columns) else found
 
 
-def possible_cluster(table: SourceTable, columns: Mapping[str, str]) -> str | None:
+def declared(table: SourceTable, columns: Mapping[str, str], roles: Roles) -> dict[str, Any]:
+    """Return the scale of a table and what its clusters are called, as the user says, or the table."""
+    scale = table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale)
+    column = columns.get("cluster", "").casefold()
+    noun = next((noun for noun in _UNITS if column.startswith(noun)), "cluster")
+    return {"scale": scale, "cluster_noun": table.declared.get("cluster_noun") or noun}
+
+
+def provenance(table: SourceTable, columns: Mapping[str, str], roles: Roles) -> dict[str, Any]:
+    """Return which column was taken for what, what of that was guessed, and what may be the cluster."""
+    guessed = tuple(role for role in columns if role not in roles.named())
+    likely = _possible_cluster(table, columns)
+    possible = {} if likely is None else {"possible_cluster": likely}
+    return {"columns": columns, "guessed": guessed, **possible}
+
+
+def _possible_cluster(table: SourceTable, columns: Mapping[str, str]) -> str | None:
     """Return the column that looks like the name of a unit and has repeating values, if no cluster is known."""
     if "cluster" in columns:
         return None
@@ -169,9 +190,3 @@ def possible_cluster(table: SourceTable, columns: Mapping[str, str]) -> str | No
     units = [name for name in plain if _UNIT_NAME.fullmatch(name.casefold())]
     others = [name for name in plain if name not in units and _ID_NAME.fullmatch(name.casefold())]
     return next((name for name in (*units, *others) if table.repeats(name)), None)
-
-
-def cluster_noun(column: str | None) -> str:
-    """Return what a cluster is called in messages, by the name of its column."""
-    lowered = (column or "").casefold()
-    return next((noun for noun in _UNITS if lowered.startswith(noun)), "cluster")

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from abstain import _files
 from abstain.errors import ArgumentError
@@ -24,7 +25,7 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["AbstentionRule", "Determination"]
+__all__ = ["AbstentionRule", "Determination", "Ruling"]
 
 _KINDS = "choice:<choice>, regex:<pattern> or phrases:<phrase>|<phrase>..."
 
@@ -117,9 +118,24 @@ class AbstentionRule:
         return self.pattern.search(_plain(answer)) is not None
 
 
-def rule_from(rule: AbstentionRule | str | None) -> AbstentionRule | None:
-    """Return a rule given as such or as text."""
-    return AbstentionRule.parse(rule) if isinstance(rule, str) else rule
+@dataclass(slots=True)
+class Ruling:
+    """A rule at work on one source, if there is one, and how often it said what."""
+
+    rule: AbstentionRule | None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def declines(self, *answers: str | None, right: bool | None) -> bool:
+        """True where the rule says abstained; see `AbstentionRule.determine`."""
+        if self.rule is None:
+            return False
+        found = self.rule.determine(*answers, right=right)
+        self.counts[found.value] += 1
+        return found is Determination.ABSTAINED
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what the items' provenance says of the rule."""
+        return {} if self.rule is None else {"abstention_rule": {"rule": self.rule.text, **self.counts}}
 
 
 def _plain(text: str) -> str:

@@ -3,11 +3,13 @@
 Both forms are read: the one with ``item_signals`` and the older one with ``evidence_counts`` alone, which are
 its ``llm_evidence_count``. A participant that did not succeed has no maps; its items are failed, counted, and
 left out of N. A null prediction is an abstention: that is what it means in this format. Numeric signals
-become `Signal` columns, all others metadata.
+become `Signal` columns, all others metadata. What a run file that was written from items holds beyond this form is
+taken back as `abstain._export` put it, under ``abstain`` in the experiment's provenance.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _files, _validate
-from abstain._item_columns import signals_from_rows
+from abstain._export import OUTCOMES
 from abstain.errors import ArgumentError, DataError, FormatError
-from abstain.items import Items, Outcome
-from abstain.sources._exported_run import exported_items
+from abstain.items import Items, Outcome, signals_from_rows
 
 if TYPE_CHECKING:
     import os
@@ -37,6 +38,8 @@ _NUMBERS = frozenset(
         "consistency_na_rate",
     )
 )
+# In a file that was written from items, every item of a record stands in each of these.
+_EXPORTED_MAPS = ("ground_truth_items", "predicted_items", "item_signals", "outcomes")
 
 
 def read_run_file(
@@ -51,7 +54,7 @@ def read_run_file(
     bounds = _validate.scale(scale) if scale is not None else _declared_scale(provenance, path)
     said = provenance.get("abstain")
     if isinstance(said, dict):
-        exported = exported_items(participants, said, path)
+        exported = _exported_items(participants, said, path)
         items = exported if scale is None else replace(exported, scale=bounds)
     else:
         items = _items(_rows(participants, bounds, path), bounds, path)
@@ -69,10 +72,10 @@ def read_run_file(
 class _Row:
     participant: int | str
     item: str
-    outcome: Outcome
-    truth: float
-    prediction: float
+    truth: Any
+    prediction: Any
     signals: Mapping[str, Any]
+    outcome: Any
 
 
 def _experiments(run: object, path: object) -> list[Mapping[str, Any]]:
@@ -156,7 +159,7 @@ def _rows(records: list[Mapping[str, Any]], scale: tuple[float, float], path: ob
         if record.get("success") is True:
             rows.extend(_participant_rows(record, items, scale, path))
         else:
-            rows.extend(_Row(identifier, item, Outcome.FAILED, np.nan, np.nan, {}) for item in items)
+            rows.extend(_Row(identifier, item, np.nan, np.nan, {}, Outcome.FAILED) for item in items)
     return rows
 
 
@@ -186,7 +189,7 @@ def _participant_rows(
         outcome = Outcome.ABSTAINED if np.isnan(prediction) else Outcome.ANSWERED
         if np.isnan(truth):
             outcome = Outcome.UNSCORED
-        rows.append(_Row(identifier, item, outcome, truth, prediction, signals[item]))
+        rows.append(_Row(identifier, item, truth, prediction, signals[item], outcome))
     return rows
 
 
@@ -254,15 +257,13 @@ def _items(rows: list[_Row], scale: tuple[float, float], path: object) -> Items:
             lambda row: f"participant {rows[row].participant}, item {rows[row].item} of {path}",
         ),
         metadata={
-            key: _objects([row.signals.get(key) for row in rows]) for key in keys if key not in numeric
+            key: _validate.objects([row.signals.get(key) for row in rows])
+            for key in keys
+            if key not in numeric
         },
         scale=scale,
         cluster_noun="participant",
     )
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _is_numeric(key: str, values: list[Any]) -> bool:
@@ -278,3 +279,65 @@ def _is_numeric(key: str, values: list[Any]) -> bool:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _exported_items(records: Sequence[Mapping[str, Any]], said: Mapping[str, Any], path: object) -> Items:
+    """Return the items of a run file that `Items.to_run_file` wrote."""
+    rows = [row for record in records for row in _exported_rows(record, path)]
+    try:
+        return _taken_back(rows, said)
+    except (AttributeError, KeyError, IndexError, OverflowError, TypeError, ValueError) as problem:
+        raise FormatError(
+            f"{path}: what stands under provenance.abstain does not fit the records ({type(problem).__name__})"
+        ) from None
+
+
+def _exported_rows(record: Mapping[str, Any], path: object) -> list[_Row]:
+    cluster, maps = record["participant_id"], {key: _mapping(record.get(key)) for key in _EXPORTED_MAPS}
+    for key, found in maps.items():
+        if not isinstance(record.get(key), dict) or found.keys() != maps["ground_truth_items"].keys():
+            raise FormatError(f"{path}: participant {cluster} has no {key} for each of its items")
+    names = maps["ground_truth_items"]
+    return [_Row(cluster, name, *(maps[key][name] for key in _EXPORTED_MAPS)) for name in names]
+
+
+def _taken_back(rows: Sequence[_Row], said: Mapping[str, Any]) -> Items:
+    labels, kept = said.get("labels"), list(said.get("metadata") or ())
+    numbers = [{key: value for key, value in row.signals.items() if key not in kept} for row in rows]
+    names, scale, sets, order = (
+        [row.item for row in rows],
+        *(said.get(key) for key in ("scale", "sets", "rows")),
+    )
+    items = Items(
+        truth=_exported_scores([row.truth for row in rows], labels),
+        prediction=_exported_scores([row.prediction for row in rows], labels),
+        outcome=np.array([OUTCOMES.index(row.outcome) for row in rows], dtype=np.uint8),
+        cluster=np.array([row.participant for row in rows]),
+        item=np.array([int(name) for name in names])
+        if said.get("whole_items")
+        else np.array(names, dtype=np.str_),
+        signals=signals_from_rows(numbers),
+        metadata={key: _validate.objects([row.signals.get(key) for row in rows]) for key in kept},
+        scale=None if scale is None else (float(scale[0]), float(scale[1])),
+        cluster_noun=str(said.get("cluster_noun") or "cluster"),
+        provenance={"exported": True},
+        weight=_floats(said.get("weight")),
+        intervals=_floats(said.get("intervals")),
+        sets=None if sets is None else np.array(sets, dtype=np.bool_),
+        classes=tuple(said.get("classes") or ()),
+    )
+    if order is None:
+        return items
+    positions = np.empty(len(order), dtype=np.intp)
+    positions[np.asarray(order, dtype=np.intp)] = np.arange(len(order))
+    return items.take(positions)
+
+
+def _exported_scores(values: Sequence[Any], labels: Sequence[str] | None) -> NDArray[Any]:
+    if labels is None:
+        return np.array([math.nan if value is None else float(value) for value in values])
+    return _validate.objects([None if value is None else labels[int(value)] for value in values])
+
+
+def _floats(values: Sequence[Any] | None) -> NDArray[np.float64] | None:
+    return None if values is None else np.array(values, dtype=np.float64)

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _sql, _validate
-from abstain._item_columns import checked_weight
+from abstain import _sql
+from abstain._export import OUTCOMES
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, OutcomeCounts, Signal
+from abstain.items import Items, Outcome, OutcomeCounts, Signal, checked_weight
 from abstain.sources._columns import agree_on_labels, check_label_kinds
-from abstain.sources._recognise import FORMATS, expand, recognise
-from abstain.sources._roles import Roles, assign_columns, cluster_noun, possible_cluster
-from abstain.sources._tables import TABLE_FORMATS, DuckTable, open_files
+from abstain.sources._roles import Roles, assign_columns, declared, provenance
+from abstain.sources._values import FLAGS, VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from abstain.sources._tables import DuckTable
 
 __all__ = ["ScannedTable", "scan_table"]
 
@@ -50,14 +51,8 @@ class ScannedTable:
     judged_clusters: int
 
 
-def scan_table(source: Any, roles: Roles, kind: str | None = None) -> ScannedTable:
-    """Scan files of one format; see `abstain.scan`."""
-    paths = expand(source)
-    found = {kind or recognise(path) for path in paths}
-    if len(found) > 1 or not found <= set(TABLE_FORMATS):
-        listed = ", ".join(FORMATS[name] for name in sorted(found))
-        raise ArgumentError(f"only tables of one format are scanned, not {listed}; read and evaluate others")
-    table = open_files(paths, name := found.pop())
+def scan_table(table: DuckTable, roles: Roles) -> ScannedTable:
+    """Count the rows of a table; see `abstain.scan`."""
     columns = assign_columns(table, roles)
     for role in _LOADED_ONLY:
         if role in columns:
@@ -73,7 +68,6 @@ def scan_table(source: Any, roles: Roles, kind: str | None = None) -> ScannedTab
     check_label_kinds(truth, prediction, columns, table)
     declined = int(counts.abstained > 0)
     answered = len(weight)
-    likely = possible_cluster(table, columns)
     items = Items(
         truth=_with_one_more(truth, declined),
         prediction=_with_one_more(prediction, declined),
@@ -85,16 +79,8 @@ def scan_table(source: Any, roles: Roles, kind: str | None = None) -> ScannedTab
                 _with_one_more(confidence, declined), np.zeros(answered + declined, np.bool_)
             )
         },
-        scale=table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale),
-        cluster_noun=table.declared.get("cluster_noun") or cluster_noun(columns.get("cluster")),
-        provenance={
-            "path": table.label,
-            "sha256": table.sha256(),
-            "format": name,
-            "columns": columns,
-            "guessed": tuple(role for role in columns if role not in roles.named()),
-            **({} if likely is None else {"possible_cluster": likely}),
-        },
+        **declared(table, columns, roles),
+        provenance=provenance(table, columns, roles),
         weight=checked_weight(
             np.append(weight, declined_weight) if declined else weight, answered + declined
         ),
@@ -141,7 +127,8 @@ class _ScanStatements:
             "count(*) FILTER (WHERE NOT coalesce(isfinite(weight) AND weight >= 0, false))",
         ]
         declined = "coalesce(sum(weight) FILTER (WHERE outcome = 1), 0)"
-        row = self._prepared().aggregate(", ".join([*tests, *clusters, *wrong, declined])).fetchall()[0]
+        with self.table.explained():
+            row = self._prepared().aggregate(", ".join([*tests, *clusters, *wrong, declined])).fetchall()[0]
         *outcomes, total, judged, silent, unclear, unranked, unweighed = (int(value) for value in row[:-1])
         if silent and self.roles.null_prediction is None:
             raise DataError(
@@ -173,8 +160,9 @@ class _ScanStatements:
     def kinds(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
         """Return truth, prediction, confidence and count of every kind of answered row."""
         names = "truth, prediction, confidence"
-        answered = self._prepared().filter("outcome = 0")
-        found = answered.aggregate(f"{names}, sum(weight) AS total", names).fetchnumpy()
+        with self.table.explained():
+            answered = self._prepared().filter("outcome = 0")
+            found = answered.aggregate(f"{names}, sum(weight) AS total", names).fetchnumpy()
         truth, prediction = (_column(found[role]) for role in ("truth", "prediction"))
         return truth, prediction, _column(found["confidence"]), np.asarray(found["total"], dtype=np.float64)
 
@@ -188,22 +176,18 @@ class _ScanStatements:
         roles = {role: self.table.expression(name) for role, name in self.columns.items() if role != "item"}
         verdict = roles.pop("correct", None)
         if verdict is not None:
-            roles |= {"truth": "CAST(1 AS DOUBLE)", "prediction": _verdict_number(verdict)}
+            roles |= {"truth": "CAST(1 AS DOUBLE)", "prediction": _coded(_plain(verdict), VERDICTS)}
         roles.setdefault("cluster", "NULL")
         roles["weight"] = f"CAST({roles.get('weight', '1')} AS DOUBLE)"
-        for role in ("abstained", "failed"):
-            roles.setdefault(role, "false")
         for role in self.numeric:
             # NaN is how many tools write a missing number.
             roles[role] = f"nullif(CAST({roles[role]} AS DOUBLE), 'nan'::DOUBLE)"
         for role in ("abstained", "failed"):
-            roles[role] = f"TRY_CAST({roles[role]} AS BOOLEAN)"
+            roles[role] = f"({_coded(_plain(roles[role]), FLAGS)} = 1)" if role in roles else "false"
         said = roles.pop("outcome", None)
-        odd = f"({verdict} IS NOT NULL AND {_verdict_number(verdict)} IS NULL)" if verdict else "false"
+        roles |= {"said": said or "NULL", "verdict": verdict or "NULL"}
         inner = self.table.relation.project(
             ", ".join(f"{expression} AS {_sql.identifier(role)}" for role, expression in roles.items())
-            + (f", {said} AS said" if said else ", NULL AS said")
-            + f", {odd} AS odd"
         )
         declined, broken = "coalesce(abstained, false)", "coalesce(failed, false)"
         silent = f"(prediction IS NULL AND NOT {declined} AND NOT {broken})"
@@ -212,22 +196,22 @@ class _ScanStatements:
             f"CASE WHEN {broken} THEN 2 WHEN {silent} AND {meant} = 2 THEN 2 WHEN truth IS NULL THEN 3 "
             f"WHEN {declined} OR {silent} THEN 1 ELSE 0 END"
         )
-        unclear = f"(odd OR abstained IS NULL OR failed IS NULL OR ({declined} AND {broken}))"
+        odd = "(verdict IS NOT NULL AND prediction IS NULL)"
+        unclear = f"({odd} OR abstained IS NULL OR failed IS NULL OR ({declined} AND {broken}))"
         if said:
-            outcome = (
-                "CASE said WHEN 'answered' THEN 0 WHEN 'abstained' THEN 1 WHEN 'failed' THEN 2 WHEN 'unscored' THEN 3 "
-                "END"
-            )
+            outcome = _coded("said", {name: code for code, name in enumerate(OUTCOMES)})
             silent, unclear = "false", f"({outcome} IS NULL)"
         return inner.project(f"*, {outcome} AS outcome, {silent} AS silent, {unclear} AS unclear")
 
 
-def _verdict_number(expression: str) -> str:
-    """Return SQL that gives 1 for right, 0 for wrong, and null for anything else."""
-    return (
-        f"CASE lower(trim(CAST({expression} AS VARCHAR))) WHEN 'true' THEN 1.0 WHEN '1' THEN 1.0 WHEN '1.0' THEN 1.0 "
-        "WHEN 'c' THEN 1.0 WHEN 'false' THEN 0.0 WHEN '0' THEN 0.0 WHEN '0.0' THEN 0.0 WHEN 'i' THEN 0.0 END::DOUBLE"
-    )
+def _coded(expression: str, codes: Mapping[str, float]) -> str:
+    """Return SQL that gives the number that a word stands for, and null for any other."""
+    cases = " ".join(f"WHEN {_sql.literal(word)} THEN {code}" for word, code in codes.items())
+    return f"CASE {expression} {cases} END::DOUBLE"
+
+
+def _plain(expression: str) -> str:
+    return f"lower(trim(CAST({expression} AS VARCHAR)))"
 
 
 def _column(found: Any) -> NDArray[Any]:

@@ -1,8 +1,9 @@
-"""What the values of a column mean: numbers, flags, labels, lists of labels, names of units.
+"""What the values of a column mean: numbers, flags, labels, lists of labels; and what is wrong with them.
 
 Each function takes a column as `SourceTable.load` gives it and returns it as what it must be. Whatever is not that is
 reported with the column and the rows (counted from 0, without the header), never with the value itself: it may
-be a patient's. Which column is asked for, and why, is known to the callers.
+be a patient's. Problems are raised one by one, or collected for whoever wants the whole list. Which column is asked
+for, and why, is known to the callers.
 """
 
 from __future__ import annotations
@@ -10,28 +11,69 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import labels
+from abstain.errors import DataError
+from abstain.labels import is_missing, missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from abstain.sources._problems import Problems
-
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-__all__ = ["as_flags", "as_labels", "as_lists", "as_numbers", "as_verdicts", "listed_rows", "missing"]
+__all__ = [
+    "FLAGS",
+    "VERDICTS",
+    "Problems",
+    "as_flags",
+    "as_labels",
+    "as_lists",
+    "as_number",
+    "as_numbers",
+    "as_verdicts",
+    "blank",
+    "listed_rows",
+]
 
 LIST_SEPARATOR = "|"
-_FLAGS: Mapping[object, float] = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
-_VERDICTS: Mapping[object, float] = {**_FLAGS, "c": 1.0, "i": 0.0}
+# What says yes and no, in lower case; a verdict may also be the letter of a grade.
+FLAGS: Mapping[str, float] = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
+VERDICTS: Mapping[str, float] = {**FLAGS, "c": 1.0, "i": 0.0}
 _WHOLE = re.compile(r"-?[1-9][0-9]{0,17}|0", re.ASCII)
+
+
+@dataclass(slots=True)
+class Problems:
+    """What is wrong with the rows of a source.
+
+    Attributes:
+        collect: False to raise the first problem, True to go on and remember all.
+        label: what the source is called.
+        found: the problems so far.
+
+    >>> problems = Problems()
+    >>> problems.report("the item ids must be unique; one stands again at row 3", way_out="name another column")
+    >>> problems.found
+    ['the item ids must be unique; one stands again at row 3; name another column']
+    """
+
+    collect: bool = True
+    label: str = ""
+    found: list[str] = field(default_factory=list)
+
+    def report(self, message: str, *, way_out: str = "") -> None:
+        """Raise the problem, or remember it."""
+        text = f"{message}{way_out and '; ' + way_out}"
+        if not self.collect:
+            raise DataError(f"{self.label}: {text}")
+        self.found.append(text)
 
 
 def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: bool = False) -> Floats:
@@ -42,7 +84,7 @@ def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: boo
         wrong = np.zeros(len(values), np.bool_)
     else:
         nothing = blank(values)
-        parsed = [_number(value) for value in values.tolist()]
+        parsed = [as_number(value) for value in values.tolist()]
         wrong = np.array([number is None for number in parsed], np.bool_) & ~nothing
         numbers = np.array([math.nan if number is None else number for number in parsed])
         nothing |= np.isnan(numbers) & ~wrong
@@ -55,9 +97,17 @@ def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: boo
     return numbers
 
 
+def as_number(value: object) -> float | None:
+    """Return the number that a value is or spells; None for anything else."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
 def as_flags(values: NDArray[Any], name: str, problems: Problems) -> Mask:
     """Return a column of booleans: true and false, or 1 and 0."""
-    numbers = _flags(values, _FLAGS)
+    numbers = _flags(values, FLAGS)
     wrong = np.isnan(numbers)
     if wrong.any():
         problems.report(
@@ -69,7 +119,7 @@ def as_flags(values: NDArray[Any], name: str, problems: Problems) -> Mask:
 def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
     """Return a column that says right or wrong as 1 and 0; NaN where it says nothing."""
     nothing = blank(values)
-    numbers = _flags(values, _VERDICTS)
+    numbers = _flags(values, VERDICTS)
     wrong = np.isnan(numbers) & ~nothing
     if wrong.any():
         problems.report(
@@ -115,20 +165,6 @@ def as_lists(
     return found
 
 
-def missing(values: NDArray[Any]) -> Mask:
-    """Return True where a column says nothing: None or NaN."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), np.bool_)
-    return np.array([is_missing(value) for value in values.tolist()], dtype=np.bool_)
-
-
-def is_missing(value: object) -> bool:
-    """True for None and NaN."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
 def blank(values: NDArray[Any]) -> Mask:
     """Return True where a column says nothing, or has nothing but blanks."""
     if values.dtype.kind != "O":
@@ -158,28 +194,12 @@ def _complete(nothing: Mask, name: str, problems: Problems) -> None:
         )
 
 
-def _flags(values: NDArray[Any], words: Mapping[object, float]) -> Floats:
+def _flags(values: NDArray[Any], words: Mapping[str, float]) -> Floats:
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
-    found = [
-        float(value)
-        if isinstance(value, (bool, int, float, np.bool_, np.number)) and value in (0, 1)
-        else words.get(value.strip().casefold(), math.nan)
-        if isinstance(value, str)
-        else math.nan
-        for value in values.tolist()
-    ]
+    found = [words.get(_text(value).strip().casefold(), math.nan) for value in values.tolist()]
     return np.array(found, dtype=np.float64)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool):
-        return float(value)
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
 
 
 def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:

@@ -1,37 +1,50 @@
-"""Members of a zip archive, decompressed within bounds.
+"""The members of a log, one at a time and within bounds: of a zip archive, or of one large JSON object.
 
 Python's own zipfile opens zstd members (method 93) only from 3.14 on, and trusts the sizes that an archive
 declares. Here a member is inflated chunk by chunk and given up as soon as it, or the archive as a whole,
 exceeds its limit: an archive that promises little and holds much costs no memory. Nothing is ever written to
 disk, so a name that climbs out of its folder has nowhere to go; it is refused all the same.
+
+Of a JSON file a scanner walks over the bytes as the operating system maps them and finds where the members of the
+outermost object begin and end; only those that are asked for are parsed. Strings are skipped whole, so braces
+within them do not count.
 """
 
 from __future__ import annotations
 
+import contextlib
+import mmap
+import re
 import struct
 import zipfile
 import zlib
-from pathlib import PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, cast
 
 from abstain.errors import FormatError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
-    from types import TracebackType
+    from collections.abc import Generator, Iterator
 
-__all__ = ["Archive"]
+__all__ = ["Archive", "outer_keys", "outer_members"]
 
-ZSTD = 93
+_ZSTD = 93
 # The standard's own limit for what every decoder must support is 8 MiB; Inspect writes well below that.
 _ZSTD_WINDOW = 1 << 27
 _CHUNK = 1 << 18
 _LOCAL_HEADER = struct.Struct("<4s2B4HL2L2H")
 _ENCRYPTED = 0x1
+# Possessive, so that no memory is spent on ways back into a string of many megabytes.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]', re.DOTALL)
+_BRACKET = re.compile(rb'(?:[^{}\[\]"]++|"(?:[^"\\]++|\\.)*+")*+[{}\[\]]', re.DOTALL)
+_CONTENT = re.compile(rb"\S")
+_OPENING, _CLOSING, _LIST, _COMMA, _COLON, _QUOTE = b"{[", b"}]", *b'[,:"'
+_RELEASE_EVERY = 1 << 26
 
 
-class Archive:
+class Archive(contextlib.AbstractContextManager["Archive"]):
     """A zip archive that can be read within bounds; a context manager.
 
     Args:
@@ -58,12 +71,7 @@ class Archive:
             # Later entries replace earlier ones, as in every zip reader.
             self._infos[info.filename] = info
 
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._zip.close()
 
     @property
@@ -99,7 +107,7 @@ class Archive:
         try:
             if info.flag_bits & _ENCRYPTED:
                 raise FormatError(f"{self.path}: the member {info.filename} is encrypted")
-            if info.compress_type == ZSTD:
+            if info.compress_type == _ZSTD:
                 yield from self._inflate_zstd(info)
                 return
             with self._zip.open(info) as member:
@@ -153,3 +161,101 @@ class _Window:
         piece = self._file.read(wanted)
         self._left -= len(piece)
         return piece
+
+
+def outer_keys(beginning: bytes) -> list[str]:
+    """Return the keys of the outermost object that begin within these first bytes of a file.
+
+    >>> outer_keys(b'{"version": 2, "eval": {"task": 1}, "sam')
+    ['version', 'eval']
+    """
+    keys = []
+    depth, last = 0, b""
+    for token in _TOKEN.finditer(beginning):
+        text = token.group()
+        if text in (b"{", b"["):
+            depth += 1
+        elif text in (b"}", b"]"):
+            depth -= 1
+        elif text == b":" and depth == 1 and last[:1] == b'"':
+            keys.append(last[1:-1].decode("utf-8", "replace"))
+        last = text
+    return keys
+
+
+def outer_members(
+    path: str | os.PathLike[str], *, limit: int, arrays: tuple[str, ...] = ()
+) -> Iterator[tuple[str, bytes]]:
+    """Yield (key, JSON text) of each member of the outermost object; the elements of `arrays` one at a time."""
+    with (
+        Path(path).open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view,
+        contextlib.closing(_spans(view, path, arrays)) as spans,
+    ):
+        for key, start, end in spans:
+            if end - start > limit:
+                raise FormatError(
+                    f"{path}: a part of {key!r} holds more than {limit:,} bytes; raise member_limit if the file is to "
+                    "be trusted"
+                )
+            yield key, view[start:end]
+
+
+def _spans(
+    view: mmap.mmap, path: object, arrays: tuple[str, ...]
+) -> Generator[tuple[str, int, int], None, None]:
+    """Yield (key, start, end) of every member, or of every element of a member in `arrays`."""
+    walk = _Walk(arrays)
+    end = 0
+    # Within a part only brackets matter, and whatever lies between two of them is skipped at once.
+    while token := _BRACKET.match(view, end) if walk.depth > walk.level else _TOKEN.search(view, end):
+        end = token.end()
+        mark = view[end - 1]
+        if mark == _QUOTE:
+            walk.name = (token.start() + 1, end - 1)
+        elif mark in _OPENING:
+            walk.open(mark, end)
+        elif mark == _COLON:
+            if walk.depth == 1 and walk.key is None:
+                start, stop = walk.name
+                walk.key, walk.start = view[start:stop].decode("utf-8", "replace"), end
+        else:
+            if walk.between_parts and walk.key is not None and _CONTENT.search(view, walk.start, end - 1):
+                yield walk.key, walk.start, end - 1
+            walk.part(mark, end)
+        if end - walk.released > _RELEASE_EVERY and hasattr(view, "madvise"):
+            # What was read need not stay in memory; the file is still there.
+            view.madvise(mmap.MADV_DONTNEED)
+            walk.released = end
+    if walk.depth:
+        raise FormatError(f"{path}: not JSON (the file ends too early)")
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where the scanner stands: how deep, in which member, and where the part that is to be yielded began."""
+
+    arrays: tuple[str, ...]
+    key: str | None = None
+    name: tuple[int, int] = (0, 0)
+    depth: int = 0
+    start: int = 0
+    level: int = 1  # the depth at which commas part what is yielded
+    released: int = 0
+
+    @property
+    def between_parts(self) -> bool:
+        return self.depth == self.level
+
+    def open(self, mark: int, end: int) -> None:
+        self.depth += 1
+        if self.depth == 2 and self.key in self.arrays and mark == _LIST:
+            self.level, self.start = 2, end
+
+    def part(self, mark: int, end: int) -> None:
+        """Pass a comma or a closing bracket."""
+        if self.between_parts:
+            self.start = end
+        self.depth -= mark in _CLOSING
+        if self.depth < self.level or (self.depth == 1 and mark == _COMMA):
+            self.level, self.key = 1, None
