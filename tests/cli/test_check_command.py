@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from abstain import check, cli
-from abstain.cli import _judging
+from abstain.cli import _steps
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def test_a_very_large_table_is_scanned(run: Run, tmp_path: Path, monkeypatch: py
     (tmp_path / "preds.csv").write_text(TABLE)
     flags = ("--confidence", "prob", "--bootstrap-resamples", 0, "--json")
     loaded = json.loads(run("evaluate", "preds.csv", *flags)[1])
-    monkeypatch.setattr(_judging, "SCAN_BYTES", 10)
+    monkeypatch.setattr(_steps, "SCAN_BYTES", 10)
     code, out, err = run("evaluate", "preds.csv", *flags)
     assert code == 0, err
     scanned = json.loads(out)

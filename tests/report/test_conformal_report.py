@@ -77,6 +77,39 @@ def test_the_artifact_is_strict_json_of_its_schema(make: Any) -> None:
     assert loaded["claims"][0]["verdict"]["verdict"] in {"covered", "under-covered", "undecided"}
 
 
+def test_a_grouping_called_width_hides_no_stratum() -> None:
+    truth = np.linspace(-1.0, 1.0, 40)
+    half = np.repeat([0.5, 0.9], 20)
+    result = evaluate_intervals(
+        truth,
+        np.stack([-half, half], axis=1),
+        claim=0.9,
+        bins=2,
+        groups={"width": np.arange(40) % 2},
+        resamples=0,
+    )
+    table = coverage_tables(result)[0]
+    parts = [row[2] for row in table.rows if row[1] == "coverage by width"]
+    assert parts == [
+        str(part.label) for part in (*result.claims[0].strata, *result.claims[0].groups["width"])
+    ]
+    assert len(parts) == 4
+
+
+def test_a_grouping_called_size_hides_no_chart() -> None:
+    rng = np.random.default_rng(2)
+    result = evaluate_sets(
+        rng.integers(0, 3, 30),
+        rng.random((30, 3)) < 0.7,
+        claim=0.9,
+        groups={"size": np.arange(30) % 2},
+        resamples=0,
+    )
+    drawn = {name: chart.to_dict()["title"]["text"] for name, chart in charts(result).items()}
+    assert drawn["coverage-by-size"] == "Coverage by set size"
+    assert drawn["coverage-by-size-group"] == "Coverage by size"
+
+
 def test_infinity_is_null_with_a_reason() -> None:
     width = _loaded(_judged(infinite=True))["claims"][1]["metrics"]["mean_width"]
     assert width["value"] is None

@@ -17,8 +17,7 @@ from abstain import Items, compare, evaluate, read
 from abstain.errors import ArgumentError
 from abstain.evaluation.conformal import evaluate_intervals
 from abstain.report.charts import draw
-from abstain.report.html import report_html, write_report
-from abstain.report.html._explorer import embedded_json
+from abstain.report.html import embedded_json, report_html, write_report
 from abstain.report.html._words import listed, system_verdict
 from examples import EXAMPLES
 

@@ -1,4 +1,4 @@
-"""The command line: one module per verb, each of which parses, calls and prints.
+"""The command line: one module per verb, or per two that are alike; each parses, calls and prints.
 
 Nothing heavy is imported before a verb runs, so that `abstain --help` answers at once. Every mistake that a
 person can make ends here, in one handler: a sentence on stderr and an exit code (2 for the call, 3 for the
@@ -18,15 +18,14 @@ from abstain.cli import (
     calibrate,
     check,
     compare,
+    conformal,
     demo,
     evaluate,
     gate,
-    intervals,
     metrics,
     plot,
     report,
     schema,
-    sets,
 )
 from abstain.errors import AbstainError
 
@@ -104,8 +103,8 @@ _register("compare", compare.compare_command, compare.EXAMPLES)
 _register("gate", gate.gate_command, gate.EXAMPLES)
 _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMPLES, within=calibrate_app)
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
-_register("intervals", intervals.intervals_command, intervals.EXAMPLES)
-_register("sets", sets.sets_command, sets.EXAMPLES)
+_register("intervals", conformal.intervals_command, conformal.INTERVALS_EXAMPLES)
+_register("sets", conformal.sets_command, conformal.SETS_EXAMPLES)
 _register("metrics", metrics.metrics_command, metrics.EXAMPLES)
 _register("demo", demo.demo_command)
 _register("schema", schema.schema_command)

@@ -1,4 +1,4 @@
-"""The options that verbs share, in groups: which inputs, how they are read, how they are matched, how they are judged.
+"""The options that verbs share, in groups: which inputs, what is asked, how they are read, matched and judged.
 
 A group is a dataclass whose fields are options. A verb takes it as one parameter; `spelled_out` gives the command line
 the fields, and the verb the group. What an option means is decided behind the verbs; here stand its flag, its help and
@@ -19,21 +19,23 @@ import typer
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from abstain.items import Items
+    from collections.abc import Callable, Sequence
 
 __all__ = [
+    "AsJson",
+    "Group",
     "InputFile",
     "Inputs",
     "Judging",
     "Pairing",
+    "Question",
     "Quiet",
     "Reading",
-    "announce",
-    "announcements",
-    "numbers",
+    "SummaryFormat",
+    "TableFormat",
+    "named",
     "one_each",
+    "output_to",
     "spelled_out",
     "system_names",
 ]
@@ -54,20 +56,44 @@ _CALIBRATION = (
     "Artifact of `abstain calibrate`, for the confidences `calibrated`, `verbalized_calibrated` and "
     "`calibrated:<name>`."
 )
+_CONFIDENCE = (
+    "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
+    "`secondary:<a>+<b>:<average|product>`."
+)
+_METRIC = (
+    "Metrics or bundles, separated by commas, such as default_benchmark; `abstain metrics` lists them. Your own: "
+    "package.module:Class. Without --confidence, these alone are judged."
+)
+_BY = "Columns, separated by commas: every metric by group, too."
+_INSTRUMENT = (
+    "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
+)
+_TABLE_FORMAT = (
+    "The table as text, markdown, csv, latex or json; else what the ending of the output means, else text."
+)
+_SUMMARY_FORMAT = "Print a table as markdown, csv, latex or json in place of the summary (text)."
 
 
-def _named(flag: str, metavar: str, what: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(flag, metavar=metavar, help=what, show_default=False)
-    return option
-
-
-def _column(flag: str, what: str) -> typer.models.OptionInfo:
+def named(flag: str, metavar: str, what: str, *short: str, **look: Any) -> typer.models.OptionInfo:
+    """Return an option that is without a value unless it is given."""
     option: typer.models.OptionInfo = typer.Option(
-        flag, metavar="COLUMN", help=what, show_default=False, rich_help_panel="Tables"
+        flag, *short, metavar=metavar, help=what, show_default=False, **look
     )
     return option
 
 
+def _column(flag: str, what: str) -> typer.models.OptionInfo:
+    return named(flag, "COLUMN", what, rich_help_panel="Tables")
+
+
+def output_to(what: str) -> typer.models.OptionInfo:
+    """Return the option that says where a verb writes."""
+    return named("--output", "FILE", what, "-o")
+
+
+TableFormat = Annotated[str | None, named("--format", "NAME", _TABLE_FORMAT)]
+SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT)]
+AsJson = Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")]
 
 
@@ -85,8 +111,8 @@ class Inputs:
     inputs: Annotated[list[Path] | None, typer.Argument(metavar="INPUT", help=_INPUT, show_default=False)] = (
         None
     )
-    further_inputs: Annotated[list[Path] | None, _named("--input", "FILE", "The same, as an option.")] = None
-    modes: Annotated[list[str] | None, _named("--mode", "MODE", _MODE)] = None
+    further_inputs: Annotated[list[Path] | None, named("--input", "FILE", "The same, as an option.")] = None
+    modes: Annotated[list[str] | None, named("--mode", "MODE", _MODE)] = None
 
     @property
     def paths(self) -> list[Path]:
@@ -106,8 +132,8 @@ class Inputs:
 class Reading:
     """How a source is to be read: the arguments of `abstain.read`."""
 
-    format: Annotated[str | None, _named("--input-format", "NAME", _FORMAT)] = None
-    scale: Annotated[str | None, _named("--scale", "LOW,HIGH", _SCALE)] = None
+    format: Annotated[str | None, named("--input-format", "NAME", _FORMAT)] = None
+    scale: Annotated[str | None, named("--scale", "LOW,HIGH", _SCALE)] = None
     truth: Annotated[str | None, _column("--truth", "What is right.")] = None
     prediction: Annotated[str | None, _column("--prediction", "What the model said.")] = None
     correct: Annotated[
@@ -120,36 +146,57 @@ class Reading:
     set: Annotated[str | None, _column("--set", "Labels of a prediction set.")] = None
     weight: Annotated[str | None, _column("--weight", "How many rows each row counts for.")] = None
     item: Annotated[str | None, _column("--item", "Names of the items.")] = None
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", "--cluster-by", metavar="NAME", show_default=False, help=_CLUSTER),
-    ] = None
+    cluster: Annotated[str | None, named("--cluster", "NAME", _CLUSTER, "--cluster-by")] = None
     null_prediction: Annotated[
         str | None,
-        _named("--null-prediction", "MEANING", "What a missing prediction means: abstained or failed."),
+        named("--null-prediction", "MEANING", "What a missing prediction means: abstained or failed."),
     ] = None
-    abstain_rule: Annotated[str | None, _named("--abstain-rule", "RULE", _RULE)] = None
+    abstain_rule: Annotated[str | None, named("--abstain-rule", "RULE", _RULE)] = None
     scorer: Annotated[
-        str | None, _named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
+        str | None, named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
     ] = None
-    filter: Annotated[str | None, _named("--filter", "NAME", "lm-eval: which filter.")] = None
+    filter: Annotated[str | None, named("--filter", "NAME", "lm-eval: which filter.")] = None
 
     @property
     def options(self) -> dict[str, Any]:
         """What was given, by the names that `abstain.read` knows."""
         given = {name: getattr(self, name) for name in self.__slots__}
         if self.scale is not None:
-            given["scale"] = numbers(self.scale, "--scale")
+            given["scale"] = _numbers(self.scale, "--scale")
         return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
-    """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
+class Question:
+    """What is asked of the inputs, in the words of `abstain.evaluate`."""
 
-    match: Annotated[str, typer.Option(metavar="HOW", help=_MATCH)] = "names"
-    intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False
-    truth_may_differ: Annotated[bool, typer.Option("--truth-may-differ", help=_TRUTH_DIFFERS)] = False
+    confidence: Annotated[list[str] | None, named("--confidence", "NAMES", _CONFIDENCE)] = None
+    metrics: Annotated[list[str] | None, named("--metric", "NAMES", _METRIC)] = None
+    by: Annotated[list[str] | None, named("--by", "COLUMNS", _BY)] = None
+    instrument: Annotated[str | None, named("--instrument", "NAME", _INSTRUMENT)] = None
+    coverage_grid: Annotated[
+        str, typer.Option(metavar="LIST", help="Coverages at which the risk is reported.")
+    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9"
+    area_coverage: Annotated[
+        float, typer.Option(metavar="C", help="Coverage at which the truncated areas end.")
+    ] = 0.5
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `abstain.evaluate`."""
+        return {
+            "confidence": self.confidence or None,
+            "metrics": self.metrics or None,
+            "by": [name.strip() for part in self.by for name in part.split(",")] if self.by else None,
+            "coverage_grid": _numbers(self.coverage_grid, "--coverage-grid"),
+            "area_coverage": self.area_coverage,
+        }
+
+
+class Group:
+    """A group of options that are arguments of the same names."""
+
+    __slots__: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -158,11 +205,20 @@ class Pairing:
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class Pairing(Group):
+    """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
+
+    match: Annotated[str, typer.Option(metavar="HOW", help=_MATCH)] = "names"
+    intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False
+    truth_may_differ: Annotated[bool, typer.Option("--truth-may-differ", help=_TRUTH_DIFFERS)] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judging(Group):
     """How items are judged: the arguments of that name of `abstain.evaluate`, `compare` and `gate`."""
 
-    loss: Annotated[str | None, _named("--loss", "NAME", _LOSS)] = None
-    calibration: Annotated[list[Path] | None, _named("--calibration", "FILE", _CALIBRATION)] = None
+    loss: Annotated[str | None, named("--loss", "NAME", _LOSS)] = None
+    calibration: Annotated[list[Path] | None, named("--calibration", "FILE", _CALIBRATION)] = None
     convention: Annotated[
         str, typer.Option(metavar="NAME", help="trapezoid, interpolated, mean or torch-uncertainty.")
     ] = "trapezoid"
@@ -171,11 +227,6 @@ class Judging:
     ] = 10_000
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 42
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
@@ -258,42 +309,9 @@ def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]
     return [f"{name} ({number})" for number, name in enumerate(stems, start=1)]
 
 
-def numbers(text: str, name: str) -> tuple[float, ...]:
+def _numbers(text: str, name: str) -> tuple[float, ...]:
     """Return numbers separated by commas."""
     try:
         return tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError:
         raise ArgumentError(f"{name} must be numbers separated by commas, got {text!r}") from None
-
-
-def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
-    """Return what was found or guessed about a source and must be said aloud, but for roles that are `settled`."""
-    from abstain.sources import FORMATS  # noqa: PLC0415
-
-    provenance = items.provenance
-    path, lines = provenance.get("path", "items"), []
-    guessed = [role for role in provenance.get("guessed", ()) if role not in settled]
-    if guessed:
-        columns = provenance["columns"]
-        listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
-        lines.append(f"{path}: a {FORMATS[provenance['format']]}; guessed {listed}")
-    rule = provenance.get("abstention_rule")
-    if rule:
-        counts = ", ".join(
-            f"{rule.get(state, 0)} {state}" for state in ("abstained", "answered", "undetermined")
-        )
-        lines.append(f"{path}: the abstention rule found {counts}")
-    if provenance.get("format") == "inspect" and provenance.get("status") != "success":
-        lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
-    filters = provenance.get("filters", ())
-    if len(filters) > 1 and "filter" in items.metadata:
-        lines.append(
-            f"{path}: {len(filters)} filters read together ({', '.join(filters)}); --filter chooses one"
-        )
-    return lines
-
-
-def announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
-    """Say it, once, on stderr."""
-    for line in dict.fromkeys(line for items in sources for line in announcements(items, settled)):
-        typer.echo(line, err=True)

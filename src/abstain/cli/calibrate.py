@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._tables import SummaryFormat, print_tables, summary_format
+from abstain.cli._options import SummaryFormat, named, output_to, spelled_out
+from abstain.cli._steps import check_outputs, printing, publish, show
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from abstain.calibrators import Calibration
     from abstain.items import Items
 
+_MODE = "Which experiment of the run; needed if there are several."
+_METHOD = "temperature (temperature_scaling), logistic, platt, linear, isotonic, beta, histogram_binning or venn_abers."
 _FOLDS = "Folds of whole participants for the held-out metrics."
-
-Input = Annotated[
-    list[Path] | None, typer.Argument(metavar="INPUT", help="The run file to learn from.", show_default=False)
-]
-InputOption = Annotated[
-    list[Path] | None,
-    typer.Option("--input", metavar="FILE", help="The same, as an option.", show_default=False),
-]
-Mode = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MODE", help="Which experiment of the run; needed if there are several.", show_default=False
-    ),
-]
-Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="Where the artifact goes.", show_default=False)
-]
-Folds = Annotated[int, typer.Option(metavar="N", help=_FOLDS)]
-Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same folds.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Artifact to stdout as well; no summary.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the artifact's path alone.")]
 
 VERBALIZED_EXAMPLES = """\b
 Example:
@@ -49,99 +32,92 @@ Example:
       --features verbalized_confidence,retrieval_similarity_mean --output logistic.json
 """
 
+Output = Annotated[Path, output_to("Where the artifact goes.")]
 
-def verbalized_command(
-    output: Output,
-    inputs: Input = None,
-    further_inputs: InputOption = None,
-    mode: Mode = None,
-    folds: Folds = 5,
-    seed: Seed = 42,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    table_format: SummaryFormat = None,
-) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """The run to learn from."""
+
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="INPUT", help="The run file to learn from.", show_default=False),
+    ] = None
+    further_inputs: Annotated[list[Path] | None, named("--input", "FILE", "The same, as an option.")] = None
+    mode: Annotated[str | None, named("--mode", "MODE", _MODE)] = None
+
+    @property
+    def path(self) -> Path:
+        """The one input, as an argument or as an option."""
+        paths = [*(self.inputs or []), *(self.further_inputs or [])]
+        if len(paths) != 1:
+            raise ArgumentError(
+                f"give one input to learn from, got {len(paths)}; see abstain calibrate --help"
+            )
+        return paths[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """How what was learned is checked, and what is printed of it."""
+
+    folds: Annotated[int, typer.Option(metavar="N", help=_FOLDS)] = 5
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same folds.")] = 42
+    as_json: Annotated[bool, typer.Option("--json", help="Artifact to stdout as well; no summary.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the artifact's path alone.")] = False
+    table_format: SummaryFormat = None
+
+
+@spelled_out
+def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking) -> None:
     """Fit the temperature of the confidence that a model states on a scale of 1 to 5."""
 
     def fit(items: Items) -> Calibration:
         from abstain.calibrators import fit_verbalized  # noqa: PLC0415
 
-        return fit_verbalized(items, folds=folds, seed=seed)
+        return fit_verbalized(items, folds=checking.folds, seed=checking.seed)
 
-    form = summary_format(table_format, as_json=as_json, quiet=quiet)
-    paths = [*(inputs or []), *(further_inputs or [])]
-    _calibrate(fit, paths, mode, output, form, as_json=as_json, quiet=quiet)
+    _calibrate(fit, lesson, output, checking)
 
 
+@spelled_out
 def train_command(
+    *,
     output: Output,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="temperature (temperature_scaling), logistic, platt, linear, isotonic, beta, histogram_binning or "
-            "venn_abers.",
-            show_default=False,
-        ),
-    ],
-    features: Annotated[
-        str,
-        typer.Option(metavar="NAMES", help="Signals to learn from, separated by commas.", show_default=False),
-    ],
-    inputs: Input = None,
-    further_inputs: InputOption = None,
-    mode: Mode = None,
+    method: Annotated[str, named("--method", "NAME", _METHOD)],
+    features: Annotated[str, named("--features", "NAMES", "Signals to learn from, separated by commas.")],
+    lesson: Lesson,
     target: Annotated[
         str, typer.Option(metavar="NAME", help="What to predict: correctness, near_correct or loss.")
     ] = "correctness",
-    folds: Folds = 5,
-    seed: Seed = 42,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    table_format: SummaryFormat = None,
+    checking: Checking,
 ) -> None:
     """Train a calibrator on signals of the answered items."""
 
     def fit(items: Items) -> Calibration:
         from abstain.calibrators import train  # noqa: PLC0415
 
+        folds, seed = checking.folds, checking.seed
         return train(items, method=method, features=features, target=target, folds=folds, seed=seed)
 
-    form = summary_format(table_format, as_json=as_json, quiet=quiet)
-    paths = [*(inputs or []), *(further_inputs or [])]
-    _calibrate(fit, paths, mode, output, form, as_json=as_json, quiet=quiet)
+    _calibrate(fit, lesson, output, checking)
 
 
-def _calibrate(
-    fit: Callable[[Items], Calibration],
-    paths: Sequence[Path],
-    mode: str | None,
-    output: Path,
-    form: str,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    if len(paths) != 1:
-        raise ArgumentError(f"give one input to learn from, got {len(paths)}; see abstain calibrate --help")
+def _calibrate(fit: Callable[[Items], Calibration], lesson: Lesson, output: Path, checking: Checking) -> None:
     from abstain import _files, read  # noqa: PLC0415
 
-    _files.check_output(output)
-    calibration = fit(read(paths[0], mode=mode))
+    wanted = printing(checking.table_format, as_json=checking.as_json, quiet=checking.quiet)
+    path = lesson.path
+    check_outputs(output)
+    calibration = fit(read(path, mode=lesson.mode))
     content = calibration.to_json()
     _files.write_whole(output, content)
-    if as_json:
-        typer.echo(content.decode(), nl=False)
-    elif quiet:
-        typer.echo(str(output))
-    elif form != "text":
-        from abstain.report.calibration import calibration_table  # noqa: PLC0415
+    from abstain.report.calibration import calibration_summary, calibration_table  # noqa: PLC0415
 
-        print_tables([calibration_table(calibration)], form)
-    else:
-        from abstain.report.calibration import calibration_summary  # noqa: PLC0415
-        from abstain.report.console import console_for  # noqa: PLC0415
-
-        screen = console_for()
-        screen.print(calibration_summary(calibration, screen.width))
-        typer.echo(f"\nartifact: {output}")
+    publish(
+        wanted,
+        content,
+        [("artifact:", output)],
+        lambda: [calibration_table(calibration)],
+        lambda: show(calibration_summary, calibration),
+    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Reading, announcements, spelled_out
-from abstain.cli._tables import SummaryFormat, print_tables, summary_format
+from abstain.cli._options import Reading, SummaryFormat, named, spelled_out
+from abstain.cli._steps import announcements, present, printing, show
 
 if TYPE_CHECKING:
     from abstain.evaluation import SourceCheck
@@ -29,12 +29,9 @@ Examples:
 def check_command(
     *,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],
-    mode: Annotated[
-        str | None, typer.Option(metavar="MODE", help="Which experiment of a run file.", show_default=False)
-    ] = None,
+    mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")] = None,
     confidence: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column of the confidence.", show_default=False),
+        str | None, named("--confidence", "COLUMN", "The column of the confidence.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     table_format: SummaryFormat = None,
@@ -43,26 +40,22 @@ def check_command(
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
 
-    form = summary_format(table_format, as_json=as_json)
+    wanted = printing(table_format, as_json=as_json)
     found = check(inputs, mode=mode, confidence=confidence, **reading.options)
     if as_json:
         typer.echo(json.dumps(_document(found), indent=2))
-    elif form != "text":
-        from abstain.report.check import check_table  # noqa: PLC0415
-
-        print_tables([check_table(found)], form)
     else:
-        from abstain.report.check import check_summary  # noqa: PLC0415
-        from abstain.report.console import console_for  # noqa: PLC0415
+        from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 
         notes = [line for line in announcements(found.items) if "guessed" not in line]
-        screen = console_for()
-        screen.print(check_summary(found, notes, screen.width))
+        present(wanted.form, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
     if found.problems:
         raise typer.Exit(PROBLEMS)
 
 
 def _document(found: SourceCheck) -> dict[str, Any]:
+    from abstain.report.artifact import finite  # noqa: PLC0415
+
     counts = found.counts
     return {
         "source": found.source,
@@ -70,37 +63,15 @@ def _document(found: SourceCheck) -> dict[str, Any]:
         "columns": dict(found.columns),
         "guessed": list(found.guessed),
         "outcomes": {name: getattr(counts, name) for name in ("answered", "abstained", "failed", "unscored")},
-        "clusters": {
-            "noun": found.clusters.noun,
-            "count": found.clusters.count,
-            "smallest": found.clusters.smallest,
-            "median": found.clusters.median,
-            "largest": found.clusters.largest,
-        },
+        "clusters": asdict(found.clusters),
         "signals": {
-            name: {
-                "distinct": signal.distinct,
-                "tied_share": signal.tied_share,
-                "missing": signal.missing,
-                "low": _number(signal.low),
-                "high": _number(signal.high),
-            }
+            name: {field: finite(value) for field, value in asdict(signal).items()}
             for name, signal in found.signals.items()
         },
         "metadata": list(found.metadata),
-        "confidences": {
-            name: {"possible": state.possible, "reason": state.reason}
-            for name, state in found.confidences.items()
-        },
-        "metrics": {
-            name: {"possible": state.possible, "reason": state.reason}
-            for name, state in found.metrics.items()
-        },
+        "confidences": {name: asdict(state) for name, state in found.confidences.items()},
+        "metrics": {name: asdict(state) for name, state in found.metrics.items()},
         "defaults": dict(found.defaults),
         "abstention_rule": found.items.provenance.get("abstention_rule"),
         "problems": list(found.problems),
     }
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None

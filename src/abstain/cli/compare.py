@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._judging import read_systems, show, summary_text
-from abstain.cli._options import Inputs, Judging, Pairing, Reading, one_each, spelled_out
-from abstain.cli._tables import TableFormat, hand_over
+from abstain.cli import _steps
+from abstain.cli._options import (
+    Inputs,
+    Judging,
+    Pairing,
+    Reading,
+    TableFormat,
+    named,
+    one_each,
+    output_to,
+    spelled_out,
+)
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -38,17 +47,11 @@ def compare_command(
     *,
     inputs: Inputs,
     metrics: Annotated[str, typer.Option("--metric", metavar="NAMES", help=_METRIC)] = "augrc",
-    confidence: Annotated[
-        list[str] | None, typer.Option("--confidence", metavar="NAME", help=_CONFIDENCE, show_default=False)
-    ] = None,
-    reference: Annotated[
-        str | None, typer.Option(metavar="SYSTEM", help=_REFERENCE, show_default=False)
-    ] = None,
-    margin: Annotated[float | None, typer.Option(metavar="X", help=_MARGIN, show_default=False)] = None,
+    confidence: Annotated[list[str] | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
+    reference: Annotated[str | None, named("--reference", "SYSTEM", _REFERENCE)] = None,
+    margin: Annotated[float | None, named("--margin", "X", _MARGIN)] = None,
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
-    ] = None,
+    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
     table_format: TableFormat = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the table.")] = False,
     judging: Judging,
@@ -56,21 +59,18 @@ def compare_command(
     reading: Reading,
 ) -> None:
     """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
-    from abstain import _files, compare  # noqa: PLC0415
-    from abstain.cli._progress import progress_bar  # noqa: PLC0415
-    from abstain.cli.report import REPORT_ENDINGS, command_line  # noqa: PLC0415
+    from abstain import compare  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
 
-    as_report = table_format is None and output is not None and output.suffix.lower() in REPORT_ENDINGS
+    as_report = table_format is None and _steps.is_report(output)
     form = format_of(table_format, None if as_report else output)
-    if output is not None:
-        _files.check_output(output)
+    _steps.check_outputs(output)
     sources = inputs.sources
     if len(sources) < 2:
         raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
-    systems = read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
-    with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
+    systems = _steps.read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
+    with _steps.progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = compare(
             systems,
             metrics=metrics,
@@ -83,15 +83,13 @@ def compare_command(
             progress=progress,
         )
     if as_report and output is not None:
-        result.report(output, command=command_line(sys.argv[1:]))
+        result.report(output, command=_steps.command_line(sys.argv[1:]))
     elif form == "text" and output is None:
-        show(result)
+        _steps.show_result(result)
     elif form == "text":
-        hand_over(summary_text(result), output)
+        _steps.hand_over(_steps.summary_text(result), output)
     else:
-        from abstain.report.views import tables  # noqa: PLC0415
-
-        hand_over(render(tables(result), form), output)
+        _steps.hand_over(render(_steps.tables_of(result), form), output)
 
 
 def _asked(each: Mapping[str, str | None]) -> str | dict[str, str] | None:

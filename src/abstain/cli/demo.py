@@ -26,7 +26,7 @@ def demo_command(
 ) -> None:
     """Train a careful and an over-confident classifier, let both abstain, and judge them."""
     from abstain import _files, _validate, read  # noqa: PLC0415
-    from abstain.cli._judging import judge, show  # noqa: PLC0415
+    from abstain.cli._steps import judge, show_result  # noqa: PLC0415
     from abstain.sources.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT, demo_run  # noqa: PLC0415
 
     _validate.whole(resamples, "resamples")
@@ -41,10 +41,10 @@ def demo_command(
     _files.write_whole(place, msgspec.json.format(msgspec.json.encode(demo_run()), indent=1) + b"\n")
     systems = {mode: read(place, mode=mode) for mode in (CAREFUL, OVERCONFIDENT)}
     settings = {"confidence": "probability", "loss": "zero_one", "resamples": resamples}
-    show(judge({CAREFUL: systems[CAREFUL]}, settings))
+    show_result(judge({CAREFUL: systems[CAREFUL]}, settings))
     typer.echo("\n" + "-" * 80 + "\n")
     compared = judge(systems, settings)
-    show(compared)
+    show_result(compared)
     report = _write_report(compared, directory / REPORT_NAME, place)
     run = str(place)
     typer.echo(
@@ -69,7 +69,7 @@ def _where_abstain_is() -> str:
 
 
 def _write_report(compared: Result, place: Path, run: Path) -> Path:
-    from abstain.cli.report import command_line  # noqa: PLC0415
+    from abstain.cli._steps import command_line  # noqa: PLC0415
     from abstain.sources.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
 
     inputs = [part for mode in (CAREFUL, OVERCONFIDENT) for part in ("--input", str(run), "--mode", mode)]

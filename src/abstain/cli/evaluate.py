@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from abstain.cli._judging import Question, evaluated, new_name, show
-from abstain.cli._options import Inputs, Judging, Pairing, Quiet, Reading, spelled_out
-from abstain.cli._tables import AsJson, SummaryFormat, print_tables, summary_format
-
-if TYPE_CHECKING:
-    from abstain.evaluation import Result
+from abstain.cli._options import (
+    AsJson,
+    Inputs,
+    Judging,
+    Pairing,
+    Question,
+    Quiet,
+    Reading,
+    SummaryFormat,
+    output_to,
+    spelled_out,
+)
+from abstain.cli._steps import check_outputs, evaluated, new_name, printing, publish, show_result, tables_of
 
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 
@@ -34,9 +39,7 @@ def evaluate_command(
     *,
     inputs: Inputs,
     question: Question,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
-    ] = None,
+    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
     as_json: AsJson = False,
     table_format: SummaryFormat = None,
     quiet: Quiet = False,
@@ -46,31 +49,14 @@ def evaluate_command(
 ) -> None:
     """Judge one run, or compare two, with intervals."""
     from abstain import _files  # noqa: PLC0415
-
-    form = summary_format(table_format, as_json=as_json, quiet=quiet)
-    if output is not None:
-        _files.check_output(output)
-    stem, result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet)
-    if output is None and not as_json and form == "text":
-        output = new_name(stem, "-metrics.json")
-    _publish(result, output, form, as_json=as_json, quiet=quiet)
-
-
-def _publish(result: Result, output: Path | None, form: str, *, as_json: bool, quiet: bool) -> None:
-    from abstain import _files  # noqa: PLC0415
     from abstain.report.artifact import artifact, encode  # noqa: PLC0415
 
+    wanted = printing(table_format, as_json=as_json, quiet=quiet)
+    check_outputs(output)
+    stem, result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet)
+    if output is None and wanted.needs_file:
+        output = new_name(stem, "-metrics.json")
     content = encode(artifact(result, datetime.now(UTC)))
     if output is not None:
         _files.write_whole(output, content)
-    if as_json:
-        typer.echo(content.decode(), nl=False)
-    elif quiet:
-        typer.echo(str(output))
-    elif form != "text":
-        from abstain.report.views import tables  # noqa: PLC0415
-
-        print_tables(tables(result), form)
-    else:
-        show(result)
-        typer.echo(f"\nartifact: {output}")
+    publish(wanted, content, [("artifact:", output)], lambda: tables_of(result), lambda: show_result(result))

@@ -7,9 +7,17 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._judging import read_systems
-from abstain.cli._options import InputFile, Judging, Pairing, Reading, spelled_out
-from abstain.cli._tables import TableFormat, hand_over
+from abstain.cli._options import (
+    InputFile,
+    Judging,
+    Pairing,
+    Reading,
+    TableFormat,
+    named,
+    output_to,
+    spelled_out,
+)
+from abstain.cli._steps import check_outputs, hand_over, progress_bar, read_systems
 
 _FAIL_IF = (
     "A condition under which the run fails, such as 'augrc worse by 0.005', 'cmax below 0.6' or 'ece above 0.1'; "
@@ -34,37 +42,17 @@ Examples:
 def gate_command(
     *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
-    fail_if: Annotated[
-        list[str], typer.Option("--fail-if", metavar="CONDITION", help=_FAIL_IF, show_default=False)
-    ],
-    baseline: Annotated[Path | None, typer.Option(metavar="FILE", help=_BASELINE, show_default=False)] = None,
-    undecided: Annotated[
-        str | None, typer.Option(metavar="VERDICT", help=_UNDECIDED, show_default=False)
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML here.", show_default=False)
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a Markdown summary here.", show_default=False)
-    ] = None,
-    mode: Annotated[
-        str | None, typer.Option(metavar="MODE", help="Which experiment of the run.", show_default=False)
-    ] = None,
+    fail_if: Annotated[list[str], named("--fail-if", "CONDITION", _FAIL_IF)],
+    baseline: Annotated[Path | None, named("--baseline", "FILE", _BASELINE)] = None,
+    undecided: Annotated[str | None, named("--undecided", "VERDICT", _UNDECIDED)] = None,
+    junit: Annotated[Path | None, named("--junit", "FILE", "Write JUnit XML here.")] = None,
+    markdown: Annotated[Path | None, named("--markdown", "FILE", "Write a Markdown summary here.")] = None,
+    mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of the run.")] = None,
     baseline_mode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODE", help="Which experiment of the baseline; else --mode.", show_default=False
-        ),
+        str | None, named("--baseline-mode", "MODE", "Which experiment of the baseline; else --mode.")
     ] = None,
-    confidence: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What ranks the answers.", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where the table goes; else to stdout.", show_default=False
-        ),
-    ] = None,
+    confidence: Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")] = None,
+    output: Annotated[Path | None, output_to("Where the table goes; else to stdout.")] = None,
     table_format: TableFormat = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
@@ -74,8 +62,7 @@ def gate_command(
     reading: Reading,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
-    from abstain import _files, _validate, gate  # noqa: PLC0415
-    from abstain.cli._progress import progress_bar  # noqa: PLC0415
+    from abstain import _validate, gate  # noqa: PLC0415
     from abstain.evaluation import parse_condition  # noqa: PLC0415
     from abstain.report.gate import gate_junit, gate_markdown, gate_table, gate_text  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
@@ -84,9 +71,7 @@ def gate_command(
     conditions = [parse_condition(text) for text in fail_if]
     if undecided is not None:
         _validate.choice(undecided, "undecided", ("pass", "fail"))
-    for place in (output, junit, markdown):
-        if place is not None:
-            _files.check_output(place)
+    check_outputs(output, junit, markdown)
     sources = {"run": InputFile(run, mode)}
     if baseline is not None:
         sources["baseline"] = InputFile(baseline, baseline_mode or mode)
@@ -109,9 +94,9 @@ def gate_command(
             progress=progress,
         )
     if junit is not None:
-        _files.write_whole(junit, gate_junit(result).encode("utf-8", "replace"))
+        hand_over(gate_junit(result), junit)
     if markdown is not None:
-        _files.write_whole(markdown, gate_markdown(result).encode("utf-8", "replace"))
+        hand_over(gate_markdown(result), markdown)
     if output is not None or not quiet:
         hand_over(gate_text(result) if form == "text" else render([gate_table(result)], form), output)
     raise typer.Exit(result.exit_code)

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._tables import SummaryFormat, print_tables, summary_format
+from abstain.cli._options import SummaryFormat, spelled_out
+from abstain.cli._steps import present, printing, show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abstain.metrics.registry import MetricSpecification
 
 EXAMPLES = """\b
@@ -19,7 +22,9 @@ Examples:
 """
 
 
+@spelled_out
 def metrics_command(
+    *,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME", help="Metrics or bundles to say all about.", show_default=False),
@@ -30,7 +35,7 @@ def metrics_command(
     """List the metrics: what each is, what it needs, and which way is better."""
     from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
 
-    form = summary_format(table_format, as_json=as_json)
+    wanted = printing(table_format, as_json=as_json)
     asked = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
     metrics = [find_metric(name) for name in asked] or list(known_metrics().values())
     if as_json:
@@ -41,16 +46,20 @@ def metrics_command(
         return
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
-    if form != "text":
-        print_tables([metrics_table(metrics)], form)
-        return
-    if names:
-        typer.echo("\n\n".join(_described(metric) for metric in metrics))
-        return
-    from abstain.report.console import console_for, shown  # noqa: PLC0415
+    summary = _describe if names else _list
+    present(wanted.form, lambda: [metrics_table(metrics)], lambda: summary(metrics))
 
-    screen = console_for()
-    screen.print(shown(metrics_table(metrics), screen.width))
+
+def _describe(metrics: Sequence[MetricSpecification]) -> None:
+    typer.echo("\n\n".join(_described(metric) for metric in metrics))
+
+
+def _list(metrics: Sequence[MetricSpecification]) -> None:
+    from abstain.metrics.registry import BUNDLES  # noqa: PLC0415
+    from abstain.report.console import shown  # noqa: PLC0415
+    from abstain.report.listings import metrics_table  # noqa: PLC0415
+
+    show(shown, metrics_table(metrics))
     typer.echo("bundles")
     for bundle, members in BUNDLES.items():
         typer.echo(f"  {bundle}: {', '.join(members)}")

@@ -7,8 +7,18 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._judging import Question, evaluated
-from abstain.cli._options import Inputs, Judging, Pairing, Quiet, Reading, spelled_out
+from abstain.cli._options import (
+    Inputs,
+    Judging,
+    Pairing,
+    Question,
+    Quiet,
+    Reading,
+    named,
+    output_to,
+    spelled_out,
+)
+from abstain.cli._steps import evaluated
 
 _OUTPUT = "The figure; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
 _CHART = "Of one input: curve, curves, areas or reliability. Of two: difference, left or right."
@@ -28,9 +38,9 @@ def plot_command(
     *,
     inputs: Inputs,
     question: Question,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)],
-    chart: Annotated[str | None, typer.Option(metavar="NAME", help=_CHART, show_default=False)] = None,
-    of: Annotated[str | None, typer.Option(metavar="NAME", help=_OF, show_default=False)] = None,
+    output: Annotated[Path, output_to(_OUTPUT)],
+    chart: Annotated[str | None, named("--chart", "NAME", _CHART)] = None,
+    of: Annotated[str | None, named("--of", "NAME", _OF)] = None,
     risk: Annotated[str, typer.Option(metavar="NAME", help="selective or generalized.")] = "selective",
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
     quiet: Quiet = False,

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from abstain.cli._judging import Question, evaluated, new_name
-from abstain.cli._options import Inputs, Judging, Pairing, Quiet, Reading, spelled_out
+from abstain.cli._options import (
+    Inputs,
+    Judging,
+    Pairing,
+    Question,
+    Quiet,
+    Reading,
+    named,
+    output_to,
+    spelled_out,
+)
+from abstain.cli._steps import check_outputs, command_line, evaluated, new_name, progress_bar
 from abstain.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _OUTPUT = "Where the report goes; else into a new file here, whose name is printed."
 _MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
 _RESPONSES = "With --mistakes: what the model was asked and wrote, too, where the input has it."
 
-# What a verb writes to a file with such an ending is a report.
-REPORT_ENDINGS = (".html", ".htm")
 # What the panel of abstention safety shows unless other metrics are asked for; those that the data cannot serve are
 # named with their reason.
 METRICS = (
@@ -49,10 +53,8 @@ def report_command(
     *,
     inputs: Inputs,
     question: Question,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, show_default=False)
-    ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Heading.", show_default=False)] = "",
+    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
+    title: Annotated[str, named("--title", "TEXT", "Heading.")] = "",
     mistakes: Annotated[int, typer.Option(metavar="N", help=_MISTAKES)] = 0,
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
@@ -62,14 +64,12 @@ def report_command(
     reading: Reading,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
-    from abstain import _files, _validate  # noqa: PLC0415
-    from abstain.cli._progress import progress_bar  # noqa: PLC0415
+    from abstain import _validate  # noqa: PLC0415
 
     _validate.whole(mistakes, "mistakes")
     if responses and not mistakes:
         raise ArgumentError("--responses goes with --mistakes: say how many to show")
-    if output is not None:
-        _files.check_output(output)
+    check_outputs(output)
     stem, result = evaluated(
         inputs,
         replace(question, metrics=question.metrics or list(METRICS)),
@@ -95,8 +95,3 @@ def report_command(
     typer.echo(str(place) if quiet else f"report: {place}")
     if open_it:
         typer.launch(str(place))
-
-
-def command_line(arguments: Sequence[str]) -> str:
-    """Return a command as one would type it."""
-    return shlex.join(["abstain", *arguments])

@@ -2,8 +2,8 @@
 
 `tables` is the one model of a table and its forms; `views` turns a Result into tables and sentences, and is the one
 place that words results; `console` is the terminal; `artifact` builds the JSON document and publishes its schema;
-`charts` are Vega-Lite specifications; `html` writes the one page with all of it; `notebook` shows results where they
-are computed. `gate`, `check`, `calibration`, `coverage` and `listings` are for what the other verbs find.
+`charts` are Vega-Lite specifications; `html` writes the one page with all of it, and what a notebook shows.
+`gate`, `check`, `calibration`, `coverage` and `listings` are for what the other verbs find.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def write_report(path: str | os.PathLike[str], result: Any, **options: Any) -> P
 
 def result_html(result: Any) -> str:
     """Return a result as the HTML that a notebook shows."""
-    from abstain.report import notebook  # noqa: PLC0415
+    from abstain.report import html  # noqa: PLC0415
 
-    return notebook.result_html(result)
+    return html.result_html(result)

@@ -1,28 +1,20 @@
 """The metrics artifact: one JSON document with every number, its interval, and where it came from.
 
-The structures below are its schema (version "1"); `abstain schema metrics` publishes them as JSON Schema. An
-undefined number is null, never NaN, and its reason stands beside it.
+What it holds is in `_schemas`, and `abstain schema metrics` publishes it as JSON Schema; here it is filled.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct
+from msgspec.structs import asdict
 
 import abstain
 from abstain.errors import ArgumentError
-from abstain.report.metric_parts import (
-    Delta,
-    Interval,
-    MetricsPart,
-    PairedMetricsPart,
-    delta,
-    finite,
-    metrics_part,
-    paired_metrics_part,
-)
+from abstain.report import _schemas as schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,14 +22,13 @@ if TYPE_CHECKING:
 
     from abstain.calibrators import Calibration
     from abstain.errors import ResultWarning
-    from abstain.evaluation import ConfidenceResult, Deltas, Result, Settings, SystemResult
+    from abstain.evaluation import ConfidenceResult, Difference, MetricTable, Result, Settings, SystemResult
     from abstain.inference import Estimate
-    from abstain.losses import ItemLoss
     from abstain.metrics.curves import RiskCoverageCurve
 
 __all__ = ["artifact", "encode", "metrics_schema"]
 
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Part = TypeVar("Part", bound=Struct)
 
 _CURVE_POINTS = 10_000
 _FURTHER = ("aurc_optimal", "augrc_optimal", "eaurc", "eaugrc", "aurc_achievable")
@@ -46,213 +37,7 @@ _NAMES = {"cmax": "cmax", "aurc": "aurc_full", "augrc": "augrc_full"} | {name: n
 _AT_COVERAGE = {"aurc_at_coverage": "aurc_at_c", "augrc_at_coverage": "augrc_at_c"}
 
 
-class Input(Struct, kw_only=True):
-    """Where the items came from."""
-
-    path: str | None
-    run_id: str | int | None
-    git_commit: str | None
-    mode: str | None
-    sha256: str | None
-
-
-class CalibrationInput(Struct, kw_only=True):
-    """A calibrator that a confidence rests on, and the run that it was fitted on."""
-
-    method: str
-    features: list[str]
-    path: str | None
-    run_id: str | int | None
-    mode: str | None
-    sha256: str | None
-
-
-class PopulationPart(Struct, kw_only=True):
-    """Who was judged; participants are the clusters."""
-
-    participants_total: int
-    participants_included: int
-    participants_failed: int
-    items_total: int
-    items_answered: int
-    items_abstained: int
-    items_failed: int
-    items_unscored: int
-
-
-class LossPart(Struct, kw_only=True):
-    """What a wrong answer costs."""
-
-    name: str
-    definition: str
-    raw_multiplier: float
-    rule: Annotated[str, Meta(description="why this loss was taken")]
-
-
-class Interpretation(Struct, kw_only=True):
-    """Room for improvement, in percent."""
-
-    aurc_gap_pct: float | None
-    augrc_gap_pct: float | None
-    achievable_gain_pct: float | None
-
-
-class AreaAtCoverage(Struct, kw_only=True):
-    """An area up to a coverage."""
-
-    requested: Share
-    used: Share
-    value: float | None
-
-
-class RiskAtCoverage(Struct, kw_only=True):
-    """The selective risk at the first working point that reaches a coverage."""
-
-    requested: Share
-    achieved: Share
-    value: float
-
-
-class Intervals(Struct, kw_only=True):
-    """Percentile intervals of the metrics, at the level that the bootstrap names."""
-
-    cmax: Interval | None
-    aurc_full: Interval | None
-    augrc_full: Interval | None
-    aurc_at_c: Interval | None
-    augrc_at_c: Interval | None
-    aurc_optimal: Interval | None
-    augrc_optimal: Interval | None
-    eaurc: Interval | None
-    eaugrc: Interval | None
-    aurc_achievable: Interval | None
-    mae_at_coverage: dict[str, Interval | None]
-
-
-class DropRate(Struct, kw_only=True):
-    """The share of resamples in which a metric was undefined."""
-
-    mae_at_coverage: dict[str, Share]
-
-
-class Bootstrap(Struct, kw_only=True, omit_defaults=True):
-    """How the intervals were made; empty when none were asked for."""
-
-    seed: int | UnsetType = UNSET
-    n_resamples: int | UnsetType = UNSET
-    level: float | UnsetType = UNSET
-    n_clusters: int | UnsetType = UNSET
-    ci95: Intervals | UnsetType = UNSET
-    drop_rate: DropRate | UnsetType = UNSET
-
-
-class Curve(Struct, kw_only=True):
-    """The working points, most confident first; of very many an even choice, which `points` tells from all."""
-
-    points: int
-    coverage: list[float]
-    selective_risk: list[float]
-    generalized_risk: list[float]
-    threshold: list[float]
-
-
-class Ties(Struct, kw_only=True):
-    """How far the order of tied items alone could move the AURC."""
-
-    tied_share: Share
-    aurc_best: float | None
-    aurc_worst: float | None
-
-
-class WarningPart(Struct, kw_only=True):
-    """What the reader of the numbers must know."""
-
-    code: str
-    message: str
-
-
-class VariantPart(Struct, kw_only=True):
-    """All metrics of one confidence."""
-
-    cmax: float | None
-    aurc_full: float | None
-    augrc_full: float | None
-    aurc_optimal: float | None
-    augrc_optimal: float | None
-    eaurc: float | None
-    eaugrc: float | None
-    aurc_achievable: float | None
-    interpretation: Interpretation
-    aurc_at_c: AreaAtCoverage
-    augrc_at_c: AreaAtCoverage
-    mae_at_coverage: dict[str, RiskAtCoverage | None]
-    bootstrap: Bootstrap
-    curve: Curve
-    tie_sensitivity: Ties
-    reasons: dict[str, str]
-    warnings: list[WarningPart]
-
-
-class VariantPair(Struct, kw_only=True):
-    """The metrics of one confidence on both sides of a comparison."""
-
-    input_0: VariantPart
-    input_1: VariantPart
-
-
-class NoComparison(Struct, kw_only=True):
-    """One input: nothing is compared."""
-
-    enabled: bool = False
-    intersection_only: bool = False
-    deltas: None = None
-
-
-class ComparisonPart(Struct, kw_only=True):
-    """Two inputs: the differences, and which participants they rest on."""
-
-    enabled: bool
-    intersection_only: bool
-    deltas: dict[str, dict[str, Delta]]
-    participants_left_only: int
-    participants_right_only: int
-    participants_overlap_total: int
-    participants_overlap_included: int
-    participants_failed_left: int
-    participants_failed_right: int
-
-
-class Head(Struct, kw_only=True):
-    """What both kinds of artifact share."""
-
-    schema_version: str = "1"
-    created_at: str
-    abstain_version: str
-    convention: str
-    inputs: list[Input]
-    calibrations: list[CalibrationInput]
-    population: PopulationPart
-    loss: LossPart | None
-    warnings: list[WarningPart]
-
-
-class SingleArtifact(Head, kw_only=True):
-    """The artifact of one input."""
-
-    confidence_variants: dict[str, VariantPart]
-    comparison: NoComparison
-    metrics: MetricsPart | UnsetType = UNSET
-
-
-class PairedArtifact(Head, kw_only=True):
-    """The artifact of two inputs."""
-
-    confidence_variants: dict[str, VariantPair]
-    comparison: ComparisonPart
-    metrics: PairedMetricsPart | UnsetType = UNSET
-
-
-def artifact(result: Result, created_at: datetime) -> SingleArtifact | PairedArtifact:
+def artifact(result: Result, created_at: datetime) -> schema.SingleArtifact | schema.PairedArtifact:
     """Return the artifact of one system or two."""
     if len(result.systems) > 2:
         raise ArgumentError(
@@ -260,41 +45,6 @@ def artifact(result: Result, created_at: datetime) -> SingleArtifact | PairedArt
             "write their tables as JSON (--format json)"
         )
     return _single(result, created_at) if len(result.systems) == 1 else _paired(result, created_at)
-
-
-def _single(result: Result, created_at: datetime) -> SingleArtifact:
-    system = result.only
-    return SingleArtifact(
-        **_head(result, created_at),
-        confidence_variants={name: _variant(variant, system) for name, variant in system.items()},
-        comparison=NoComparison(),
-        metrics=UNSET if system.metrics is None else metrics_part(system.metrics),
-    )
-
-
-def _paired(result: Result, created_at: datetime) -> PairedArtifact:
-    left, right, matching = result.left, result.right, result.matching
-    assert matching is not None
-    deltas = {name: found for name, found in result.deltas.items() if name in left and name in right}
-    return PairedArtifact(
-        **_head(result, created_at),
-        confidence_variants={
-            name: VariantPair(input_0=_variant(left[name], left), input_1=_variant(right[name], right))
-            for name in deltas
-        },
-        comparison=ComparisonPart(
-            enabled=True,
-            intersection_only=matching.intersection_only,
-            deltas={name: _deltas(found) for name, found in deltas.items()},
-            participants_left_only=matching.clusters_alone[left.name],
-            participants_right_only=matching.clusters_alone[right.name],
-            participants_overlap_total=matching.clusters_shared,
-            participants_overlap_included=matching.clusters,
-            participants_failed_left=matching.clusters_failed[left.name],
-            participants_failed_right=matching.clusters_failed[right.name],
-        ),
-        metrics=paired_metrics_part(result) or UNSET,
-    )
 
 
 def encode(document: Struct) -> bytes:
@@ -309,7 +59,7 @@ def metrics_schema() -> dict[str, Any]:
     'abstain metrics artifact'
     """
     choices, definitions = msgspec.json.schema_components(
-        (SingleArtifact, PairedArtifact), ref_template="#/$defs/{name}"
+        (schema.SingleArtifact, schema.PairedArtifact), ref_template="#/$defs/{name}"
     )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -320,15 +70,76 @@ def metrics_schema() -> dict[str, Any]:
     }
 
 
-def _head(result: Result, created_at: datetime) -> dict[str, Any]:
-    population = result.population
+def filled(kind: type[Part], source: object, **own: Any) -> Part:
+    """Return a structure of an artifact: its fields are the attributes of `source`, but for its `own`."""
+    names = [name for name in kind.__struct_fields__ if name not in own]
+    return kind(**{name: finite(getattr(source, name)) for name in names}, **own)
+
+
+def finite(value: Any) -> Any:
+    """Return a value as JSON has it: a number that is undefined or infinite is null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def stamp(created_at: datetime) -> dict[str, str]:
+    """Return when an artifact was made, and by which version."""
     return {
         "created_at": created_at.isoformat().replace("+00:00", "Z"),
         "abstain_version": abstain.__version__,
+    }
+
+
+def warning_parts(warnings: Iterable[ResultWarning]) -> list[schema.WarningPart]:
+    """Return warnings as parts of an artifact."""
+    return [filled(schema.WarningPart, warning) for warning in warnings]
+
+
+def _single(result: Result, created_at: datetime) -> schema.SingleArtifact:
+    system = result.only
+    return schema.SingleArtifact(
+        **_head(result, created_at),
+        confidence_variants={name: _variant(variant, system) for name, variant in system.items()},
+        comparison=schema.NoComparison(),
+        metrics=UNSET if system.metrics is None else _metrics_part(system.metrics),
+    )
+
+
+def _paired(result: Result, created_at: datetime) -> schema.PairedArtifact:
+    left, right, matching = result.left, result.right, result.matching
+    assert matching is not None
+    deltas = {name: found for name, found in result.deltas.items() if name in left and name in right}
+    return schema.PairedArtifact(
+        **_head(result, created_at),
+        confidence_variants={
+            name: schema.VariantPair(input_0=_variant(left[name], left), input_1=_variant(right[name], right))
+            for name in deltas
+        },
+        comparison=schema.ComparisonPart(
+            enabled=True,
+            intersection_only=matching.intersection_only,
+            deltas={name: _deltas(found.differences) for name, found in deltas.items()},
+            participants_left_only=matching.clusters_alone[left.name],
+            participants_right_only=matching.clusters_alone[right.name],
+            participants_overlap_total=matching.clusters_shared,
+            participants_overlap_included=matching.clusters,
+            participants_failed_left=matching.clusters_failed[left.name],
+            participants_failed_right=matching.clusters_failed[right.name],
+        ),
+        metrics=_paired_metrics(result) or UNSET,
+    )
+
+
+def _head(result: Result, created_at: datetime) -> dict[str, Any]:
+    population = result.population
+    return {
+        **stamp(created_at),
         "convention": result.settings.convention,
-        "inputs": [_input(system.provenance) for system in result.systems.values()],
+        "inputs": [
+            schema.Input(**{name: system.provenance.get(name) for name in schema.Input.__struct_fields__})
+            for system in result.systems.values()
+        ],
         "calibrations": [_calibration(used) for used in result.first.calibrations],
-        "population": PopulationPart(
+        "population": schema.PopulationPart(
             participants_total=population.total,
             participants_included=population.included,
             participants_failed=population.failed,
@@ -338,60 +149,42 @@ def _head(result: Result, created_at: datetime) -> dict[str, Any]:
             items_failed=population.items_failed,
             items_unscored=population.items_unscored,
         ),
-        "loss": None if result.loss is None else _loss(result.loss),
+        "loss": None if result.loss is None else filled(schema.LossPart, result.loss),
         "warnings": warning_parts(result.warnings),
     }
 
 
-def _loss(loss: ItemLoss) -> LossPart:
-    return LossPart(
-        name=loss.name, definition=loss.definition, raw_multiplier=loss.raw_multiplier, rule=loss.rule
-    )
+def _calibration(used: Calibration) -> schema.CalibrationInput:
+    method, features = used.calibrator.method, list(used.feature_names)
+    return filled(schema.CalibrationInput, used.source, method=method, features=features)
 
 
-def _input(provenance: Mapping[str, Any]) -> Input:
-    return Input(
-        **{name: provenance.get(name) for name in ("path", "run_id", "git_commit", "mode", "sha256")}
-    )
-
-
-def _calibration(used: Calibration) -> CalibrationInput:
-    source = used.source
-    return CalibrationInput(
-        method=used.calibrator.method,
-        features=list(used.feature_names),
-        path=source.path,
-        run_id=source.run_id,
-        mode=source.mode,
-        sha256=source.sha256,
-    )
-
-
-def _variant(variant: ConfidenceResult, system: SystemResult) -> VariantPart:
-    settings, found = system.settings, _named(variant, system.settings)
+def _variant(variant: ConfidenceResult, system: SystemResult) -> schema.VariantPart:
+    settings = system.settings
+    named, risks = _named(variant, settings), _risks(variant, settings)
     # Where there is no item to judge, no coverage is used.
     used = min(settings.area_coverage, variant.cmax.value) if variant.cmax.defined else 0.0
-    parts: dict[str, Any] = {name: finite(found[name].value) for name in _NAMES.values()}
+    parts: dict[str, Any] = {name: finite(named[name].value) for name in _NAMES.values()}
     parts |= {
-        name: AreaAtCoverage(requested=settings.area_coverage, used=used, value=finite(found[name].value))
+        name: schema.AreaAtCoverage(
+            requested=settings.area_coverage, used=used, value=finite(named[name].value)
+        )
         for name in _AT_COVERAGE.values()
     }
-    return VariantPart(
+    told = named | {f"mae_at_coverage.{_key(coverage)}": risk for coverage, risk in risks.items()}
+    return schema.VariantPart(
         **parts,
-        interpretation=Interpretation(
-            aurc_gap_pct=finite(variant.aurc_gap_pct),
-            augrc_gap_pct=finite(variant.augrc_gap_pct),
-            achievable_gain_pct=finite(variant.achievable_gain_pct),
-        ),
-        mae_at_coverage={_key(coverage): _risk(variant, coverage) for coverage in settings.coverage_grid},
+        interpretation=filled(schema.Interpretation, variant),
+        mae_at_coverage={_key(coverage): _risk(variant, coverage, risk) for coverage, risk in risks.items()},
         bootstrap=_bootstrap(variant, settings),
         curve=_curve(variant.curve),
-        tie_sensitivity=Ties(
-            tied_share=variant.ties.tied_share,
+        tie_sensitivity=filled(
+            schema.Ties,
+            variant.ties,
             aurc_best=finite(variant.ties.best),
             aurc_worst=finite(variant.ties.worst),
         ),
-        reasons=_reasons(variant, settings),
+        reasons={name: estimate.reason for name, estimate in told.items() if estimate.reason},
         warnings=warning_parts(variant.warnings),
     )
 
@@ -404,68 +197,141 @@ def _named(variant: ConfidenceResult, settings: Settings) -> dict[str, Estimate]
     }
 
 
-def _risks(variant: ConfidenceResult, settings: Settings) -> dict[str, Estimate]:
-    return {_key(coverage): _risk_estimate(variant, coverage) for coverage in settings.coverage_grid}
-
-
-def _risk_estimate(variant: ConfidenceResult, coverage: float) -> Estimate:
-    return variant.estimates[f"risk_at_coverage@{coverage:g}"]
-
-
-def _curve(curve: RiskCoverageCurve) -> Curve:
-    count = len(curve)
-    # Every point of a small curve; of a large one both ends and an even choice between them, which looks the same.
-    kept = [count * place // _CURVE_POINTS for place in range(_CURVE_POINTS)] + [count - 1]
-    chosen = kept if count > _CURVE_POINTS else slice(None)
-    return Curve(
-        points=count,
-        coverage=curve.coverage[chosen].tolist(),
-        selective_risk=curve.selective_risk[chosen].tolist(),
-        generalized_risk=curve.generalized_risk[chosen].tolist(),
-        threshold=curve.threshold[chosen].tolist(),
-    )
-
-
-def _reasons(variant: ConfidenceResult, settings: Settings) -> dict[str, str]:
-    found = _named(variant, settings)
-    found |= {f"mae_at_coverage.{key}": risk for key, risk in _risks(variant, settings).items()}
-    return {name: estimate.reason for name, estimate in found.items() if estimate.reason}
-
-
-def _risk(variant: ConfidenceResult, coverage: float) -> RiskAtCoverage | None:
-    index = variant.curve.first_reaching(coverage)
-    if index is None:
-        return None
-    achieved = float(variant.curve.coverage[index])
-    value = _risk_estimate(variant, coverage).value
-    return RiskAtCoverage(requested=coverage, achieved=achieved, value=value)
-
-
-def _bootstrap(variant: ConfidenceResult, settings: Settings) -> Bootstrap:
-    if not settings.resamples:
-        return Bootstrap()
-    risks = _risks(variant, settings)
-    return Bootstrap(
-        seed=settings.seed,
-        n_resamples=settings.resamples,
-        level=settings.level,
-        n_clusters=variant.cmax.clusters,
-        ci95=Intervals(
-            **{name: estimate.percentile for name, estimate in _named(variant, settings).items()},
-            mae_at_coverage={key: risk.percentile for key, risk in risks.items()},
-        ),
-        drop_rate=DropRate(mae_at_coverage={key: risk.drop_rate for key, risk in risks.items()}),
-    )
-
-
-def _deltas(deltas: Deltas) -> dict[str, Delta]:
-    return {name: delta(deltas.differences[key]) for key, name in _NAMES.items() if key in deltas.differences}
-
-
-def warning_parts(warnings: Iterable[ResultWarning]) -> list[WarningPart]:
-    """Return warnings as parts of an artifact."""
-    return [WarningPart(code=warning.code, message=warning.message) for warning in warnings]
+def _risks(variant: ConfidenceResult, settings: Settings) -> dict[float, Estimate]:
+    """The risks at the coverages of the grid."""
+    return {
+        coverage: variant.estimates[f"risk_at_coverage@{coverage:g}"] for coverage in settings.coverage_grid
+    }
 
 
 def _key(coverage: float) -> str:
     return f"{coverage:.2f}"
+
+
+def _risk(variant: ConfidenceResult, coverage: float, risk: Estimate) -> schema.RiskAtCoverage | None:
+    index = variant.curve.first_reaching(coverage)
+    if index is None:
+        return None
+    achieved = float(variant.curve.coverage[index])
+    return schema.RiskAtCoverage(requested=coverage, achieved=achieved, value=risk.value)
+
+
+def _curve(curve: RiskCoverageCurve) -> schema.Curve:
+    count = len(curve)
+    # Every point of a small curve; of a large one both ends and an even choice between them, which looks the same.
+    kept = [count * place // _CURVE_POINTS for place in range(_CURVE_POINTS)] + [count - 1]
+    chosen = kept if count > _CURVE_POINTS else slice(None)
+    columns = ("coverage", "selective_risk", "generalized_risk", "threshold")
+    return schema.Curve(points=count, **{name: getattr(curve, name)[chosen].tolist() for name in columns})
+
+
+def _bootstrap(variant: ConfidenceResult, settings: Settings) -> schema.Bootstrap:
+    if not settings.resamples:
+        return schema.Bootstrap()
+    risks = {_key(coverage): risk for coverage, risk in _risks(variant, settings).items()}
+    return schema.Bootstrap(
+        seed=settings.seed,
+        n_resamples=settings.resamples,
+        level=settings.level,
+        n_clusters=variant.cmax.clusters,
+        ci95=schema.Intervals(
+            **{name: estimate.percentile for name, estimate in _named(variant, settings).items()},
+            mae_at_coverage={key: risk.percentile for key, risk in risks.items()},
+        ),
+        drop_rate=schema.DropRate(mae_at_coverage={key: risk.drop_rate for key, risk in risks.items()}),
+    )
+
+
+def _deltas(differences: Mapping[str, Difference]) -> dict[str, schema.Delta]:
+    """Differences as the seed's schema has them, and their verdicts beside."""
+    return {
+        name: filled(schema.Delta, each, delta=finite(each.estimate.value), **_told(each))
+        for name, each in ((name, differences.get(key)) for key, name in _NAMES.items())
+        if each is not None
+    }
+
+
+def _told(difference: Difference) -> dict[str, Any]:
+    """What a verdict rests on, and the percentile interval beside it."""
+    estimate = difference.estimate
+    return {
+        "p_holm": finite(difference.p_adjusted),
+        "interval": _ends(estimate.interval),
+        "method": estimate.method,
+        "ci95": _percentile(estimate),
+    }
+
+
+def _percentile(estimate: Estimate) -> tuple[float, float] | None:
+    """The bootstrap's interval; without resamples the point repeated, as the seed has it."""
+    if not math.isfinite(estimate.value):
+        return None
+    return (estimate.value, estimate.value) if estimate.percentile is None else _ends(estimate.percentile)
+
+
+def _ends(interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    return interval if interval is not None and all(map(math.isfinite, interval)) else None
+
+
+def _metrics_part(table: MetricTable) -> schema.MetricsPart:
+    """The metrics that were asked for by name."""
+    return schema.MetricsPart(
+        outcomes=filled(schema.OutcomesPart, table.outcomes),
+        definitions={
+            name: filled(schema.DefinitionPart, metric, needs=list(metric.needs))
+            for name, metric in table.specifications.items()
+        },
+        overall=_metrics(table.estimates),
+        by=list(table.by),
+        groups=[
+            filled(schema.GroupPart, group, values=dict(group.values), metrics=_metrics(group.estimates))
+            for group in table.groups
+        ],
+        gaps={
+            name: schema.GapPart(
+                group=gap.group, worst=_metric(gap.worst), rest=_metric(gap.rest), gap=_metric(gap.gap)
+            )
+            for name, gap in table.gaps.items()
+        },
+    )
+
+
+def _paired_metrics(result: Result) -> schema.PairedMetricsPart | None:
+    """The metrics of two systems, or None when none were asked for."""
+    left, right = result.left.metrics, result.right.metrics
+    if left is None or right is None:
+        return None
+    known = {
+        (each.confidence, each.metric, each.group): each for each in result.differences if not each.matched
+    }
+    labels = [group.label for group in left.groups]
+    found = {
+        label: {
+            name: _metric_delta(known[key._replace(group=label)])
+            for name, key in left.keys_of.items()
+            if key._replace(group=label) in known
+        }
+        for label in ("", *labels)
+    }
+    return schema.PairedMetricsPart(
+        input_0=_metrics_part(left),
+        input_1=_metrics_part(right),
+        deltas=found[""],
+        group_deltas={label: found[label] for label in labels if found[label]},
+    )
+
+
+def _metric_delta(difference: Difference) -> schema.MetricDelta:
+    return filled(
+        schema.MetricDelta, difference, **(asdict(_metric(difference.estimate)) | _told(difference))
+    )
+
+
+def _metrics(estimates: Mapping[str, Estimate]) -> dict[str, schema.MetricPart]:
+    return {name: _metric(estimate) for name, estimate in estimates.items()}
+
+
+def _metric(estimate: Estimate) -> schema.MetricPart:
+    # JSON has no word for infinity; a null needs its reason.
+    reason = "the value is infinite" if math.isinf(estimate.value) else estimate.reason
+    return filled(schema.MetricPart, estimate, ci95=_ends(estimate.interval), reason=reason)

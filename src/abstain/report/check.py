@@ -47,11 +47,7 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
     parts += [
         heading("confidence variants"),
         listed("-", f"this source can serve: {served}, and every signal above by its own name", width),
-        listed(
-            "-",
-            f"when none is named: {_defaults(found.defaults)}",
-            width,
-        ),
+        listed("-", f"when none is named: {_defaults(found.defaults)}", width),
         *(listed("-", reason, width) for reason in _reasons(found.confidences)),
         line(),
         heading("metrics"),

@@ -14,18 +14,19 @@ from rich.console import Group
 
 from abstain.report.console import WIDTH, heading, line, shown, warnings_list, word_list
 from abstain.report.tables import Column, Table
+from abstain.report.views import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import RenderableType
     from rich.text import Text
 
     from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
-    from abstain.inference import CoverageVerdict, Estimate
+    from abstain.inference import CoverageVerdict
     from abstain.report.tables import Cell
 
-__all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parts_table"]
+__all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parted", "parts_table"]
 
 # A grouping with more groups than this shows its worst; the artifact has them all.
 _MOST_GROUPS = 20
@@ -51,7 +52,7 @@ _MEANINGS = {
 
 def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
     """Return the summary of intervals or sets for a terminal of some width."""
-    population = f"{_many(result.rows, result.kind[:-1])} in {_many(result.clusters, 'cluster')}"
+    population = f"{many(result.rows, result.kind[:-1])} in {many(result.clusters, 'cluster')}"
     parts: list[RenderableType] = [
         heading(_source(result)),
         line(f"population: {population}"),
@@ -63,7 +64,7 @@ def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
         at = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
         parts += [
             shown(parts_table(f"coverage by {name}{at}", strata), width)
-            for name, strata in _parted(result, claim).items()
+            for name, strata in parted(result, claim)
         ]
         parts += _slab(claim, at)
     parts += [
@@ -81,7 +82,7 @@ def coverage_tables(result: CoverageResult) -> list[Table]:
         for name, estimate in claim.items():
             verdict = claim.verdict.verdict if name == "coverage" else ""
             rows.append((claim.claim, name, "all", result.rows, estimate, verdict))
-        for name, strata in _parted(result, claim).items():
+        for name, strata in parted(result, claim):
             rows += [
                 (claim.claim, f"coverage by {name}", *_cells(part)[:3], _word(part.verdict))
                 for part in strata
@@ -147,9 +148,9 @@ def _cells(part: Stratum) -> tuple[Cell, Cell, Cell, Cell]:
     return str(part.label), part.count, part.coverage, _word(part.verdict)
 
 
-def _parted(result: CoverageResult, claim: ClaimResult) -> Mapping[str, Sequence[Stratum]]:
-    """The parts of the rows by what parts them."""
-    return {"width" if result.kind == "intervals" else "set size": claim.strata, **claim.groups}
+def parted(result: CoverageResult, claim: ClaimResult) -> list[tuple[str, Sequence[Stratum]]]:
+    """Return the parts of the rows, each after what parts them; a grouping may be called as the strata are."""
+    return [("width" if result.kind == "intervals" else "set size", claim.strata), *claim.groups.items()]
 
 
 def _reasons(result: CoverageResult) -> tuple[str, ...]:
@@ -161,7 +162,7 @@ def _reasons(result: CoverageResult) -> tuple[str, ...]:
 def _slab(claim: ClaimResult, at: str) -> list[RenderableType]:
     if claim.slab is None:
         return []
-    slab, coverage = claim.slab, _number(claim["worst_slab_coverage"])
+    slab, coverage = claim.slab, format(claim["worst_slab_coverage"], ".3f")
     direction = ", ".join(f"{part:.3g}" for part in slab.direction)
     text = f"worst slab{at}: {coverage} over {slab.count:,} held-out rows"
     return [line(f"{text}, along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"), line()]
@@ -173,7 +174,7 @@ def _method(result: CoverageResult) -> str:
     exact = "of the verdict: exact binomial, scaled to clusters"
     if not settings.resamples:
         return f"[{percent}: none by bootstrap (0 resamples); {exact}]"
-    drawn = f"{_many(settings.resamples, 'resample')} of {_many(result.clusters, 'cluster')}"
+    drawn = f"{many(settings.resamples, 'resample')} of {many(result.clusters, 'cluster')}"
     return f"[{percent}: {drawn}, seed {settings.seed}; {exact}]"
 
 
@@ -185,14 +186,6 @@ def _coloured(table: Text) -> Text:
 
 def _source(result: CoverageResult) -> str:
     return str(result.provenance.get("path") or result.kind)
-
-
-def _number(estimate: Estimate) -> str:
-    return format(estimate, ".3f")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _word(verdict: CoverageVerdict | None) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "areas_table",
+    "asked_by_name",
     "basis_line",
     "chosen",
     "differences_table",
@@ -34,6 +35,7 @@ __all__ = [
     "groups_table",
     "interval_lines",
     "loss_line",
+    "many",
     "metrics_table",
     "outcomes_line",
     "population_line",
@@ -52,7 +54,7 @@ _SIDE_BY_SIDE = 4
 _MOST_SENTENCES = 16
 # What systems are compared by in a summary where no metric was asked for by name.
 _HEADLINE = ("cmax", "aurc", "augrc")
-_BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
+BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
 MEANINGS = {
     "coverage": "share of items answered; Cmax is the most that a system can answer",
@@ -77,7 +79,7 @@ def population_line(system: SystemResult) -> str:
     """Return who was judged."""
     population, noun = system.population, system.cluster_noun
     text = (
-        f"{population.included:,} of {_many(population.total, noun)} judged; {population.items:,} items: "
+        f"{population.included:,} of {many(population.total, noun)} judged; {population.items:,} items: "
         f"{population.answered:,} answered, {population.abstained:,} abstained"
     )
     if population.items_failed or population.items_unscored:
@@ -103,7 +105,7 @@ def basis_line(result: Result) -> str:
     matching, noun = result.matching, result.cluster_noun
     if matching is None:
         return population_line(result.only)
-    text = f"{matching.judged:,} items of {_many(matching.clusters, noun)}, matched by {' and '.join(matching.by)}"
+    text = f"{matching.judged:,} items of {many(matching.clusters, noun)}, matched by {' and '.join(matching.by)}"
     left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
     where = "only in" if len(result.systems) == 2 else "not in all systems, of"
     left_out += [f"{count:,} {where} {name}" for name, count in matching.clusters_alone.items() if count]
@@ -119,7 +121,7 @@ def interval_lines(result: Result) -> list[str]:
     methods = "; ".join(_methods(own))
     if methods:
         drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
-        clusters = _many(result.population.included, result.cluster_noun)
+        clusters = many(result.population.included, result.cluster_noun)
         lines.append(f"{level}: {methods} over {clusters}{drawn}; convention {settings.convention}")
     elif result.population.items:
         lines.append("no intervals: 0 resamples")
@@ -200,11 +202,16 @@ def chosen(result: Result) -> list[Difference]:
 
 def _asked(result: Result) -> list[str]:
     """The metrics that a summary compares by, in order."""
-    table = result.first.metrics
-    named = [] if table is None else [key.metric for key in table.keys_of.values()]
-    headline = [] if table is not None and not result.first.variants else _HEADLINE
+    named = asked_by_name(result.first)
+    headline = [] if result.first.metrics is not None and not result.first.variants else _HEADLINE
     known = {key.metric for key in result.first.estimates}
     return [name for name in dict.fromkeys((*headline, *named)) if name in known]
+
+
+def asked_by_name(system: SystemResult) -> list[str]:
+    """Return the metrics of a system that were asked for by name, each once."""
+    keys = () if system.metrics is None else system.metrics.keys_of.values()
+    return list(dict.fromkeys(key.metric for key in keys))
 
 
 def areas_table(system: SystemResult) -> Table:
@@ -227,9 +234,7 @@ def areas_table(system: SystemResult) -> Table:
 
 def _free_table(system: SystemResult) -> Table:
     """What can be measured without a confidence, beside what was asked for by name."""
-    told = {"answer_rate", "cmax"} | {
-        key.metric for key in (system.metrics.keys_of.values() if system.metrics else ())
-    }
+    told = {"answer_rate", "cmax", *asked_by_name(system)}
     rows = tuple(
         (key.metric, estimate, estimate.reason)
         for key, estimate in system.estimates.items()
@@ -266,7 +271,7 @@ def metrics_table(table: MetricTable) -> Table:
     """Return the metrics that were asked for by name, over all items."""
     columns = (Column("metric"), Column("value", estimate=True), Column("better"), Column("remark"))
     rows = tuple(
-        (name, estimate, _BETTER[table.specifications[name].direction], estimate.reason)
+        (name, estimate, BETTER[table.specifications[name].direction], estimate.reason)
         for name, estimate in table.items()
     )
     return Table("", columns, rows).without_empty(remark="")
@@ -494,5 +499,10 @@ def _named_sources(result: Result) -> list[str]:
     return lines
 
 
-def _many(count: int, noun: str) -> str:
+def many(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> many(1, "item"), many(1200, "item")
+    ('1 item', '1,200 items')
+    """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

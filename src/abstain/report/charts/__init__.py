@@ -1,12 +1,19 @@
 """Charts as Vega-Lite specifications: one description for notebook, HTML, PNG, SVG and PDF, all of them offline.
 
-A chart draws a result and computes no statistics; every band and every bar says what it is. `save_chart`
-writes it in the form that the file's ending names.
+A chart draws a result and computes no statistics; every band and every bar says what it is. `draw` knows which chart a
+result is drawn as, by one name each for Python and for `abstain plot`; `save_chart` writes it in the form that the
+file's ending names, without any network.
 """
 
-from abstain.report.charts._choice import COMPARISON_CHARTS, SYSTEM_CHARTS, draw
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from abstain import _files, _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.evaluation import Result
 from abstain.report.charts._look import COLOURS, interval_words, metric_name, unchecked
-from abstain.report.charts._saving import FORMATS, chart_svg, check_chart_output, save_chart
 from abstain.report.charts.calibration import (
     before_and_after_diagram,
     cumulative_difference_plot,
@@ -14,6 +21,16 @@ from abstain.report.charts.calibration import (
 )
 from abstain.report.charts.curves import curves_chart, risk_coverage_chart
 from abstain.report.charts.forest import differences_chart, groups_chart, metric_chart
+from abstain.report.charts.intervals import charts as coverage_charts
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from abstain.evaluation import SystemResult
+    from abstain.evaluation.conformal import CoverageResult
+    from abstain.report.charts._look import Chart
 
 __all__ = [
     "COLOURS",
@@ -36,3 +53,127 @@ __all__ = [
     "save_chart",
     "unchecked",
 ]
+
+SYSTEM_CHARTS = ("curve", "curves", "areas", "reliability")
+COMPARISON_CHARTS = ("difference", "left", "right")
+FORMATS = (".png", ".svg", ".html", ".pdf", ".json")
+_PIXELS_PER_POINT = 2.0
+
+
+def draw(
+    result: Result | CoverageResult,
+    chart: str | None = None,
+    *,
+    confidence: str | None = None,
+    risk: str = "selective",
+    metric: str | None = None,
+    system: str | None = None,
+) -> Chart:
+    """Draw a result.
+
+    One system has the charts "curve" (one confidence with its band), "curves" (several), "areas" (one metric of
+    every confidence) and "reliability". Several systems have "difference", and the charts of each system, which is
+    named by `system`; of two, "left" and "right" are their curves. Intervals and sets have "coverage",
+    "coverage-by-size", "width" and one per grouping.
+
+    Args:
+        result: what `evaluate`, `compare`, `evaluate_intervals` or `evaluate_sets` returns.
+        chart: which chart; the one that says most when left out.
+        confidence: which confidence a curve, a reliability diagram or differences are of; when left out the first
+            one, or all.
+        risk: "selective" or "generalized".
+        metric: which metric areas and differences show; AUGRC, where there is one, when left out.
+        system: which of several systems a curve, areas or a reliability diagram are of.
+    """
+    if not isinstance(result, Result):
+        found = coverage_charts(result)
+        return found[_validate.choice(chart or next(iter(found)), "chart", found)]
+    if len(result.systems) == 1:
+        return _system_chart(result.only, chart, confidence, risk, metric)
+    name = _validate.choice(chart or ("curve" if system else "difference"), "chart", _charts_of(result))
+    if name == "difference":
+        return differences_chart(result, metric, confidence=confidence)
+    if name in COMPARISON_CHARTS:
+        return _system_chart(result.left if name == "left" else result.right, None, confidence, risk, metric)
+    if system is None:
+        raise ArgumentError(f"{name} is of one system; name it (system=): {', '.join(result.systems)}")
+    own = result.systems[_validate.choice(system, "system", result.systems)]
+    return _system_chart(own, chart, confidence, risk, metric)
+
+
+def _charts_of(result: Result) -> tuple[str, ...]:
+    """The charts of several systems."""
+    sides = COMPARISON_CHARTS if len(result.systems) == 2 else COMPARISON_CHARTS[:1]
+    return (*sides, *SYSTEM_CHARTS)
+
+
+def _system_chart(
+    system: SystemResult, chart: str | None, confidence: str | None, risk: str, metric: str | None
+) -> Chart:
+    single = confidence is not None or len(system) == 1
+    name = _validate.choice(chart or ("curve" if single else "curves"), "chart", SYSTEM_CHARTS)
+    if not system:
+        raise ArgumentError("there is no confidence to draw; evaluate with confidence=")
+    if name == "curve":
+        return risk_coverage_chart(system, confidence, risk=risk)
+    if name == "curves":
+        return curves_chart(system, risk=risk)
+    if name == "areas":
+        return metric_chart(system, metric or "augrc")
+    asked = system[confidence].name if confidence is not None else next(iter(system))
+    curves = system.profile().reliability
+    if asked not in curves:
+        others = f"; these are: {', '.join(curves)}" if curves else ""
+        raise DataError(f"{asked} is not within 0 and 1, or is known to be no probability{others}")
+    return reliability_diagram(curves[asked], title=f"Reliability of {asked}")
+
+
+def check_chart_output(path: str | os.PathLike[str]) -> Path:
+    """Return `path` if a chart can be put there: call this before the work, not after it."""
+    place = _files.check_output(path)
+    form = place.suffix.lower()
+    if form not in FORMATS:
+        raise ArgumentError(f"{place}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
+    return place
+
+
+def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
+    """Write a chart as PNG, SVG, HTML, PDF or Vega-Lite JSON, as the ending of `path` says; HTML needs no network."""
+    import vl_convert  # noqa: PLC0415
+
+    place = check_chart_output(path)
+    specification = chart.to_json()
+    writers: dict[str, Callable[[str], bytes]] = {
+        ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
+        ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
+        ".html": lambda text: _page(
+            vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"), text
+        ).encode(),
+        ".pdf": vl_convert.vegalite_to_pdf,
+        ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
+    }
+    return _files.write_whole(place, writers[place.suffix.lower()](specification))
+
+
+def chart_svg(chart: Chart) -> str:
+    """Return a chart as an SVG element."""
+    import vl_convert  # noqa: PLC0415
+
+    return str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>abstain</title><link rel="icon" href="data:,"></head>
+<body>
+<div id="chart"></div>
+<script>%s</script>
+<script>vegaEmbed("#chart", %s, {renderer: "svg"}).catch(console.error);</script>
+</body>
+</html>
+"""
+
+
+def _page(library: str, specification: str) -> str:
+    """A page that needs nothing else. A chart's texts may come from a model, so none of them can end the script."""
+    return _PAGE % (library.replace("</script", "<\\/script"), specification.replace("<", "\\u003c"))

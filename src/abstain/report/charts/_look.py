@@ -26,7 +26,7 @@ __all__ = [
     "INK",
     "ORANGE",
     "PALE",
-    "data",
+    "chart_of",
     "finished",
     "heading",
     "interval_words",
@@ -65,11 +65,11 @@ def unchecked() -> AbstractContextManager[None]:
     return schemapi.debug_mode(False)
 
 
-def data(rows: list[dict[str, Any]]) -> Any:
-    """Return records as the inline data of a chart."""
+def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
+    """Return a chart of records, which it carries itself."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.InlineData(values=rows)
+    return alt.Chart(alt.InlineData(values=rows))
 
 
 def metric_name(key: str) -> str:
@@ -110,10 +110,12 @@ def heading(title: str, subtitle: str | Sequence[str] = "", *, size: int = 14) -
     return alt.TitleParams(text=title, subtitle=below, anchor="start", fontSize=size, subtitleColor=GREY)
 
 
-def finished(chart: Any) -> Any:
-    """Return a chart in the common look; the last thing that happens to it."""
+def finished(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **size: float) -> Any:
+    """Return a chart below its title and in the common look; the last thing that happens to it."""
+    named = {"title": heading(title, subtitle)} if title else {}
     return (
-        chart.configure(font=_FONT, background="white")
+        chart.properties(**size, **named)
+        .configure(font=_FONT, background="white")
         .configure_view(stroke=None)
         .configure_axis(
             gridColor=GRID,

@@ -9,7 +9,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.report.charts._look import BLUE, GREY, ORANGE, PALE, data, finished, heading
+from abstain.report.charts._look import BLUE, GREY, ORANGE, PALE, chart_of, finished, heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,20 +87,20 @@ def cumulative_difference_plot(
     share = alt.X(
         "share:Q", title="share of rows, least confident first", scale=alt.Scale(domain=[0, 1], nice=False)
     )
-    ends = data([{"share": end, "low": -height, "high": height} for end in (0.0, 1.0)])
+    ends = [{"share": end, "low": -height, "high": height} for end in (0.0, 1.0)]
     band = (
-        alt.Chart(ends)
+        chart_of(ends)
         .mark_area(color=PALE, opacity=0.7)
         .encode(x=share, y=alt.Y("low:Q", title="outcomes less confidences, summed / n"), y2="high:Q")
     )
-    zero = alt.Chart(data([{"zero": 0.0}])).mark_rule(color=GREY, strokeDash=[4, 4]).encode(y="zero:Q")
+    zero = chart_of([{"zero": 0.0}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(y="zero:Q")
     tooltip = [
         alt.Tooltip("share:Q", format=".3f"),
         alt.Tooltip("confidence:Q", title="confidence up to", format=".3f"),
         alt.Tooltip("difference:Q", format=".4f"),
     ]
     line = (
-        alt.Chart(data(points))
+        chart_of(points)
         .mark_line(
             color=BLUE, strokeWidth=1.8, point={"color": BLUE, "size": 12} if len(points) <= 60 else False
         )
@@ -108,10 +108,7 @@ def cumulative_difference_plot(
     )
     told = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
     told = subtitle or f"{told}; grey: where {100 * level:g}% of calibrated walks stay"
-    layers = alt.layer(band, zero, line).properties(
-        width=1.6 * _SIDE, height=_SIDE, title=heading(title, told)
-    )
-    return finished(layers)
+    return finished(alt.layer(band, zero, line), title, told, width=1.6 * _SIDE, height=_SIDE)
 
 
 def _reliability(
@@ -123,30 +120,22 @@ def _reliability(
     unit = alt.Scale(domain=[0, 1], nice=False)
     counts = alt.Scale(domain=[0, float(curve.count.max() if most is None else most)])
     bins = _bins(curve)
-    held = data([row for row in bins if row["count"] > 0])
+    held = chart_of([row for row in bins if row["count"] > 0])
     across = alt.X("confidence:Q", scale=unit, title=None, axis={**_FIFTHS, "labels": False})
-    corners = data([{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}])
-    diagonal = (
-        alt.Chart(corners)
-        .mark_line(color=GREY, strokeDash=[4, 4])
-        .encode(x=alt.X("x:Q", scale=unit), y=alt.Y("y:Q", scale=unit))
+    corners = chart_of([{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 1.0}])
+    diagonal = corners.mark_line(color=GREY, strokeDash=[4, 4]).encode(
+        x=alt.X("x:Q", scale=unit), y=alt.Y("y:Q", scale=unit)
     )
-    bars = (
-        alt.Chart(held)
-        .mark_rule(color=colour, strokeWidth=1.6, opacity=0.7)
-        .encode(
-            x=across, y=alt.Y("low:Q", scale=unit, title="share that came true", axis=_FIFTHS), y2="high:Q"
-        )
+    bars = held.mark_rule(color=colour, strokeWidth=1.6, opacity=0.7).encode(
+        x=across, y=alt.Y("low:Q", scale=unit, title="share that came true", axis=_FIFTHS), y2="high:Q"
     )
-    line = alt.Chart(held).mark_line(color=colour, opacity=0.35).encode(x=across, y="accuracy:Q")
-    points = (
-        alt.Chart(held)
-        .mark_point(color=colour, filled=True, size=55, opacity=1.0)
-        .encode(x=across, y=alt.Y("accuracy:Q", scale=unit), tooltip=_tooltip(alt))
+    line = held.mark_line(color=colour, opacity=0.35).encode(x=across, y="accuracy:Q")
+    points = held.mark_point(color=colour, filled=True, size=55, opacity=1.0).encode(
+        x=across, y=alt.Y("accuracy:Q", scale=unit), tooltip=_tooltip(alt)
     )
     upper = alt.layer(diagonal, bars, line, points).properties(width=_SIDE, height=_SIDE)
     lower = (
-        alt.Chart(data(bins))
+        chart_of(bins)
         .mark_bar(color=colour, opacity=0.45, stroke="white", strokeWidth=1)
         .encode(
             x=alt.X("left:Q", scale=unit, title="stated confidence", axis=_FIFTHS),
@@ -161,7 +150,7 @@ def _reliability(
 
 
 def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
-    """One record a bin; what an empty bin cannot know is None."""
+    """One record per bin; what an empty bin cannot know is None."""
     columns = {
         "left": curve.edges[:-1],
         "right": curve.edges[1:],
@@ -179,7 +168,7 @@ def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
 
 
 def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
-    """One record a step; of a long walk the lowest and the highest of every stretch, which is all that can be seen."""
+    """One record per step; of a long walk the lowest and the highest of every stretch, which is all that is seen."""
     kept = np.arange(len(walk.difference))
     if len(kept) > _MOST_STEPS:
         stretches = np.array_split(kept, _MOST_STEPS // 2)

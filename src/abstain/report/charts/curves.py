@@ -10,12 +10,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain.report.charts._look import BLUE, COLOURS, GREY, ORANGE, data, finished, heading
+from abstain.report.charts._look import BLUE, COLOURS, GREY, ORANGE, chart_of, finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import altair as alt
 
     from abstain.evaluation import Line, Profile, Result, SystemResult
     from abstain.report.charts._look import Chart
@@ -66,22 +64,20 @@ def risk_coverage_chart(
         )
         if not math.isnan(low)
     ]
-    layers = [_beyond(alt, system, x, top)]
-    if len(band) > 1:
+    layers = [_beyond(system, x, top)]
+    if band:
+        base = chart_of(band).encode(x=x, y="low:Q", y2="high:Q")
+        # A single point has no area.
         layers.append(
-            alt.Chart(data(band))
-            .mark_area(color=BLUE, opacity=0.2)
-            .encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
-        )
-    elif band:
-        layers.append(
-            alt.Chart(data(band)).mark_rule(color=BLUE, opacity=0.5).encode(x=x, y="low:Q", y2="high:Q")
+            base.mark_area(color=BLUE, opacity=0.2)
+            if len(band) > 1
+            else base.mark_rule(color=BLUE, opacity=0.5)
         )
     drawn = {"this ranking": line, "perfect ranking": profile.optimal, "random order": profile.random}
     rows = [row | {"line": label} for label, one in drawn.items() for row in _rows(one, risk, top)]
     domain = list(drawn)
     layers.append(
-        alt.Chart(data(rows))
+        chart_of(rows)
         .mark_line(clip=True, strokeWidth=2)
         .encode(
             x=x,
@@ -98,16 +94,11 @@ def risk_coverage_chart(
                 scale=alt.Scale(domain=domain, range=[[1, 0], [6, 3], [2, 2]]),
                 legend=None,
             ),
-            tooltip=["line:N", alt.Tooltip("coverage:Q", format=".3f"), alt.Tooltip("risk:Q", format=".4f")],
+            tooltip=_tooltip(alt, "line"),
         )
     )
-    return finished(
-        alt.layer(*layers).properties(
-            width=_WIDTH,
-            height=_HEIGHT,
-            title=heading(f"{risk.capitalize()} risk, {name}", _band_words(system)),
-        )
-    )
+    title = f"{risk.capitalize()} risk, {name}"
+    return finished(alt.layer(*layers), title, _band_words(system), width=_WIDTH, height=_HEIGHT)
 
 
 def curves_chart(
@@ -137,31 +128,25 @@ def curves_chart(
         "confidence:N", sort=names, scale=alt.Scale(domain=names, range=list(COLOURS)), legend=_legend(alt)
     )
     lines = (
-        alt.Chart(data(rows))
+        chart_of(rows)
         .mark_line(clip=True, strokeWidth=1.8)
         .encode(
             x=x,
             y=y,
             color=colour,
-            tooltip=[
-                "confidence:N",
-                alt.Tooltip("coverage:Q", format=".3f"),
-                alt.Tooltip("risk:Q", format=".4f"),
-            ],
+            tooltip=_tooltip(alt, "confidence"),
         )
     )
     references = [
-        alt.Chart(data(_rows(line, risk, top)))
+        chart_of(_rows(line, risk, top))
         .mark_line(color=GREY, strokeDash=dash, clip=True)
         .encode(x=x, y="risk:Q")
         for line, dash in ((profile.optimal, [6, 3]), (profile.random, [2, 2]))
     ]
     told = "dashed: perfect ranking of the same answers; dotted: random order; grey: declined by the model"
-    return finished(
-        alt.layer(_beyond(alt, system, x, top), *references, lines).properties(
-            width=_WIDTH, height=_HEIGHT, title=heading(f"{risk.capitalize()} risk over coverage", told)
-        )
-    )
+    layers = alt.layer(_beyond(system, x, top), *references, lines)
+    title = f"{risk.capitalize()} risk over coverage"
+    return finished(layers, title, told, width=_WIDTH, height=_HEIGHT)
 
 
 def _axes(alt: Any, top: float, risk: str) -> tuple[Any, Any]:
@@ -175,16 +160,13 @@ def _axes(alt: Any, top: float, risk: str) -> tuple[Any, Any]:
     return x, y
 
 
-def _beyond(alt: Any, system: SystemResult | Result, x: Any, top: float) -> Any:
+def _beyond(system: SystemResult | Result, x: Any, top: float) -> Any:
     """The coverage that cannot be reached, because the model declined."""
     population = system.population
     cmax = population.answered / population.items
     area = [{"coverage": cmax, "end": 1.0, "bottom": 0.0, "top": top}] if cmax < 1.0 else []
-    return (
-        alt.Chart(data(area))
-        .mark_rect(color=GREY, opacity=0.08)
-        .encode(x=x, x2="end:Q", y=alt.Y("bottom:Q"), y2="top:Q")
-    )
+    shade = chart_of(area).mark_rect(color=GREY, opacity=0.08)
+    return shade.encode(x=x, x2="end:Q", y="bottom:Q", y2="top:Q")
 
 
 def _rows(line: Line, risk: str, top: float) -> list[dict[str, Any]]:
@@ -212,11 +194,12 @@ def _distinct(profile: Profile) -> list[str]:
     return [name for name in profile.points if name in single.values()][:_MOST_CURVES]
 
 
-def _legend(alt: Any) -> alt.Legend:
-    legend: alt.Legend = alt.Legend(
-        orient="bottom", title=None, columns=4, labelLimit=220, symbolType="stroke"
-    )
-    return legend
+def _legend(alt: Any) -> Any:
+    return alt.Legend(orient="bottom", title=None, columns=4, labelLimit=220, symbolType="stroke")
+
+
+def _tooltip(alt: Any, name: str) -> list[Any]:
+    return [f"{name}:N", alt.Tooltip("coverage:Q", format=".3f"), alt.Tooltip("risk:Q", format=".4f")]
 
 
 def _band_words(system: SystemResult | Result) -> str:

@@ -14,9 +14,8 @@ from abstain.report.charts._look import (
     BLUE,
     GREY,
     INK,
-    data,
+    chart_of,
     finished,
-    heading,
     interval_words,
     lower_is_better,
     metric_name,
@@ -156,18 +155,10 @@ def _forest(
     for name, estimate, verdict in rows:
         if estimate.defined:
             low, high = estimate.interval or (estimate.value, estimate.value)
-            records.append(
-                {
-                    "name": name,
-                    "value": estimate.value,
-                    "low": low,
-                    "high": high,
-                    "told": str(estimate),
-                    "verdict": verdict,
-                }
-            )
+            record = {"name": name, "value": estimate.value, "low": low, "high": high}
+            records.append(record | {"told": str(estimate), "verdict": verdict})
     order = list(dict.fromkeys(record["name"] for record in records))
-    base = alt.Chart(data(records)).encode(
+    base = chart_of(records).encode(
         y=alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
     )
     scale = alt.Scale(zero=rule == 0.0, nice=True)
@@ -185,10 +176,6 @@ def _forest(
     )
     layers = [bars, dots]
     if rule is not None:
-        line = alt.Chart(data([{"rule": rule}])).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
+        line = chart_of([{"rule": rule}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
         layers.insert(0, line)
-    return finished(
-        alt.layer(*layers).properties(
-            width=_WIDTH, height=_ROW * max(len(records), 2), title=heading(title, subtitle)
-        )
-    )
+    return finished(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_ROW * max(len(records), 2))

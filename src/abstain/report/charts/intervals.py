@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from abstain.report.charts._look import BLUE, GREY, ORANGE, finished, heading
+from abstain.report.charts._look import BLUE, GREY, ORANGE, chart_of, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,10 +40,10 @@ def coverage_chart(result: CoverageResult) -> Chart:
     ends = [row[key] for row in rows for key in ("low", "high", "x") if row[key] is not None]
     low = max(0.0, min(ends) - 0.03)
     axis = alt.Scale(domain=[low, 1.0], nice=False)
-    diagonal = _data([{"x": low, "y": low}, {"x": 1.0, "y": 1.0}]).mark_line(
+    diagonal = chart_of([{"x": low, "y": low}, {"x": 1.0, "y": 1.0}]).mark_line(
         strokeDash=[4, 4], color="#888888"
     )
-    base = _data(rows).encode(x=alt.X("x:Q", title="coverage that was claimed", scale=axis))
+    base = chart_of(rows).encode(x=alt.X("x:Q", title="coverage that was claimed", scale=axis))
     layers = [diagonal.encode(x=alt.X("x:Q", scale=axis), y=alt.Y("y:Q", scale=axis))]
     if len(rows) > 1:
         band = base.mark_area(opacity=0.15, color=_COLOURS[0])
@@ -53,7 +53,7 @@ def coverage_chart(result: CoverageResult) -> Chart:
         base.mark_rule().encode(y=alt.Y("low:Q", title="coverage", scale=axis), y2="high:Q", color=_colour())
     )
     layers.append(_points(base).encode(y=alt.Y("y:Q", title="coverage", scale=axis)))
-    return _finished(alt.layer(*layers).properties(width=320, height=320), "Coverage against its claim")
+    return finished(alt.layer(*layers), "Coverage against its claim", width=320, height=320)
 
 
 def strata_chart(result: CoverageResult) -> Chart:
@@ -79,7 +79,7 @@ def width_chart(result: CoverageResult) -> Chart:
             last = place + 1 == len(values) or values[place + 1] != width
             if math.isfinite(width) and last:
                 rows.append({"width": width, "share": place / (len(values) - 1), "claim": f"{each.claim:g}"})
-    chart = _data(rows).mark_line(
+    chart = chart_of(rows).mark_line(
         interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12
     )
     chart = chart.encode(
@@ -92,13 +92,16 @@ def width_chart(result: CoverageResult) -> Chart:
         ),
         color=alt.Color("claim:N", title="claim", scale=alt.Scale(scheme="viridis")),
     )
-    return _finished(alt.layer(chart).properties(width=420, height=260), "How wide the predictions are")
+    return finished(alt.layer(chart), "How wide the predictions are", width=420, height=260)
 
 
 def charts(result: CoverageResult) -> dict[str, Chart]:
     """Return every chart of a judgement by name, one per grouping among them."""
     found = {name: draw(result) for name, draw in CHARTS.items()}
-    return found | {f"coverage-by-{name}": groups_chart(result, name) for name in result.claims[0].groups}
+    for grouping in result.claims[0].groups:
+        name = f"coverage-by-{grouping}"
+        found[f"{name}-group" if name in CHARTS else name] = groups_chart(result, grouping)
+    return found
 
 
 CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {
@@ -123,12 +126,14 @@ def _by_part(
             for part in parts
         ]
         order = [row["x"] for row in rows]
-        base = _data(rows).encode(
+        base = chart_of(rows).encode(
             y=alt.Y("x:N", title=axis, sort=order), tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"]
         )
         scale = alt.Scale(domain=[0, 1])
         claimed = (
-            _data([{"claim": each.claim}]).mark_rule(strokeDash=[4, 4], color="#888888").encode(x="claim:Q")
+            chart_of([{"claim": each.claim}])
+            .mark_rule(strokeDash=[4, 4], color="#888888")
+            .encode(x="claim:Q")
         )
         spans = base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title="coverage", scale=scale), x2="high:Q", color=_colour()
@@ -136,7 +141,7 @@ def _by_part(
         panel = alt.layer(claimed, spans, _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale)))
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
         panels.append(panel.properties(title=f"claim {each.claim:g}") if len(result.claims) > 1 else panel)
-    return _finished(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
+    return finished(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
 
 
 def _interval(part: Stratum) -> Any:
@@ -151,12 +156,6 @@ def _word(part: Stratum) -> str:
 def _row(x: object, y: float, estimate: Any, verdict: str, **further: float) -> dict[str, Any]:
     low, high = estimate.interval or (None, None)
     return {"x": x, "y": y, "low": low, "high": high, "verdict": verdict, **further}
-
-
-def _data(rows: list[dict[str, Any]]) -> alt.Chart:
-    import altair as alt  # noqa: PLC0415
-
-    return alt.Chart(alt.InlineData(values=rows))
 
 
 def _points(base: alt.Chart) -> alt.Chart:
@@ -174,8 +173,3 @@ def _colour() -> alt.Color:
     return alt.Color(
         "verdict:N", title="verdict", scale=alt.Scale(domain=list(_VERDICTS), range=list(_COLOURS))
     )
-
-
-def _finished(chart: Any, title: str) -> Chart:
-    finished_chart: Chart = finished(chart.properties(title=heading(title)))
-    return finished_chart

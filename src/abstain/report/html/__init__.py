@@ -1,36 +1,53 @@
-"""The HTML report: one file that needs nothing else, for whoever decides and for whoever checks.
+"""Results as HTML: the report, one file that needs nothing else, and what a notebook shows.
 
-The page carries its styles, its charts and its one script; a content security policy by hash lets nothing else
-run and nothing be fetched, so that text from a file or a model stays text. Panels appear where the data allow.
-Participant ids and what a model wrote are not in it unless somebody asks for them.
+The page of the report carries its styles, its charts and its one script; a content security policy by hash lets nothing
+else run and nothing be fetched, so that text from a file or a model stays text. There is one builder: numbers about
+answers and abstentions (one system, two or many) and numbers about intervals or sets bring their panels, sentences and
+definitions each, where the data allow. Participant ids and what a model wrote are not in it unless somebody asks for
+them. What a notebook shows is plain HTML without script or style.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import html
+import json
 import math
+import platform
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
+import abstain
 from abstain import _files, _validate
 from abstain.evaluation import Result
+from abstain.report import coverage as covered
+from abstain.report import views
 from abstain.report.charts import unchecked
-from abstain.report.html._page import Asked, page_of
+from abstain.report.html import _panels, _words
 from abstain.report.html._parts import figure_markup
+from abstain.report.tables import Table, plain_text, table_html
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from jinja2 import Environment
+    from markupsafe import Markup
 
+    from abstain.evaluation import Line, WorkingPoints
     from abstain.evaluation.conformal import CoverageResult
+    from abstain.report.html._panels import Side
+    from abstain.report.html._parts import Panel
 
-__all__ = ["report_html", "write_report"]
+__all__ = ["report_html", "result_html", "write_report"]
+
+_UNNAMED = {"left", "right"}
+_DIGITS = 6
 
 
 def write_report(
@@ -68,28 +85,277 @@ def report_html(
     """
     from markupsafe import Markup  # noqa: PLC0415
 
-    import abstain  # noqa: PLC0415
-
-    asked = Asked(_validate.whole(mistakes, "mistakes"), responses, progress)
+    listed = _validate.whole(mistakes, "mistakes")
     made = created_at or datetime.now(UTC)
     style, script = _text("report.css"), _text("explorer.js")
     with unchecked():
         if isinstance(result, Result):
-            context = page_of(result, coverage, made, asked)
+            pages = [
+                _answers_page(result, progress),
+                *([] if coverage is None else [_coverage_page(coverage)]),
+            ]
         else:
-            context = page_of(None, result, made, asked)
-    context |= {
-        "created": made.strftime("%Y-%m-%d %H:%M %Z").strip(),
-        "version": abstain.__version__,
-        "command": command,
-        "style": Markup(style),
-        "script": Markup(script),
-        "style_hash": _hash(style),
-        "script_hash": _hash(script),
+            pages = [_coverage_page(result)]
+        panels = [panel for page in pages for panel in page.panels]
+        if isinstance(result, Result) and listed:
+            several = len(result.systems) > 1
+            panels.append(_panels.mistakes_panel(result.first, listed, responses=responses, several=several))
+    # What heads the page is told by the first; where both are there, each panel tells its own verdict.
+    first = pages[0]
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=title or first.title,
+            subtitle=first.subtitle,
+            verdict=first.verdict,
+            warnings=[warning for page in pages for warning in page.warnings],
+            panels=panels,
+            definitions=[definition for page in pages for definition in page.definitions.items()],
+            facts=[*(fact for page in pages for fact in page.facts), *_made(made)],
+            explorer_json=embedded_json(first.explorer),
+            sections=[
+                ("verdict", "Verdict"),
+                *((panel.anchor, panel.short) for panel in panels),
+                ("definitions", "Definitions"),
+                ("provenance", "Provenance"),
+            ],
+            created=made.strftime("%Y-%m-%d %H:%M %Z").strip(),
+            version=abstain.__version__,
+            command=command,
+            style=Markup(style),
+            script=Markup(script),
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
+    )
+    return str(page)
+
+
+def result_html(result: Result | CoverageResult) -> str:
+    """Return a result as HTML: whom it is about, what can be said, its tables, and its warnings."""
+    if not isinstance(result, Result):
+        line = f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"
+        tables = [covered.claims_table(result), covered.metrics_table(result)]
+        return _notebook([line], [], tables, list(map(str, result.warnings)))
+    if len(result.systems) == 1:
+        system = result.only
+        lines = [
+            views.population_line(system),
+            views.loss_line(system.loss),
+            f"answer rate {system.coverage}",
+        ]
+        tables = [views.areas_table(system)]
+        if system.metrics is not None:
+            tables += [views.metrics_table(system.metrics), views.groups_table(system.metrics)]
+        return _notebook(lines, [], tables, views.warning_lines(result))
+    differences = views.differences_table(result, views.chosen(result))
+    lines = [f"{len(result.systems)} systems, {views.basis_line(result)}", views.loss_line(result.loss)]
+    tables = [Table("", differences.columns, differences.rows), views.systems_table(result)]
+    return _notebook(lines, views.sentences(result), tables, views.warning_lines(result))
+
+
+def _notebook(
+    lines: Sequence[str], said: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]
+) -> str:
+    head = "".join(f"<p>{html.escape(plain_text(line))}</p>" for line in lines if line)
+    body = "".join(table_html(table) for table in tables if table.rows)
+    return f"<div>{head}{_list('', said)}{body}{_list('warnings', warnings)}</div>"
+
+
+def _list(title: str, texts: Sequence[str]) -> str:
+    if not texts:
+        return ""
+    parts = "".join(f"<li>{html.escape(plain_text(text))}</li>" for text in texts)
+    return f"{f'<p>{title}</p>' if title else ''}<ul>{parts}</ul>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What one kind of result brings to the page."""
+
+    title: str
+    subtitle: str
+    verdict: Sequence[str]
+    warnings: Sequence[str]
+    panels: Sequence[Panel]
+    definitions: Mapping[str, str]
+    facts: Sequence[tuple[str, str]]
+    explorer: dict[str, Any] | None = None
+
+
+def _answers_page(result: Result, progress: Callable[[int], None] | None) -> _Page:
+    """What a result about answers and abstentions brings."""
+    sides = _panels.sides_of(result, progress)
+    alone = len(result.systems) == 1
+    panels = [
+        _panels.population_panel(result),
+        _panels.compared_panel(result),
+        _panels.estimates_panel(sides),
+        _panels.curves_panel(sides),
+        _panels.reliability_panel(sides),
+        *_panels.metric_panels(result),
+    ]
+    settings = result.settings
+    calibrations = dict.fromkeys(used for system in result.systems.values() for used in system.calibrations)
+    return _Page(
+        title=_title(result),
+        subtitle=_subtitle(result),
+        verdict=_words.system_verdict(result.only, sides[0].profile)
+        if alone
+        else _words.comparison_verdict(result),
+        warnings=views.warning_lines(result),
+        panels=[panel for panel in panels if panel is not None],
+        definitions=_words.definitions(result),
+        facts=[
+            *(
+                fact
+                for name, system in result.systems.items()
+                for fact in _inputs("" if alone else name, system.provenance)
+            ),
+            *(
+                ("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}")
+                for used in calibrations
+            ),
+            ("resamples", _resampling(settings.resamples, settings.seed, settings.level)),
+            ("convention", settings.convention),
+        ],
+        explorer=_explorer(sides),
+    )
+
+
+def _coverage_page(result: CoverageResult) -> _Page:
+    """What a result about intervals or sets brings."""
+    settings = result.settings
+    path = result.provenance.get("path")
+    return _Page(
+        title=_panels.file_name(path) if path else result.kind.capitalize(),
+        subtitle=f"{result.rows:,} {result.kind} in {result.clusters:,} clusters.",
+        verdict=_words.coverage_verdict(result),
+        warnings=[str(warning) for warning in result.warnings],
+        panels=[_panels.coverage_panel(result)],
+        definitions=_words.coverage_definitions(result),
+        facts=[
+            *_inputs(result.kind, result.provenance),
+            (f"resamples of {result.kind}", _resampling(settings.resamples, settings.seed, settings.level)),
+        ],
+    )
+
+
+def _title(result: Result) -> str:
+    """The names of the systems; where they have none, what their items came from."""
+    if len(result.systems) > 1 and not set(result.systems) <= _UNNAMED:
+        return " against ".join(result.systems)
+    return " against ".join(dict.fromkeys(_panels.source_of(system) for system in result.systems.values()))
+
+
+def _subtitle(result: Result) -> str:
+    """The size, the match and the loss in one line."""
+    population, matching, noun = result.population, result.matching, result.cluster_noun
+    items = population.items if matching is None else matching.judged
+    clusters = population.included if matching is None else matching.clusters
+    parts = [f"{items:,} items of {views.many(clusters, noun)}"]
+    parts += [] if matching is None else [f"matched by {' and '.join(matching.by)}"]
+    parts += [] if result.loss is None else [views.loss_line(result.loss)]
+    return f"{'; '.join(parts)}."
+
+
+def _resampling(resamples: int, seed: int, level: float) -> str:
+    return f"{resamples:,}, seed {seed}, level {level:g}"
+
+
+def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    names = {
+        "path": "input",
+        "mode": "mode",
+        "sha256": "input SHA-256",
+        "run_id": "run",
+        "git_commit": "commit of the run",
     }
-    if title:
-        context["title"] = title
-    return str(_environment().get_template("report.html").render(context))
+    return [
+        (f"{label} {name}".strip(), str(provenance[key]))
+        for key, name in names.items()
+        if provenance.get(key) is not None
+    ]
+
+
+def _made(made: datetime) -> list[tuple[str, str]]:
+    versions = [f"{name} {metadata.version(name)}" for name in ("abstain", "numpy", "scipy")]
+    return [
+        ("made at", made.isoformat(timespec="seconds")),
+        ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),
+    ]
+
+
+def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
+    """What the threshold explorer knows: the working points of every confidence, of every side.
+
+    Counts are exact; risks are rounded to six significant digits, far below what a screen shows. Thresholds keep all
+    their digits, because they are what somebody will copy.
+    """
+    found: dict[str, Any] = {"sides": [], "curves": [], "start": 0}
+    leaders = []
+    for side in sides:
+        profile = side.profile
+        if profile is None:
+            continue
+        number = len(found["sides"])
+        leaders.append(profile.leader)
+        found["sides"].append(
+            {"mean": _rounded(profile.random.selective_risk[:1])[0], "optimal": _line(profile.optimal)}
+        )
+        for name, points in profile.points.items():
+            if len(points):
+                found["curves"].append(
+                    {
+                        "key": side.title(name),
+                        "name": name,
+                        "side": number,
+                        "n": side.system.population.items,
+                        **_points(points),
+                        # A curve that is offered point by point is drawn through these points.
+                        "line": None if points.in_curve == len(points) else _line(profile.lines[name]),
+                    }
+                )
+    # The page opens with what its verdict speaks of.
+    names = [curve["name"] for curve in found["curves"]]
+    found["start"] = names.index(leaders[0]) if leaders and leaders[0] in names else 0
+    return found
+
+
+def embedded_json(value: object) -> Markup:
+    """Return JSON that can stand in a script element: no text in it can end the element or begin a comment."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def _points(points: WorkingPoints) -> dict[str, Any]:
+    return {
+        "whole": points.in_curve,
+        "t": points.threshold.tolist(),
+        "k": points.answered.tolist(),
+        "w": points.wrong.tolist(),
+        "r": _rounded(points.selective_risk),
+        "rl": _rounded(points.selective_low),
+        "rh": _rounded(points.selective_high),
+        "g": _rounded(points.generalized_risk),
+        "gl": _rounded(points.generalized_low),
+        "gh": _rounded(points.generalized_high),
+    }
+
+
+def _line(line: Line) -> dict[str, list[float | None]]:
+    return {
+        "c": _rounded(line.coverage),
+        "r": _rounded(line.selective_risk),
+        "g": _rounded(line.generalized_risk),
+    }
+
+
+def _rounded(values: Iterable[float]) -> list[float | None]:
+    return [None if math.isnan(value) else float(f"{value:.{_DIGITS}g}") for value in values]
 
 
 @cache

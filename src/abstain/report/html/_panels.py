@@ -1,6 +1,7 @@
-"""The panels of systems: who was judged, estimates, curves with the threshold explorer, reliability.
+"""The panels of a page: who was judged, what is compared, estimates, curves, reliability, and what only some have.
 
-A panel that a system has nothing for is None, and the page goes without it.
+Tables and verdicts are those of `abstain.report.views` and `abstain.report.coverage`; a page chooses their columns. A
+panel that a result has nothing for is None, and the page goes without it. Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -8,17 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from abstain.report import views
+import numpy as np
+
+from abstain.report import coverage, views
 from abstain.report.charts import (
+    differences_chart,
+    groups_chart,
     interval_words,
     metric_chart,
     metric_name,
     reliability_diagram,
     risk_coverage_chart,
 )
+from abstain.report.charts.intervals import charts
 from abstain.report.html import _words
 from abstain.report.html._parts import (
     Explorer,
+    Figure,
     Gallery,
     Heading,
     Note,
@@ -34,17 +41,22 @@ from abstain.report.tables import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from abstain.evaluation import Population, Profile, Result, SystemResult
+    from abstain.evaluation import Difference, MetricTable, Profile, Result, SystemResult
+    from abstain.evaluation.conformal import CoverageResult, Stratum
     from abstain.report.html._parts import Part
+    from abstain.report.tables import Cell
 
 __all__ = [
     "Side",
+    "compared_panel",
+    "coverage_panel",
     "curves_panel",
     "estimates_panel",
+    "metric_panels",
+    "mistakes_panel",
     "population_panel",
     "reliability_panel",
     "sides_of",
-    "source_of",
 ]
 
 # The page draws curves of so many systems; more are told by their differences.
@@ -60,6 +72,13 @@ _RISKS = (
     "Selective risk (mean loss of what is answered) at the first working point that reaches each coverage."
 )
 _AREAS = ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable", "aurc_at_coverage", "augrc_at_coverage")
+_OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "in_words")
+_OF_MANY = ("left", "right", "confidence", "label", "group", "difference", "p", "p_holm", "sentence")
+_TOLD_ELSEWHERE = ("cmax", "items")
+# Texts that a source may carry beside an item: shown only when asked for.
+_TEXTS = ("prompt", "raw_response")
+_MOST_GROUPS = 20
+_MOST_CHARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,10 @@ class Side:
     system: SystemResult
     profile: Profile | None
 
+    def title(self, confidence: str) -> str:
+        """Return what a confidence of the side is called."""
+        return f"{self.label}: {confidence}" if self.label else confidence
+
 
 def sides_of(result: Result, progress: Callable[[int], None] | None) -> list[Side]:
     """Return the systems with their profiles: of one or two; of more there are none."""
@@ -88,10 +111,15 @@ def sides_of(result: Result, progress: Callable[[int], None] | None) -> list[Sid
     ]
 
 
+def file_name(path: object) -> str:
+    """Return the last part of a path of any system."""
+    return str(path).replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def source_of(system: SystemResult) -> str:
     """Return where the items of a system came from; "Items" where that is not known."""
     path, mode = system.provenance.get("path"), system.provenance.get("mode")
-    name = str(path).replace("\\", "/").rsplit("/", 1)[-1] if path else "Items"
+    name = file_name(path) if path else "Items"
     return f"{name} ({mode})" if mode else name
 
 
@@ -110,8 +138,7 @@ def population_panel(result: Result) -> Panel:
 
 
 def _strip(system: SystemResult, *, tiles: bool) -> Strip:
-    population = system.population
-    counts = [(outcome, name, getattr(population, field)) for field, outcome, name in _OUTCOMES]
+    counts = [(outcome, name, getattr(system.population, field)) for field, outcome, name in _OUTCOMES]
     total = sum(count for _, _, count in counts)
     parts, start = [], 0.0
     for outcome, name, count in counts:
@@ -119,15 +146,116 @@ def _strip(system: SystemResult, *, tiles: bool) -> Strip:
             share = 100.0 * count / total
             parts.append(StripPart(outcome, name, count, f"{start:.3f}", f"{share:.3f}"))
             start += share
-    return Strip(parts, _tiles(system, population) if tiles else [])
+    return Strip(parts, _tiles(system) if tiles else [])
 
 
-def _tiles(system: SystemResult, population: Population) -> list[tuple[str, object]]:
-    judged = f"{population.included:,}"
+def _tiles(system: SystemResult) -> list[tuple[str, object]]:
+    population = system.population
+    judged = (f"{population.included:,}", f"of {population.total:,}")
     return [
         ("items judged (N)", f"{population.items:,}"),
-        (f"{system.cluster_noun}s judged", (judged, f"of {population.total:,}")),
+        (f"{system.cluster_noun}s judged", judged),
         ("Cmax (coverage)", system.coverage),
+    ]
+
+
+def compared_panel(result: Result) -> Panel | None:
+    """Return the panel of what is compared; None where there is one system."""
+    if len(result.systems) == 1:
+        return None
+    return _pair_panel(result) if len(result.systems) == 2 else _systems_panel(result)
+
+
+def _pair_panel(result: Result) -> Panel:
+    table = _differences(result, _OF_TWO)
+    title = f"Left and right: {_single_intervals(result)}. Right - left: {_difference_intervals(result)}."
+    parts: list[Part] = [
+        _basis(result),
+        TableView(replace(table, title=title), "Differences", compact=True),
+        *_charts(result),
+    ]
+    return Panel("comparison", "Comparison, right - left", "Comparison", parts)
+
+
+def _systems_panel(result: Result) -> Panel:
+    differences = _differences(result, _OF_MANY)
+    title = f"Systems over the compared items. {sentence(_single_intervals(result))}"
+    parts: list[Part] = [
+        _basis(result),
+        TableView(replace(_systems(result), title=title), "Systems with their ranks", compact=True),
+        _words.each_by_itself(result),
+        TableView(
+            replace(differences, title=f"Right - left: {_difference_intervals(result)}."),
+            "Differences between systems",
+        ),
+        *_charts(result),
+    ]
+    return Panel("systems", "Systems compared, right - left", "Systems", parts)
+
+
+def _systems(result: Result) -> Table:
+    """Every system with its metrics and ranks; Cmax is the coverage once more, and the items are the same for all."""
+    table = views.systems_table(result)
+    table = table.only([place for place, each in enumerate(table.columns) if each.key not in _TOLD_ELSEWHERE])
+    named = [replace(each, heading=metric_name(each.title)) for each in table.columns]
+    return replace(table, columns=tuple(named))
+
+
+def _basis(result: Result) -> str:
+    """What the differences rest on."""
+    which = "on both sides" if len(result.systems) == 2 else "in all systems"
+    return f"Paired over what is judged {which}: {views.basis_line(result)}."
+
+
+def _differences(result: Result, keys: Sequence[str]) -> Table:
+    """The differences that a summary shows, with the columns that a page has room for."""
+    told = views.chosen(result)
+    table = views.differences_table(result, told)
+    places = {column.key: place for place, column in enumerate(table.columns)}
+    kept = [key for key in keys if key in places]
+    headings = {"sentence": "in words"}
+    if len(result.systems) == 2:
+        named = zip(("left", "right"), result.systems, strict=True)
+        headings |= {f"{side}_value": side if side == name else f"{side}: {name}" for side, name in named}
+    columns = [
+        replace(column, detail=False, heading=headings.get(column.key, column.heading))
+        for column in (table.columns[places[key]] for key in kept)
+    ]
+    rows = []
+    for each, row in zip(told, table.rows, strict=True):
+        worded = {"label": _named(each, str(row[places["label"]])), "confidence": each.confidence or "any"}
+        rows.append(tuple(worded.get(key, row[places[key]]) for key in kept))
+    return Table("", tuple(columns), tuple(rows))
+
+
+def _named(each: Difference, label: str) -> str:
+    """A metric as people write it, with what the view says of it."""
+    return metric_name(each.metric) + label.removeprefix(each.metric)
+
+
+def _single_intervals(result: Result) -> str:
+    """What the intervals of the systems' own numbers are."""
+    return interval_words(result.first.coverage, result.cluster_noun)
+
+
+def _difference_intervals(result: Result) -> str:
+    """What the intervals of differences are: those of the first that has one."""
+    told = next((each for each in result.differences if each.compared), result.differences[0])
+    return interval_words(told.estimate, told.cluster_noun)
+
+
+def _charts(result: Result) -> list[Figure]:
+    defined = {each.metric for each in result.differences if not each.group and each.estimate.defined}
+    drawn = [key for key in _words.headline_metrics(result) if key in defined]
+    # Who answers more stands in the table; it is drawn where nothing else can be.
+    drawn = [key for key in drawn if key != "cmax"] or drawn
+    return [
+        figure(
+            differences_chart(result, key),
+            f"Differences in {metric_name(key)} with their intervals",
+            wide=True,
+        )
+        for key in drawn[:_MOST_CHARTS]
     ]
 
 
@@ -183,7 +311,7 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
     charts = [
         figure(
             risk_coverage_chart(side.system, name, risk=risk, profile=side.profile),
-            f"{risk} risk over coverage, {f'{side.label}: {name}' if side.label else name}",
+            f"{risk} risk over coverage, {side.title(name)}",
         )
         for risk in ("selective", "generalized")
     ]
@@ -203,7 +331,7 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
         if side.profile is None:
             continue
         for name in side.system:
-            title = f"{side.label}: {name}" if side.label else name
+            title = side.title(name)
             curve = side.profile.reliability.get(name)
             if curve is None:
                 left_out += [title] if len(side.profile.points[name]) else []
@@ -226,3 +354,140 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
             Note(f"Not drawn, because they order answers and are no probabilities: {', '.join(left_out)}.")
         )
     return Panel("reliability", "Reliability: can the stated confidence be believed?", "Reliability", parts)
+
+
+def metric_panels(result: Result) -> list[Panel]:
+    """Return the panels of abstention safety and of groups, where metrics were asked for.
+
+    Of several systems, the metrics stand in the comparison.
+    """
+    table = result.metrics if len(result.systems) == 1 else None
+    if table is None:
+        return []
+    return [_safety(table), _groups(table)] if table.groups else [_safety(table)]
+
+
+def _safety(table: MetricTable) -> Panel:
+    counts = table.outcomes
+    parts: list[Part] = []
+    if table.of_predictions:
+        parts.append(
+            f"Of all items, {counts.right:,} were answered rightly, {counts.wrong:,} answered wrongly, "
+            f"{counts.abstained:,} declined, and {counts.failed:,} failed."
+        )
+    reasons: dict[str, list[str]] = {}
+    for name, estimate in table.items():
+        if not estimate.defined:
+            reasons.setdefault(estimate.reason, []).append(name)
+    parts += [f"Undefined here: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
+    rows = tuple(
+        (name, estimate, views.BETTER[specification.direction], specification.summary.replace("``", ""))
+        for name, estimate in table.items()
+        for specification in (table.specifications[name],)
+        if estimate.defined
+    )
+    if rows:
+        columns = (Column("metric"), _estimate("value"), Column("better"), Column("what it is"))
+        parts.append(TableView(Table("", columns, rows), "Metrics"))
+    title = "Abstention safety: is declining, and answering, to be relied on?"
+    return Panel("safety", title, "Abstention safety", parts)
+
+
+def _groups(table: MetricTable) -> Panel:
+    defined = [name for name, estimate in table.items() if estimate.defined]
+    small = [group.label for group in table.groups if group.note]
+    parts: list[Part] = ["Every group is judged with the same draws as the whole."]
+    parts += [f"Too small to judge: {', '.join(small)}."] if small else []
+    columns = (
+        Column("group"),
+        Column("items", digits=0),
+        Column("answered", digits=0),
+        *map(_estimate, defined),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (group.label, group.items, group.answered, *(group.estimates[name] for name in defined))
+        for group in table.groups
+    )
+    parts.append(TableView(Table("", columns, rows), "Metrics by group", compact=True))
+    gaps = tuple((name, gap.group, gap.worst, gap.rest, gap.gap) for name, gap in table.gaps.items())
+    if gaps:
+        caption = (
+            "Worst group against all others; it was chosen by its value, so its gap is not a fair sample."
+        )
+        headings = (Column("metric"), Column("worst group"), *map(_estimate, ("there", "all others", "gap")))
+        parts.append(TableView(Table(caption, headings, gaps), "Worst groups"))
+    parts += [
+        figure(groups_chart(table, name), f"{name} by group with its interval", wide=True)
+        for name in defined[:_MOST_CHARTS]
+    ]
+    return Panel("groups", f"By {' and '.join(table.by)}", "Groups", parts)
+
+
+def _estimate(name: str) -> Column:
+    return Column(name, name, digits=3, estimate=True)
+
+
+def coverage_panel(result: CoverageResult) -> Panel:
+    """Return the panel of intervals or sets."""
+    title = f"Metrics of {result.rows:,} {result.kind} in {result.clusters:,} clusters"
+    table = replace(coverage.metrics_table(result), title=title, notes=())
+    parts: list[Part] = [*_words.coverage_verdict(result), TableView(table, title)]
+    parts += [
+        _strata(f"Coverage by {name} at a claim of {claim.claim:g}", name, strata)
+        for claim in result.claims
+        for name, strata in coverage.parted(result, claim)
+    ]
+    parts += [figure(chart, f"Chart: {name}", wide=True) for name, chart in charts(result).items()]
+    kind = result.kind.capitalize()
+    return Panel("coverage", f"{kind}: does coverage hold?", kind, parts)
+
+
+def _strata(caption: str, what: str, strata: Sequence[Stratum]) -> TableView:
+    known = [part for part in strata if part.coverage.defined]
+    worst = sorted(known, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
+    shown = known if len(known) <= _MOST_GROUPS else worst
+    if len(shown) < len(known):
+        caption += f" (the {_MOST_GROUPS} lowest of {len(known):,})"
+    rows = tuple(
+        (str(part.label), f"{part.count:g}", part.coverage, part.verdict.verdict if part.verdict else "")
+        for part in shown
+    )
+    columns = (Column(what, what), Column("rows"), _estimate("coverage"), Column("verdict"))
+    return TableView(Table(caption, columns, rows), caption)
+
+
+def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several: bool) -> Panel:
+    """Return the most confident wrong answers by the first confidence, with the ids of their clusters."""
+    title = f"The most confident mistakes{f' of {system.name}' if several else ''}"
+    if system.loss is None:
+        words = "Mistakes are told by a loss, and no metric here needs one; name one (--loss, loss=)."
+        return Panel("mistakes", title, "Mistakes", [words])
+    judged, loss = system.basis.judged, system.basis.loss
+    named = dict(list(system.basis.confidences.items())[:1])
+    wrong = np.flatnonzero(judged.answered & (loss > 0))
+    # The surest first, and of equally sure ones those that cost most.
+    keys = [-loss[wrong], *(-confidence[wrong] for confidence in named.values())]
+    wrong = wrong[np.lexsort(keys)][:most]
+    texts = [key for key in judged.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
+    noun = system.cluster_noun
+    rows = tuple(
+        (
+            str(judged.cluster[row]),
+            str(judged.item[row]),
+            _plain(judged.truth[row]),
+            _plain(judged.prediction[row]),
+            *(f"{confidence[row]:.4g}" for confidence in named.values()),
+            f"{loss[row]:.4g}",
+            *(str(judged.metadata[key][row]) for key in texts),
+        )
+        for row in wrong
+    )
+    headings = [noun, "item", "truth", "prediction", *named, "loss", *texts]
+    told = f"Asked for by whoever made this report: it names {noun}s and items"
+    words = f"{told}{' and shows what the model was asked and wrote' if texts else ''}."
+    table = Table("", tuple(Column(heading, heading) for heading in headings), rows)
+    return Panel("mistakes", title, "Mistakes", [words, TableView(table, "Mistakes")])
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

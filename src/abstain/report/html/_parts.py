@@ -7,7 +7,7 @@ by the chart renderer from specifications. Tables are those of `abstain.report.t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from abstain.report.charts import chart_svg
 
@@ -34,29 +34,34 @@ __all__ = [
 ]
 
 
+class _Part:
+    """A part of a panel."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        """The name by which the template knows it."""
+        return type(self).__name__.lower()
+
+
 @dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(_Part):
     """A heading within a panel."""
 
-    kind: ClassVar[str] = "heading"
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Note(_Part):
     """A quiet sentence."""
 
-    kind: ClassVar[str] = "note"
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(_Part):
     """A chart and what it shows, in words; a wide one scrolls where there is no room for it."""
-
-    kind: ClassVar[str] = "figure"
 
     svg: str
     words: str
@@ -64,16 +69,14 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Gallery:
+class Gallery(_Part):
     """Charts of one kind, side by side."""
-
-    kind: ClassVar[str] = "gallery"
 
     figures: Sequence[Figure]
 
 
 @dataclass(frozen=True, slots=True)
-class TableView:
+class TableView(_Part):
     """A table in a page; the first cell of a row is its heading, which is shown once where its column says so.
 
     Attributes:
@@ -84,8 +87,6 @@ class TableView:
         unfolded: a folded table that begins open.
         marked: the heading of the row that stands out.
     """
-
-    kind: ClassVar[str] = "table"
 
     table: Table
     label: str
@@ -107,10 +108,8 @@ class StripPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(_Part):
     """What became of the items of a system: a strip with its parts, and beside them further numbers, if any."""
-
-    kind: ClassVar[str] = "strip"
 
     parts: Sequence[StripPart]
     tiles: Sequence[tuple[str, Any]]
@@ -122,10 +121,8 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
-class Explorer:
+class Explorer(_Part):
     """The curves with the threshold explorer; the still charts stand where scripts do not run."""
-
-    kind: ClassVar[str] = "explorer"
 
     charts: Sequence[Figure]
     noun: str

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from abstain.inference import Estimate
 from abstain.report.charts import interval_words, metric_name
+from abstain.report.views import asked_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain.evaluation import Difference, MetricTable, Profile, Result, Settings, SystemResult
+    from abstain.evaluation import Difference, Profile, Result, Settings, SystemResult
     from abstain.evaluation.conformal import CoverageResult
 
 __all__ = [
@@ -105,12 +106,8 @@ def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:
 def headline_metrics(result: Result) -> list[str]:
     """Return the metrics that a comparison's verdict speaks of: AUGRC and Cmax, or those asked for alone."""
     there = list(dict.fromkeys(each.metric for each in result.differences if not each.matched))
-    headline = ["augrc", "cmax"] if result.first.variants else _asked(result.first.metrics)
+    headline = ["augrc", "cmax"] if result.first.variants else asked_by_name(result.first)
     return [key for key in headline if key in there] or there[:1]
-
-
-def _asked(table: MetricTable | None) -> list[str]:
-    return [] if table is None else list(dict.fromkeys(key.metric for key in table.keys_of.values()))
 
 
 def comparison_verdict(result: Result) -> list[str]:
@@ -161,126 +158,85 @@ def each_by_itself(result: Result) -> str:
     )
 
 
-def definitions(result: Result) -> list[tuple[str, str]]:
+def definitions(result: Result) -> dict[str, str]:
     """Return the definitions that the numbers about answers and abstentions follow."""
-    found = [
-        (
-            "Items",
-            "An item is one decision that was asked for. N counts answered and abstained items, K the answered ones; "
-            "failed and unscored items are counted and enter no metric.",
-        )
-    ]
+    found = {
+        "Items": "An item is one decision that was asked for. N counts answered and abstained items, K the answered "
+        "ones; failed and unscored items are counted and enter no metric."
+    }
     loss = result.loss
     if loss is not None:
-        found.append(
-            (
-                "Loss",
-                f"{loss.rule}. {loss.name} = {loss.definition}. An answer is called wrong where its loss is above 0.",
-            )
-        )
+        wrong = "An answer is called wrong where its loss is above 0."
+        found["Loss"] = f"{loss.rule}. {loss.name} = {loss.definition}. {wrong}"
     if any(result.systems.values()):
-        found += _selective_definitions(result.settings)
-    described = {
-        name: spec for name, spec in result.specifications.items() if name in _asked(result.first.metrics)
-    }
-    known = {name for name, _ in found}
-    found += [
-        (metric_name(name), spec.summary.replace("``", ""))
-        for name, spec in described.items()
-        if metric_name(name) not in known
-    ]
-    return found + _inference_definitions(result)
+        found |= _selective_definitions(result.settings)
+    asked = asked_by_name(result.first)
+    for name, specification in result.specifications.items():
+        if name in asked:
+            found.setdefault(metric_name(name), specification.summary.replace("``", ""))
+    return found | _inference_definitions(result)
 
 
-def _selective_definitions(settings: Settings) -> list[tuple[str, str]]:
+def _selective_definitions(settings: Settings) -> dict[str, str]:
     at = f"{settings.area_coverage:g}"
-    return [
-        (
-            "Working point",
-            "Answered items are sorted by confidence, descending; each distinct confidence is one working point, and "
-            "all items that share it enter at once. After k items with loss sum S: coverage k/N, selective risk S/k, "
-            "generalized risk S/N, threshold that confidence.",
-        ),
-        ("Cmax", "K / N, the largest coverage that can be reached."),
-        (
-            "AURC",
-            "Area under selective risk over coverage from 0 to Cmax. Convention "
-            f"{settings.convention}: {_CONVENTIONS[settings.convention]}.",
-        ),
-        ("AUGRC", "Area under generalized risk over coverage from 0 to Cmax, starting at 0."),
-        (
-            "e-AURC, e-AUGRC",
-            "The area less that of a perfect ranking, which takes the same answers by their loss, smallest first.",
-        ),
-        (f"AURC@{at}, AUGRC@{at}", f"The areas up to a coverage of {at}, or Cmax if that is less."),
-        (
-            "Risk at a coverage",
-            "Selective risk of the first working point that reaches the coverage; none beyond Cmax.",
-        ),
-    ]
+    return {
+        "Working point": "Answered items are sorted by confidence, descending; each distinct confidence is one working "
+        "point, and all items that share it enter at once. After k items with loss sum S: coverage k/N, selective risk "
+        "S/k, generalized risk S/N, threshold that confidence.",
+        "Cmax": "K / N, the largest coverage that can be reached.",
+        "AURC": "Area under selective risk over coverage from 0 to Cmax. Convention "
+        f"{settings.convention}: {_CONVENTIONS[settings.convention]}.",
+        "AUGRC": "Area under generalized risk over coverage from 0 to Cmax, starting at 0.",
+        "e-AURC, e-AUGRC": "The area less that of a perfect ranking, which takes the same answers by their loss, "
+        "smallest first.",
+        f"AURC@{at}, AUGRC@{at}": f"The areas up to a coverage of {at}, or Cmax if that is less.",
+        "Risk at a coverage": "Selective risk of the first working point that reaches the coverage; none beyond Cmax.",
+    }
 
 
-def _inference_definitions(result: Result) -> list[tuple[str, str]]:
+def _inference_definitions(result: Result) -> dict[str, str]:
     """What intervals and verdicts are: of single numbers, and of differences."""
     settings, system = result.settings, result.first
-    found = []
+    found = {}
     made = next((each for each in system.estimates.values() if each.method != "none"), None)
     if made is not None:
         seed = f" (seed {made.seed})" if made.seed is not None and not made.degrees else ""
-        found.append(
-            (
-                "Intervals",
-                f"Of single numbers, {interval_words(made, system.cluster_noun)}{seed}. Whole {system.cluster_noun}s "
-                "are drawn; resamples in which a metric is undefined are dropped.",
-            )
+        found["Intervals"] = (
+            f"Of single numbers, {interval_words(made, system.cluster_noun)}{seed}. Whole {system.cluster_noun}s "
+            "are drawn; resamples in which a metric is undefined are dropped."
         )
     told = next((each for each in result.differences if each.compared), None)
     if told is None:
         return found
-    alpha = f"{1 - settings.level:.2g}"
-    found += [
-        (
-            "Difference",
-            f"Right less left over the same items, {interval_words(told.estimate, system.cluster_noun)}. "
-            f"{each_by_itself(result)}".strip(),
-        ),
-        (
-            "Better",
-            f"Said where the p-value is at most {alpha}, after Holm's correction for all pairs of systems by one "
-            "metric, confidence and group; it comes from the same statistic as the interval. A system that answers "
-            "nothing never wins. Where no direction is better, as for Cmax, the verdict says which side is higher.",
-        ),
-    ]
+    how = interval_words(told.estimate, system.cluster_noun)
+    found["Difference"] = f"Right less left over the same items, {how}. {each_by_itself(result)}".strip()
+    found["Better"] = (
+        f"Said where the p-value is at most {1 - settings.level:.2g}, after Holm's correction for all pairs of systems "
+        "by one metric, confidence and group; it comes from the same statistic as the interval. A system that answers "
+        "nothing never wins. Where no direction is better, as for Cmax, the verdict says which side is higher."
+    )
     if any(each.matched for each in result.differences):
-        found.append(
-            (
-                "At coverage c",
-                "Systems that answer different shares are compared at the largest coverage that both reach, too: areas "
-                "up to it, and the selective risk at it.",
-            )
+        found["At coverage c"] = (
+            "Systems that answer different shares are compared at the largest coverage that both reach, too: areas "
+            "up to it, and the selective risk at it."
         )
     return found
 
 
-def coverage_definitions(result: CoverageResult) -> list[tuple[str, str]]:
+def coverage_definitions(result: CoverageResult) -> dict[str, str]:
     """Return the definitions that the numbers about intervals or sets follow."""
     settings = result.settings
-    percent = f"{100 * settings.level:g}%"
-    found = [
-        ("Coverage", "The share of truths that lie within their closed interval, or in their set."),
-        ("Claim", "The coverage that the predictions promise."),
-        (
-            "Verdict on coverage",
-            f"Covered where the exact binomial {percent} interval of the coverage, scaled to clusters, lies at or "
-            f"above the claim less a margin of {settings.margin:g}; under-covered where it lies below; else "
-            "undecided.",
-        ),
-    ]
+    found = {
+        "Coverage": "The share of truths that lie within their closed interval, or in their set.",
+        "Claim": "The coverage that the predictions promise.",
+        "Verdict on coverage": f"Covered where the exact binomial {100 * settings.level:g}% interval of the coverage, "
+        f"scaled to clusters, lies at or above the claim less a margin of {settings.margin:g}; under-covered where it "
+        "lies below; else undecided.",
+    }
     metrics = next(iter(result.claims[0].values()), None)
     if metrics is not None and metrics.method != "none":
-        found.append(
-            ("Intervals of coverage metrics", f"{interval_words(metrics, 'cluster')} (seed {settings.seed}).")
-        )
+        how = interval_words(metrics, "cluster")
+        found["Intervals of coverage metrics"] = f"{how} (seed {settings.seed})."
     return found
 
 

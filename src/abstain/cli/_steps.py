@@ -1,80 +1,34 @@
-"""What the verbs that judge have in common: read every input, evaluate all of them together, publish under a free name.
+"""The steps that verbs share: read every input, judge all of them together, and hand over what was found.
 
 `evaluate`, `report` and `plot` ask the same question and differ in what they do with the result.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
-from dataclasses import dataclass
+import shlex
+import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from abstain.cli._options import announce, numbers
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from abstain.cli._options import InputFile, Inputs, Judging, Pairing, Reading
+    from abstain.cli._options import InputFile, Inputs, Judging, Pairing, Question, Reading
     from abstain.evaluation import Result
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
-
-__all__ = ["Judged", "Question", "evaluated", "judge", "new_name", "read_systems", "show", "summary_text"]
-
-_CONFIDENCE = (
-    "Variants or signals, separated by commas: names, `default` (when left out), `all`, or "
-    "`secondary:<a>+<b>:<average|product>`."
-)
-_METRIC = (
-    "Metrics or bundles, separated by commas, such as default_benchmark; `abstain metrics` lists them. Your own: "
-    "package.module:Class. Without --confidence, these alone are judged."
-)
-_BY = "Columns, separated by commas: every metric by group, too."
-_INSTRUMENT = (
-    "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
-)
+    from abstain.report.tables import Table
 
 # Without intervals, a table of more bytes is scanned and not loaded.
 SCAN_BYTES = 1 << 28
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of the inputs, in the words of `abstain.evaluate`."""
-
-    confidence: Annotated[
-        list[str] | None, typer.Option("--confidence", metavar="NAMES", help=_CONFIDENCE, show_default=False)
-    ] = None
-    metrics: Annotated[
-        list[str] | None, typer.Option("--metric", metavar="NAMES", help=_METRIC, show_default=False)
-    ] = None
-    by: Annotated[list[str] | None, typer.Option("--by", metavar="COLUMNS", help=_BY, show_default=False)] = (
-        None
-    )
-    instrument: Annotated[
-        str | None, typer.Option("--instrument", metavar="NAME", help=_INSTRUMENT, show_default=False)
-    ] = None
-    coverage_grid: Annotated[
-        str, typer.Option(metavar="LIST", help="Coverages at which the risk is reported.")
-    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9"
-    area_coverage: Annotated[
-        float, typer.Option(metavar="C", help="Coverage at which the truncated areas end.")
-    ] = 0.5
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of `abstain.evaluate`."""
-        return {
-            "confidence": self.confidence or None,
-            "metrics": self.metrics or None,
-            "by": [name.strip() for part in self.by for name in part.split(",")] if self.by else None,
-            "coverage_grid": numbers(self.coverage_grid, "--coverage-grid"),
-            "area_coverage": self.area_coverage,
-        }
+_PATIENCE_SECONDS = 1.0
 
 
 class Judged(NamedTuple):
@@ -161,14 +115,13 @@ def read_systems(
         for name, source in sources.items()
     }
     if not quiet:
-        announce(systems.values(), settled=("confidence",) if any(confidences.values()) else ())
+        _announce(systems.values(), settled=("confidence",) if any(confidences.values()) else ())
     return systems
 
 
 def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_progress: bool = True) -> Result:
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
-    from abstain.cli._progress import progress_bar  # noqa: PLC0415
 
     with progress_bar("resampling", settings["resamples"], wanted=show_progress) as progress:
         return evaluate(systems, **settings, progress=progress)
@@ -213,13 +166,145 @@ def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
     return {name: total_items(items, form) for name, items in systems.items()}
 
 
-def show(result: Result) -> None:
-    """Print the summary."""
+def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
+    """Return what was found or guessed about a source and must be said aloud, but for roles that are `settled`."""
+    from abstain.sources import FORMATS  # noqa: PLC0415
+
+    provenance = items.provenance
+    path, lines = provenance.get("path", "items"), []
+    guessed = [role for role in provenance.get("guessed", ()) if role not in settled]
+    if guessed:
+        columns = provenance["columns"]
+        listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
+        lines.append(f"{path}: a {FORMATS[provenance['format']]}; guessed {listed}")
+    rule = provenance.get("abstention_rule")
+    if rule:
+        counts = ", ".join(
+            f"{rule.get(state, 0)} {state}" for state in ("abstained", "answered", "undetermined")
+        )
+        lines.append(f"{path}: the abstention rule found {counts}")
+    if provenance.get("format") == "inspect" and provenance.get("status") != "success":
+        lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
+    filters = provenance.get("filters", ())
+    if len(filters) > 1 and "filter" in items.metadata:
+        lines.append(
+            f"{path}: {len(filters)} filters read together ({', '.join(filters)}); --filter chooses one"
+        )
+    return lines
+
+
+def _announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
+    """Say it, once, on stderr."""
+    for line in dict.fromkeys(line for items in sources for line in announcements(items, settled)):
+        typer.echo(line, err=True)
+
+
+@contextlib.contextmanager
+def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that takes how many steps were done, or None when nobody would see the bar.
+
+    The bar is on stderr, for work that takes longer than a second; silent where stderr is no terminal.
+    """
+    if not wanted or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=total)
+    began = time.monotonic()
+
+    def advance(steps: int) -> None:
+        bar.advance(task, steps)
+        if not bar.live.is_started and time.monotonic() - began > _PATIENCE_SECONDS:
+            bar.start()
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
+
+
+class Printing(NamedTuple):
+    """What a verb prints: its artifact, the paths of what it wrote alone, a table in a form, or its summary (text)."""
+
+    form: str
+    as_json: bool
+    quiet: bool
+
+    @property
+    def needs_file(self) -> bool:
+        """True where the artifact would be lost without a file."""
+        return self.form == "text" and not self.as_json
+
+
+def printing(asked: str | None, *, as_json: bool = False, quiet: bool = False) -> Printing:
+    """Return what a verb prints by its flags, which must not say two things."""
+    if as_json and quiet:
+        raise ArgumentError(
+            "--json and --quiet exclude each other: one prints the artifact, the other its path"
+        )
+    if asked is not None and (as_json or quiet):
+        raise ArgumentError("--format says what to print, and so do --json and --quiet; give one of them")
+    if asked is None:
+        return Printing("text", as_json, quiet)
+    from abstain.report.tables import format_of  # noqa: PLC0415
+
+    return Printing(format_of(asked, None), as_json, quiet)
+
+
+def present(form: str, tables: Callable[[], Sequence[Table]], summary: Callable[[], None]) -> None:
+    """Print tables in one of their formats; the summary where that is text."""
+    if form == "text":
+        summary()
+        return
+    from abstain.report.tables import render  # noqa: PLC0415
+
+    typer.echo(render(tables(), form), nl=False)
+
+
+def publish(
+    wanted: Printing,
+    content: bytes,
+    written: Sequence[tuple[str, Path | None]],
+    tables: Callable[[], Sequence[Table]],
+    summary: Callable[[], None],
+) -> None:
+    """Print what is wanted of an artifact and of what was `written`, each after its name."""
+    if wanted.as_json:
+        typer.echo(content.decode(), nl=False)
+        return
+    if not wanted.quiet:
+        present(wanted.form, tables, summary)
+    if wanted.form == "text":
+        if not wanted.quiet:
+            typer.echo()
+        for name, place in written:
+            typer.echo(str(place) if wanted.quiet else f"{name:<9} {place}")
+
+
+def show(summary: Callable[..., Any], *told: Any) -> None:
+    """Print a summary at the width of the screen."""
     from abstain.report.console import console_for  # noqa: PLC0415
-    from abstain.report.views import summary  # noqa: PLC0415
 
     screen = console_for()
-    screen.print(summary(result, screen.width))
+    screen.print(summary(*told, width=screen.width))
+
+
+def show_result(result: Result) -> None:
+    """Print the summary of a result."""
+    from abstain.report.views import summary  # noqa: PLC0415
+
+    show(summary, result)
+
+
+def tables_of(result: Result) -> list[Table]:
+    """Return the tables of a result."""
+    from abstain.report.views import tables  # noqa: PLC0415
+
+    return tables(result)
 
 
 def summary_text(result: Result) -> str:
@@ -235,6 +320,16 @@ def summary_text(result: Result) -> str:
     return printed.get()
 
 
+def hand_over(text: str, output: Path | None) -> None:
+    """Print a text, or write it whole and say nothing."""
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    from abstain import _files  # noqa: PLC0415
+
+    _files.write_whole(output, text.encode("utf-8", "replace"))
+
+
 def _stem(systems: Any) -> str:
     """The stem of an artifact's name: the inputs and their modes."""
     parts = []
@@ -243,9 +338,14 @@ def _stem(systems: Any) -> str:
     return "-".join(dict.fromkeys(str(part) for part in parts if part))
 
 
+def file_name(text: str) -> str:
+    """Return a text as the name of a file."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in text)
+
+
 def new_name(stem: str, ending: str) -> Path:
-    """A name that is not taken: what was written yesterday is not overwritten by what nobody named."""
-    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in stem)
+    """Return a name that is not taken: what was written yesterday is not overwritten by what nobody named."""
+    safe = file_name(stem)
     before, after = ending.rsplit(".", 1)
     place = Path(f"{safe}{ending}")
     number = 1
@@ -253,3 +353,22 @@ def new_name(stem: str, ending: str) -> Path:
         number += 1
         place = Path(f"{safe}{before}-{number}.{after}")
     return place
+
+
+def is_report(output: Path | None) -> bool:
+    """Return whether what a verb writes there is a report, by its ending."""
+    return output is not None and output.suffix.lower() in (".html", ".htm")
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """Return a command as one would type it."""
+    return shlex.join(["abstain", *arguments])
+
+
+def check_outputs(*places: Path | None) -> None:
+    """Find out before the work whether its results can be put where they should go."""
+    from abstain import _files  # noqa: PLC0415
+
+    for place in places:
+        if place is not None:
+            _files.check_output(place)

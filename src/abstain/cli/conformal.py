@@ -1,0 +1,303 @@
+"""`abstain intervals` and `abstain sets`: from a table of truths and predictions that claim a coverage to a verdict."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from abstain.cli import _steps
+from abstain.cli._options import AsJson, Group, SummaryFormat, named, output_to, spelled_out
+from abstain.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from abstain.cli._steps import Printing
+    from abstain.evaluation.conformal import CoverageResult
+    from abstain.sources import SourceTable
+
+_TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
+_CLAIM = "Coverage that the predictions claim, such as 0.9; once per set of them."
+_OUTPUT = (
+    "Where the artifact goes, or the report if it ends in .html; else the artifact into a new file here."
+)
+_SET = "Lists of labels (a list, a JSON array, or text divided by |); once per claim."
+_MEMBERS = "Columns of 0 and 1, one per class, separated by commas; a truth is the column's name or number."
+_ETA = "How hard the width criterion punishes coverage off its claim."
+
+INTERVALS_EXAMPLES = """\b
+Examples:
+  abstain intervals preds.parquet --truth y --low lo --high hi --claim 0.9
+  abstain intervals preds.csv --truth y --low lo --high hi --claim 0.9 --cluster patient --by site --charts charts
+  abstain intervals preds.csv --truth y --low lo50 --high hi50 --claim 0.5 --low lo90 --high hi90 --claim 0.9
+"""
+SETS_EXAMPLES = """\b
+Examples:
+  abstain sets preds.jsonl --truth label --set labels --claim 0.9
+  abstain sets preds.csv --truth label --members cat,dog,bird --claim 0.9 --cluster patient --by site
+"""
+
+Source = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE, show_default=False)]
+Truth = Annotated[str, named("--truth", "COLUMN", "What is right.")]
+Claims = Annotated[list[float], named("--claim", "P", _CLAIM)]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns that intervals and sets have in common."""
+
+    cluster: Annotated[
+        str | None, named("--cluster", "COLUMN", "What belongs together, such as a patient.")
+    ] = None
+    by: Annotated[
+        list[str] | None, named("--by", "COLUMN", "Coverage within each group; may be repeated.")
+    ] = None
+    features: Annotated[
+        list[str] | None,
+        named("--feature", "COLUMN", "Coverage by a number, and the worst slab of all."),
+    ] = None
+    weight: Annotated[str | None, named("--weight", "COLUMN", "How often each row counts.")] = None
+
+    def read(self, table: SourceTable) -> dict[str, Any]:
+        """Return what the columns hold, as arguments of a judgement."""
+        return {
+            "cluster": None if self.cluster is None else table.labels(self.cluster),
+            "groups": {name: table.labels(name) for name in self.by or []},
+            "features": {name: table.numbers(name) for name in self.features or []},
+            "sample_weight": None if self.weight is None else table.numbers(self.weight),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring(Group):
+    """How coverage is judged: arguments of `abstain.evaluate_intervals` and `abstain.evaluate_sets`."""
+
+    margin: Annotated[
+        float, typer.Option(metavar="X", help="How far below its claim coverage still holds.")
+    ] = 0.0
+    resamples: Annotated[
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for none.")
+    ] = 2_000
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 42
+    level: Annotated[float, typer.Option(metavar="P", help="Level of our intervals around the metrics.")] = (
+        0.95
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """What is written and printed."""
+
+    output: Annotated[Path | None, output_to(_OUTPUT)] = None
+    charts: Annotated[Path | None, named("--charts", "DIR", "Write charts there.")] = None
+    chart_format: Annotated[
+        str, typer.Option("--chart-format", metavar="NAME", help="svg, png, pdf, html or json.")
+    ] = "svg"
+    as_json: AsJson = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the paths of what was written alone.")
+    ] = False
+    table_format: SummaryFormat = None
+
+    def check(self) -> Printing:
+        """Return what is printed; find out before the work whether its results can be put where they should go."""
+        from abstain import _validate  # noqa: PLC0415
+        from abstain.report.charts import FORMATS  # noqa: PLC0415
+
+        wanted = _steps.printing(self.table_format, as_json=self.as_json, quiet=self.quiet)
+        _steps.check_outputs(self.output)
+        _validate.choice(self.chart_format, "chart format", [form.lstrip(".") for form in FORMATS])
+        if self.charts is not None and self.charts.exists() and not self.charts.is_dir():
+            raise ArgumentError(f"{self.charts}: is a file; --charts names a directory")
+        return wanted
+
+
+@spelled_out
+def intervals_command(
+    *,
+    table: Source,
+    truth: Truth,
+    low: Annotated[list[str], named("--low", "COLUMN", "Lower bound; once per claim.")],
+    high: Annotated[list[str], named("--high", "COLUMN", "Upper bound; once per claim.")],
+    claims: Claims,
+    columns: Columns,
+    bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
+    eta: Annotated[float, typer.Option(metavar="X", help=_ETA)] = 30.0,
+    measuring: Measuring,
+    publishing: Publishing,
+) -> None:
+    """Judge prediction intervals: does coverage hold, where does it fail, how certain is that?"""
+    if not len(low) == len(high) == len(claims):
+        raise ArgumentError(
+            f"give --low, --high and --claim equally often, got {len(low)}, {len(high)} and {len(claims)}"
+        )
+    wanted = publishing.check()
+    import numpy as np  # noqa: PLC0415
+
+    from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
+    from abstain.sources import open_table  # noqa: PLC0415
+
+    source = open_table(table)
+    bounds = np.stack(
+        [np.column_stack([source.numbers(name) for name in names]) for names in (low, high)], axis=1
+    )
+    judge = partial(
+        evaluate_intervals,
+        source.numbers(truth),
+        bounds,
+        claim=claims,
+        bins=bins,
+        eta=eta,
+        **measuring.options,
+    )
+    result = _judged(source, {"truth": truth, "low": low, "high": high}, columns, judge, measuring, wanted)
+    _publish(result, publishing, wanted)
+
+
+@spelled_out
+def sets_command(
+    *,
+    table: Source,
+    truth: Truth,
+    claims: Claims,
+    sets: Annotated[list[str] | None, named("--set", "COLUMN", _SET)] = None,
+    members: Annotated[str | None, named("--members", "COLUMNS", _MEMBERS)] = None,
+    classes: Annotated[
+        str | None, named("--classes", "LABELS", "All labels there are; else those that occur.")
+    ] = None,
+    columns: Columns,
+    bins: Annotated[int | None, named("--bins", "N", "Groups of set sizes; else one per size.")] = None,
+    measuring: Measuring,
+    publishing: Publishing,
+) -> None:
+    """Judge prediction sets: does coverage hold, where does it fail, how certain is that?"""
+    if bool(sets) == bool(members):
+        raise ArgumentError("say where the sets are: either --set COLUMN or --members COLUMN,COLUMN,...")
+    if members and classes:
+        raise ArgumentError("--classes goes with --set; with --members the columns are the classes")
+    if len(sets or [members]) != len(claims):
+        raise ArgumentError(f"give one --claim per set, got {len(claims)} for {len(sets or [members])}")
+    wanted = publishing.check()
+    from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
+    from abstain.sources import open_table  # noqa: PLC0415
+
+    source = open_table(table)
+    if members:
+        names = [name.strip() for name in members.split(",") if name.strip()]
+        labels, table_of_sets = _from_members(source, truth, names)
+    else:
+        names, labels, table_of_sets = _from_lists(source, truth, sets or [], classes)
+    judge = partial(
+        evaluate_sets, labels, table_of_sets, claim=claims, labels=names, bins=bins, **measuring.options
+    )
+    own = {"truth": truth, "set": sets, "members": names if members else None}
+    _publish(_judged(source, own, columns, judge, measuring, wanted), publishing, wanted)
+
+
+def _judged(
+    source: SourceTable,
+    own: Mapping[str, str | list[str] | None],
+    columns: Columns,
+    judge: Callable[..., CoverageResult],
+    measuring: Measuring,
+    wanted: Printing,
+) -> CoverageResult:
+    """Run a judgement under a progress bar and note where its rows came from."""
+    shared = columns.read(source)
+    watched = not (wanted.quiet or wanted.as_json)
+    with _steps.progress_bar("resampling", measuring.resamples, wanted=watched) as progress:
+        result = judge(**shared, progress=progress)
+    named_columns = {**own, "cluster": columns.cluster, "by": columns.by, "weight": columns.weight}
+    named_columns["feature"] = columns.features
+    read = {role: column for role, column in named_columns.items() if column}
+    return replace(result, provenance={"path": source.label, "sha256": source.sha256(), "columns": read})
+
+
+def _publish(result: CoverageResult, publishing: Publishing, wanted: Printing) -> None:
+    """Write the artifact and the charts, and print what was asked for."""
+    from abstain import _files  # noqa: PLC0415
+    from abstain.report.artifact import encode  # noqa: PLC0415
+    from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
+    from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415
+
+    content = encode(conformal_artifact(result, datetime.now(UTC)))
+    output = publishing.output
+    if output is None and wanted.needs_file:
+        output = _steps.new_name(f"{Path(result.provenance['path']).stem}-{result.kind}", ".json")
+    if output is not None and _steps.is_report(output):
+        result.report(output, command=_steps.command_line(sys.argv[1:]))
+    elif output is not None:
+        _files.write_whole(output, content)
+    written = [("report:" if _steps.is_report(output) else "artifact:", output)]
+    if publishing.charts is not None:
+        written += [("chart:", place) for place in _draw(result, publishing.charts, publishing.chart_format)]
+    _steps.publish(
+        wanted,
+        content,
+        written,
+        lambda: coverage_tables(result),
+        lambda: _steps.show(coverage_summary, result),
+    )
+
+
+def _draw(result: CoverageResult, directory: Path, chart_format: str) -> list[Path]:
+    from abstain.report.charts import save_chart  # noqa: PLC0415
+    from abstain.report.charts.intervals import charts  # noqa: PLC0415
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ArgumentError(f"{directory}: cannot be created ({problem.strerror})") from None
+    return [
+        save_chart(chart, directory / f"{_steps.file_name(name)}.{chart_format}")
+        for name, chart in charts(result).items()
+    ]
+
+
+def _from_members(
+    source: SourceTable, truth: str, names: list[str]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    import numpy as np  # noqa: PLC0415
+
+    member = np.column_stack([source.flags(name) for name in names])[:, :, None]
+    given = source.labels(truth)
+    by_number = given.dtype.kind == "i" and not {str(label) for label in given} <= set(names)
+    return given if by_number else _indices(source, truth, given, names), member
+
+
+def _from_lists(
+    source: SourceTable, truth: str, sets: list[str], classes: str | None
+) -> tuple[list[str], NDArray[np.intp], NDArray[np.bool_]]:
+    import numpy as np  # noqa: PLC0415
+
+    from abstain.labels import class_names, members  # noqa: PLC0415
+
+    given = source.labels(truth)
+    lists = {name: source.lists(name) for name in sets}
+    occurring = [*given.tolist(), *(label for rows in lists.values() for row in rows for label in row)]
+    names = list(class_names(occurring) if classes is None else class_names(classes.split(",")))
+    member = [
+        members(rows, names, name=f"{source.label}: the column {name!r}") for name, rows in lists.items()
+    ]
+    return names, _indices(source, truth, given, names), np.stack(member, axis=2)
+
+
+def _indices(source: SourceTable, truth: str, given: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
+    import numpy as np  # noqa: PLC0415
+
+    from abstain.labels import class_index, column  # noqa: PLC0415
+
+    found = class_index(column(given, truth), names)
+    if (found < 0).any():
+        row = int(np.argmax(found < 0))
+        raise DataError(f"{source.label}: the column {truth!r} has a label that is no class at row {row}")
+    return found
