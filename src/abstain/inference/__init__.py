@@ -11,7 +11,7 @@ from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interv
 from abstain.inference._estimate import INTERVALS, Estimate, replicates
 from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
 from abstain.inference._intervals import Intervals, Weighed, resamples_wanted, with_companions
-from abstain.inference._jackknife import at_level, p_value, simultaneous_level
+from abstain.inference._jackknife import at_level, difference_estimate, p_value, simultaneous_level
 from abstain.inference._verdict import (
     CANNOT_TELL,
     LEFT,
@@ -46,6 +46,7 @@ __all__ = [
     "clusters_needed",
     "coverage_verdict",
     "decide",
+    "difference_estimate",
     "function_measure",
     "group_of",
     "holm",

@@ -171,7 +171,9 @@ from abstain.compat.rows import (  # isort: skip
 )
 
 __all__ = [
+    "DEPENDENCE",
     "INSTRUMENTS",
+    "WIDTH_CRITERION",
     "AbstentionRate",
     "Accuracy",
     "AnswerRate",

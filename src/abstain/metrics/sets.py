@@ -12,7 +12,7 @@ verdict, in `abstain.evaluation.conformal`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
