@@ -27,7 +27,9 @@ def few_shot() -> Items:
 
 def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> None:
     """The slow way: draw participants, copy their items, and compute each metric by its literal definition."""
-    result = evaluate(few_shot, confidence="token_msp", loss="abs", resamples=60, seed=7)["token_msp"]
+    result = evaluate(
+        few_shot, confidence="token_msp", loss="abs", interval="percentile", resamples=60, seed=7
+    )["token_msp"]
     judged = few_shot.judged
     loss = np.abs(judged.prediction - judged.truth)
     confidence = judged.signals["token_msp"].values
@@ -53,7 +55,9 @@ def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> No
 
 def test_same_seed_same_numbers_and_the_level_is_a_parameter(few_shot: Items) -> None:
     first, again, wide, other = (
-        evaluate(few_shot, confidence="llm", resamples=200, seed=seed, level=level)["llm"].aurc
+        evaluate(few_shot, confidence="llm", interval="percentile", resamples=200, seed=seed, level=level)[
+            "llm"
+        ].aurc
         for seed, level in ((1, 0.95), (1, 0.95), (1, 0.99), (2, 0.95))
     )
     assert first == again

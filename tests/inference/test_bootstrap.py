@@ -19,8 +19,9 @@ from abstain.inference import (
 )
 from abstain.inference._estimate import with_draws
 from abstain.losses import item_loss
-from abstain.metrics import Columns, Scale, measure_metrics, selective
+from abstain.metrics import Columns, measure_metrics, selective
 from abstain.metrics.registry import METRICS
+from abstain.metrics.scales import Scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

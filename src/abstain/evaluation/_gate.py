@@ -158,8 +158,8 @@ def gate(
     >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     >>> gate(run, ["accuracy below 0.5", "accuracy below 0.75"])
     Gate: undecided
-      pass: accuracy is 0.800 [0.618, 0.908], not below 0.5
-      undecided: accuracy is 0.800 [0.618, 0.908], which spans 0.75
+      pass: accuracy is 0.800 [0.615, 0.909], not below 0.5
+      undecided: accuracy is 0.800 [0.615, 0.909], which spans 0.75
     """
     conditions = _conditions(fail_if)
     _validate.choice(undecided, "undecided", EXIT_CODES)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.inference import simultaneous_level
-from abstain.metrics import Scale, risk_coverage_curve
+from abstain.metrics import risk_coverage_curve
 from abstain.metrics.curves import threshold_measure
+from abstain.metrics.scales import Scale, trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,15 +77,29 @@ def points_of(
         intervals = replace(intervals, level=level)
     answered = columns.answered
     rung = np.searchsorted(-thresholds, -columns.confidence[answered])
-    kept = np.cumsum(np.bincount(rung, weights=columns.weight[answered], minlength=count)[:count])
-    largest, total = columns.worst_loss, float(columns.weight.sum())
-    even = _evenness(columns, rung, count)
-    scales = [Scale(0.0, largest, float(mass), evenness=part) for mass, part in zip(kept, even, strict=True)]
-    scales += [Scale(0.0, largest, total, evenness=part) for part in even]
-    scales += [Scale(0.0, 1.0, total)] * count
+    scales = _scales(columns, rung, count)
     found = intervals.estimates(measure.points, weighed, scales, n=len(columns))
     ends = np.array([(each.value, each.low, each.high) for each in found]).reshape(3, count, 3)
     return Points(ends[:, :, 0], ends[:, :, 1], ends[:, :, 2])
+
+
+def _scales(columns: Columns, rung: Indices, rungs: int) -> list[Scale]:
+    """What both risks and the coverage can be at each threshold."""
+    answered, largest = columns.answered, columns.worst_loss
+    weight, loss = columns.weight[answered], columns.loss[answered] / (largest or 1.0)
+    total = float(columns.weight.sum())
+    kept, losses, squares = (
+        np.cumsum(np.bincount(rung, weights=weight * part, minlength=rungs)[:rungs]).astype(np.float64)
+        for part in (np.ones(len(loss)), loss, loss**2)
+    )
+    even = _evenness(columns, rung, rungs)
+    worth = [trials(count, losses, squares).tolist() for count in (kept, np.full(rungs, total))]
+    risks = [
+        Scale(0.0, largest, rows, evenness=part)
+        for kind in worth
+        for rows, part in zip(kind, even, strict=True)
+    ]
+    return [*risks, *[Scale(0.0, 1.0, total)] * rungs]
 
 
 def _evenness(columns: Columns, rung: Indices, rungs: int) -> list[float]:

@@ -30,7 +30,6 @@ from abstain.evaluation._coverage_results import (
 )
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import Estimate, Intervals, Trials, Weighed, coverage_verdict
-from abstain.metrics import DEPENDENCE, WIDTH_CRITERION, Scale
 from abstain.metrics.coverage import (
     Search,
     Strata,
@@ -47,6 +46,7 @@ from abstain.metrics.coverage import (
 from abstain.metrics.intervals import weighted_interval_losses, winkler_losses
 from abstain.metrics.predictions import IntervalRows, QuantileRows, SetRows, named_groups, nominal
 from abstain.metrics.quantiles import pinball_measure, pit_measure
+from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +134,7 @@ def evaluate_intervals(
     >>> bounds[:60] += 5                                    # the first 60 miss
     >>> result = evaluate_intervals(truth, bounds, claim=0.9)
     >>> print(result.claims[0]["coverage"], result.claims[0].verdict)
-    0.700 [0.640, 0.755] under-covered
+    0.700 [0.633, 0.760] under-covered
     """
     bins = _validate.whole(bins, "bins", least=1)
     settings = CoverageSettings.checked(
@@ -209,7 +209,7 @@ def evaluate_sets(
     >>> truth = [0, 1] * 50
     >>> result = evaluate_sets(truth, [[True, True]] * 100, claim=0.9)
     >>> print(result.claims[0]["mean_width"], result.claims[0].verdict)
-    2.000 [2.000, 2.000] covered
+    2.000 [1.928, 2.000] covered
     """
     settings = CoverageSettings.checked(
         bins=bins, eta=0.0, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level
@@ -270,7 +270,7 @@ def evaluate_quantiles(
     >>> truth = np.arange(100.0)
     >>> result = evaluate_quantiles(truth, np.full((100, 1), 49.5), probabilities=[0.5])
     >>> print(result.pinball[0.5], result.pit[0].share)
-    12.500 [11.155, 13.815] 0.500 [0.400, 0.600]
+    12.500 [11.141, 14.025] 0.500 [0.402, 0.598]
     """
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
     n = len(rows)
@@ -400,12 +400,11 @@ class _Judgement(Generic[AnyRows]):
     ) -> None:
         """Collect a measure; one scale serves all of its metrics."""
         several = scales if isinstance(scales, list) else [scales] * len(measure.names)
-        smallest = min((part.count for part in parts or [] if part.count), default=math.inf)
-        # The worst of several parts is worth no more rows than the smallest of them has.
-        several = [
-            replace(scale, trials=min(scale.trials, smallest)) if place >= len(parts or []) else scale
-            for place, scale in enumerate(several)
-        ]
+        if parts:  # the worst of several parts is worth as many rows as one of them
+            several = [
+                scale if place < len(parts) else replace(scale, trials=scale.trials / len(parts))
+                for place, scale in enumerate(several)
+            ]
         self.entries.append(_Entry(measure, several, place, parts or [], heading))
 
     @property

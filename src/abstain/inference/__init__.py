@@ -10,8 +10,16 @@ distribution. Metrics are defined elsewhere.
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
 from abstain.inference._estimate import INTERVALS, Estimate, replicates
 from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
-from abstain.inference._intervals import Intervals, Weighed, resamples_wanted, with_companions
-from abstain.inference._jackknife import at_level, difference_estimate, p_value, simultaneous_level
+from abstain.inference._intervals import (
+    Intervals,
+    Weighed,
+    at_level,
+    difference_estimate,
+    p_value,
+    resamples_wanted,
+    simultaneous_level,
+    with_companions,
+)
 from abstain.inference._verdict import (
     CANNOT_TELL,
     LEFT,

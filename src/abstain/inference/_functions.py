@@ -11,7 +11,7 @@ from abstain.errors import DataError
 from abstain.inference._estimate import JACKKNIFE, PERCENTILE
 from abstain.inference._intervals import USUAL_RESAMPLES, Intervals
 from abstain.matching import match
-from abstain.metrics import Scale
+from abstain.metrics.scales import Scale
 from abstain.tally import Batch, Measure
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The verdict: who is better, decided here and nowhere else.
 
 A difference (right - left) has a direction in which it is good, an interval and a p-value from the same
-statistic (see `_jackknife`), corrected for the family that it belongs to. `decide` makes the verdict of
+statistic (see `_intervals`), corrected for the family that it belongs to. `decide` makes the verdict of
 these: "left", "right" or "cannot tell". Words, sentences, colours, gates and files ask for it. With two
 systems the family is one difference, and "better" is said exactly where the interval excludes 0. "Cannot
 tell" is never "the same": that two systems are within a margin of each other, or one not worse than the other
@@ -18,7 +18,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import DataError
-from abstain.inference._jackknife import p_value
+from abstain.inference._intervals import p_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -53,7 +53,7 @@ def calibration_estimates(
 
     A binned error is biased upwards, and a resample, which repeats rows, is biased further: its percentile
     interval can lie above the value. Where it does, the estimate's reason says so; the debiased error suffers
-    less. The jackknife interval is made for that bias, see `abstain.metrics.Scale`.
+    less. The jackknife interval is made for that bias, see `abstain.metrics.scales`.
 
     Args:
         y_true: 1 where the row came true, else 0.
@@ -72,9 +72,9 @@ def calibration_estimates(
         sample_weight: multiplicities.
         progress: called with the number of resamples done since the last call.
 
-    >>> found = calibration_estimates([1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.3, 0.7, 0.4, 0.6], resamples=200)
+    >>> found = calibration_estimates([1, 1, 0, 1, 0, 1], [0.9, 0.8, 0.3, 0.7, 0.4, 0.6])
     >>> print(found["brier_score"])
-    0.092 [0.048, 0.137]
+    0.092 [0.006, 0.636]
     """
     if not metrics:
         raise ArgumentError(f"metrics is empty; known: {', '.join(_KNOWN)}")

@@ -9,7 +9,6 @@ systems (see `abstain.compat`). A metric knows nothing of files, of confidence v
 """
 
 from abstain.metrics._columns import Columns, guidance
-from abstain.metrics._scales import DEPENDENCE, WIDTH_CRITERION, Scale
 from abstain.metrics._specification import measure_metrics
 from abstain.metrics.abstention import (
     DeferralConfusion,
@@ -171,9 +170,7 @@ from abstain.compat.rows import (  # isort: skip
 )
 
 __all__ = [
-    "DEPENDENCE",
     "INSTRUMENTS",
-    "WIDTH_CRITERION",
     "AbstentionRate",
     "Accuracy",
     "AnswerRate",
@@ -200,7 +197,6 @@ __all__ = [
     "RegressionScores",
     "ReliabilityCurve",
     "RiskCoverageCurve",
-    "Scale",
     "SelectiveAccuracy",
     "StratifiedCoverage",
     "TieSensitivity",

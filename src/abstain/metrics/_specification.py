@@ -22,7 +22,7 @@ from abstain import _validate, labels
 from abstain.errors import ArgumentError
 from abstain.metrics._columns import ratio
 from abstain.metrics._risk import TOLERANCE, risk_measure
-from abstain.metrics._scales import BY_UNIT, Scale, share_scale
+from abstain.metrics.scales import BY_UNIT, Scale, share_scale
 from abstain.tally import Measure
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from abstain.losses import item_loss
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import risk_measure
-from abstain.metrics._scales import Scale, auroc_scale, coverage_scale
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
@@ -43,6 +42,7 @@ from abstain.metrics._specification import (
     outcome_measure,
 )
 from abstain.metrics.answers import auroc_measure
+from abstain.metrics.scales import Scale, auroc_scale, coverage_scale
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 

@@ -23,7 +23,6 @@ from abstain.errors import DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import Run
-from abstain.metrics._scales import auroc_scale
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
@@ -35,6 +34,7 @@ from abstain.metrics._specification import (
     outcome_measure,
     sums_measure,
 )
+from abstain.metrics.scales import auroc_scale
 from abstain.tally import Batch, Measure, keys_ascending
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from abstain.metrics import _specification as when
 from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
 from abstain.metrics._columns import Columns, named_groups, numbered_units
 from abstain.metrics._columns import probabilities as checked
-from abstain.metrics._scales import Scale, biased_scale, mean_scale
 from abstain.metrics._specification import LOWER, MetricSpecification, alike, alone, mean_measure
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
@@ -37,6 +36,7 @@ from abstain.metrics.calibration_tests import (
     spiegelhalter,
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
+from abstain.metrics.scales import Scale, biased_scale, mean_scale
 from abstain.tally import Measure, total_by
 
 if TYPE_CHECKING:

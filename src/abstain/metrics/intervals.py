@@ -21,7 +21,6 @@ from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _specification as when
 from abstain.metrics import _strata
-from abstain.metrics._scales import DEPENDENCE, WIDTH_CRITERION, share_scale
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, per_level
 from abstain.metrics.coverage import (
@@ -34,6 +33,7 @@ from abstain.metrics.coverage import (
     quantiles_measure,
 )
 from abstain.metrics.predictions import IntervalRows, nominal
+from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,8 +22,8 @@ from abstain import _validate
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
 from abstain.metrics._risk import CONVENTIONS, in_convention, risk_measure
-from abstain.metrics._scales import coverage_scale, risk_scale
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
+from abstain.metrics.scales import coverage_scale, risk_scale
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

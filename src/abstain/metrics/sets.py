@@ -18,11 +18,11 @@ import numpy as np
 
 from abstain.metrics import _specification as when
 from abstain.metrics import _strata
-from abstain.metrics._scales import Scale, share_scale
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, alike
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
 from abstain.metrics.coverage import Search, WorstSlab, groups_measure
 from abstain.metrics.predictions import SetRows
+from abstain.metrics.scales import Scale, share_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

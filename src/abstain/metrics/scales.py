@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
+__all__ = ["BY_UNIT", "DEPENDENCE", "WIDTH_CRITERION", "Scale", "trials"]
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -153,14 +155,28 @@ _WORST: dict[str, Callable[[float], float]] = {
 
 
 def _trials(values: Floats, weight: Floats) -> float:
-    """How many rows of right or wrong a mean of numbers in [0, 1] is worth: more where the numbers vary less."""
-    count = float(weight.sum())
-    if not count:
-        return 1.0
-    mean = float(values @ weight) / count
-    variance = float(((values - mean) ** 2) @ weight) / count
-    # One row more could have gone wrong altogether, and that alone would make this much variance.
-    return count * mean * (1.0 - mean) / max(variance, 1.0 / count) if 0.0 < mean < 1.0 else count
+    moments = (weight.sum(), values @ weight, values**2 @ weight)
+    return float(trials(*(np.array([moment]) for moment in moments))[0])
+
+
+def trials(count: Floats, total: Floats, squares: Floats) -> Floats:
+    """Return how many rows of right or wrong means of numbers in [0, 1] are worth: more where the numbers vary less.
+
+    Args:
+        count: how many numbers each mean is of.
+        total: their sum.
+        squares: the sum of their squares.
+
+    >>> halves = np.array([50.0, 50.0])                     # 50 each of 0 and 1, then of 0.2 and 0.8
+    >>> trials(2 * halves, halves, np.array([50.0, 34.0])).round(1)
+    array([100. , 277.8])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / count
+        # One row more could have gone wrong altogether, and that alone would make this much variance.
+        variance = np.maximum(squares / count - mean**2, 1.0 / count)
+        worth = count * mean * (1.0 - mean) / variance
+    return np.where((mean > 0.0) & (mean < 1.0), worth, np.maximum(count, 1.0))
 
 
 def _evenness(columns: Columns, counted: Mask) -> float:
