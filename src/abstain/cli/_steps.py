@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # Without intervals, a table of more bytes is scanned and not loaded.
 SCAN_BYTES = 1 << 28
 _PATIENCE_SECONDS = 1.0
+# As many steps as a bar has where nobody said how many resamples there are.
+USUAL_RESAMPLES = 10_000
 
 
 class Judged(NamedTuple):
@@ -123,7 +125,7 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
 
-    with progress_bar("resampling", settings["resamples"], wanted=show_progress) as progress:
+    with progress_bar("resampling", settings.get("resamples"), wanted=show_progress) as progress:
         return evaluate(systems, **settings, progress=progress)
 
 
@@ -131,7 +133,12 @@ def _scanned(source: InputFile, settings: Mapping[str, Any], reading: Mapping[st
     """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
     served = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
     unserved = [settings[name] for name in ("metrics", "by", "calibration", "resamples")]
-    if any(unserved) or source.mode is not None or not set(reading) <= set(served):
+    if (
+        settings["interval"] != "none"
+        or any(unserved)
+        or source.mode is not None
+        or not set(reading) <= set(served)
+    ):
         return None
     from abstain import scan  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
@@ -200,8 +207,10 @@ def _announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that takes how many steps were done, or None when nobody would see the bar.
+def progress_bar(
+    what: str, total: int | None, *, wanted: bool = True
+) -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that takes how many steps of a `total` were done, or None when nobody would see the bar.
 
     The bar is on stderr, for work that takes longer than a second; silent where stderr is no terminal.
     """
@@ -213,7 +222,7 @@ def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Call
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=total)
+    task = bar.add_task(what, total=USUAL_RESAMPLES if total is None else total)
     began = time.monotonic()
 
     def advance(steps: int) -> None:

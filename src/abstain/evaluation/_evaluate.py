@@ -441,7 +441,7 @@ class _Job:
             return next(iter(systems.values())).warnings
         first = next(iter(systems.values()))
         found = [*comparison_warnings(systems, differences), *self.matching.warnings]
-        found += few_clusters(self.matching.clusters, first.cluster_noun)
+        found += few_clusters(self.matching.clusters, first.cluster_noun, self.request.settings.interval)
         codes = {warning.code for warning in found}
         found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
         return tuple(dict.fromkeys(found))

@@ -206,7 +206,7 @@ def gate(
         if comparison.matching is not None and not levels:
             clusters = comparison.matching.clusters
         found |= {id(condition): _change(condition, comparison) for condition in changes}
-    warnings += few_clusters(clusters, items.cluster_noun)
+    warnings += few_clusters(clusters, items.cluster_noun, interval)
     silent = not items.counts.answered
     return GateResult(
         checks=tuple(_judged(condition, *found[id(condition)], silent=silent) for condition in conditions),

@@ -70,6 +70,8 @@ def points_of(
         progress: called with the number of resamples done since the last call.
     """
     count = len(thresholds)
+    if intervals.interval == "jackknife":  # resamples stand beside metrics alone; here they would only cost
+        intervals = replace(intervals, draws=replace(intervals.draws, resamples=0))
     measure = threshold_measure(columns, thresholds)
     weighed = intervals.weigh([measure], progress)[0]
     if simultaneous:
@@ -129,9 +131,7 @@ def read_off_points(
     curve = risk_coverage_curve(
         columns.loss, columns.confidence, abstained=columns.abstained, sample_weight=columns.weight
     )
-    # The bootstrap stands in its own block; here it would only cost.
-    alone = replace(intervals, draws=replace(intervals.draws, resamples=0))
-    return reader(estimate, float(metric.value), columns, curve, alone)
+    return reader(estimate, float(metric.value), columns, curve, intervals)
 
 
 def _at_coverage(

@@ -415,6 +415,7 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         "prediction": labels.column(items.prediction, "prediction"),
         "scale": items.scale,
         "largest_loss": _largest_loss(loss, items),
+        "may_abstain": items.may_abstain,
     }
     if items.weight is not None:
         given["weight"] = items.weight

@@ -592,7 +592,7 @@ class _Judgement(Generic[AnyRows]):
         return coverage_verdict(trials, claim, margin=settings.margin, level=settings.level)
 
     def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
-        warnings = few_clusters(self.clusters, "cluster")
+        warnings = few_clusters(self.clusters, "cluster", self.settings.interval)
         if "hsic" in claims[0] and self.settings.interval != "none" and self.clusters > MOST_HSIC_CLUSTERS:
             message = f"hsic has no interval: it is not weighed beyond {MOST_HSIC_CLUSTERS:,} clusters"
             warnings.append(ResultWarning("hsic_without_interval", message))

@@ -221,7 +221,7 @@ def with_draws(
         return found
     drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
     found = replace(found, percentile=drawn.ends(estimate.level))
-    if interval == JACKKNIFE:
+    if interval not in METHODS:
         return found
     if interval == BCA and left_out is not None:
         drawn = Drawn.corrected(drawn.values, estimate.value, left_out)

@@ -73,7 +73,7 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
         signals=found,
         metadata=rows.metadata({name: loaded[name] for name in metadata}, found),
         **declared(table, columns, roles),
-        unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
+        unnamed=tuple(role for role in ("cluster", "item", "abstained") if role not in columns),
         weight=rows.weight(),
         intervals=rows.intervals(outcome),
         sets=sets,
