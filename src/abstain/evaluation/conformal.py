@@ -402,7 +402,11 @@ class _Judgement(Generic[AnyRows]):
         several = scales if isinstance(scales, list) else [scales] * len(measure.names)
         if parts:  # the worst of several parts is worth as many rows as one of them
             several = [
-                scale if place < len(parts) else replace(scale, trials=scale.trials / len(parts))
+                scale
+                if place < len(parts)
+                else replace(
+                    scale, trials=scale.trials / len(parts), chosen=1 if scale.upper_only else len(parts)
+                )
                 for place, scale in enumerate(several)
             ]
         self.entries.append(_Entry(measure, several, place, parts or [], heading))

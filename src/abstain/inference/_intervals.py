@@ -213,10 +213,10 @@ class Intervals:
         found = self.estimates(measure.points, weighed, scales, n=n, items=items)
         companions = iter(found[count:])
         return [
-            around_debiased(each, next(companions))
+            around_debiased(each, next(companions), scale)
             if metric.debiased and self.interval == JACKKNIFE
             else each
-            for metric, each in zip(metrics, found[:count], strict=True)
+            for metric, each, scale in zip(metrics, found, scales, strict=False)
         ]
 
     def difference(self, value: float, weighed: Weighed, *, n: int) -> Estimate:
@@ -272,7 +272,7 @@ def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: S
     made = _with_error(base, left_out, leave)
     if math.isnan(made.se):
         return made
-    if made.se == 0.0:
+    if made.se == 0.0 or made.value in (scale.low, scale.high):
         return _agreed(made, scale)
     how = ""
     if scale.bounded and scale.low < made.value < scale.high:
@@ -309,10 +309,13 @@ def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale)
     se = made.se / width if scale.power == 1.0 else _standard_error(found, share(left_out), leave)
     spread = found * (1.0 - found)
     tail = (1.0 - made.level) / 2.0
-    slack = max((_quantile(made) * se) ** 2 / spread, _normal(1.0 - tail) ** 2 / scale.trials)
-    centre = (found + slack / 2.0) / (1.0 + slack)
-    reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
-    ends = (max(centre - reach, 0.0) ** scale.power, min(centre + reach, 1.0) ** scale.power)
+    ends = []
+    for side, beyond in ((-1.0, tail), (1.0, tail / scale.chosen)):
+        quantile = _quantile(replace(made, level=1.0 - 2.0 * beyond))
+        slack = max((quantile * se) ** 2 / spread, _normal(1.0 - beyond) ** 2 / scale.trials)
+        centre = (found + slack / 2.0) / (1.0 + slack)
+        reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
+        ends.append(min(max(centre + side * reach, 0.0), 1.0) ** scale.power)
     return scale.low + width * ends[0], scale.low + width * ends[1]
 
 
@@ -330,7 +333,7 @@ def _agreed(made: Estimate, scale: Scale) -> Estimate:
         reason = "no interval: it is the same whichever cluster is left out, and nothing bounds it"
         return replace(made, method="none", reason=reason)
     share = _unseen(made, scale.evenness)
-    low = made.value - share * (made.value - scale.low)
+    low = scale.low if scale.upper_only else made.value - share * (made.value - scale.low)
     reached = share if scale.worst is None else scale.worst(share)
     high = made.value + reached * (scale.high - made.value)
     method = f"exact bound: {made.clusters:,} clusters agree"
@@ -366,18 +369,18 @@ def difference_estimate(
     return made if math.isnan(made.se) else _with_interval(made)
 
 
-def around_debiased(plain: Estimate, debiased: Estimate) -> Estimate:
+def around_debiased(plain: Estimate, debiased: Estimate, scale: Scale) -> Estimate:
     """Return a metric that bins bias upwards with an interval around its debiased form.
 
     What the bias was taken to be is as uncertain as the rest, so it widens the lower half; the value itself is never
     left out.
     """
-    if plain.interval is None or debiased.interval is None or math.isnan(debiased.se):
+    if plain.interval is None or math.isnan(debiased.se):
         return plain
     quantile = _quantile(replace(debiased, degrees=debiased.degrees or 1.0))
-    bias = plain.value - debiased.value
-    low = max(debiased.value - quantile * math.hypot(debiased.se, bias), 0.0)
-    high = max(debiased.value + quantile * debiased.se, plain.value)
+    bias, error = plain.value - debiased.value, max(debiased.se, scale.least_error)
+    low = max(debiased.value - quantile * math.hypot(error, bias), 0.0)
+    high = max(debiased.value + quantile * error, plain.value)
     method = f"{debiased.method.partition(', Wilson')[0]}, around the debiased value"
     return replace(plain, low=min(low, plain.value), high=min(high, 1.0), se=debiased.se, method=method)
 

@@ -35,6 +35,9 @@ class Scale:
             share itself when left out.
         evenness: how many rows the mean unit has, as a share of what the largest one has: where every cluster agrees,
             a large one hides as much as several small ones.
+        least_error: the standard error is taken to be at least this: what rows that were not seen to go wrong hide.
+        chosen: of how many parts it is the lowest; chance makes that too low, so that its upper end is as far as for
+            all of them together.
         upper_only: True where chance alone makes the metric positive, so that nothing but its upper end can be told.
         refused: why no interval can be told; empty where one can.
         fixed: True where the metric cannot be anything else, as the coverage of a source that cannot abstain.
@@ -46,6 +49,8 @@ class Scale:
     power: float = 1.0
     worst: Callable[[float], float] | None = None
     evenness: float = 1.0
+    least_error: float = 0.0
+    chosen: int = 1
     upper_only: bool = False
     refused: str = ""
     fixed: bool = False
@@ -74,7 +79,7 @@ DEPENDENCE = Scale(0.0, 1.0, upper_only=True)
 def share_scale(columns: Columns, counted: Mask, *, parts: int = 1) -> Scale:
     """Return the scale of a share of the rows that are `counted`, or of the least share of so many parts of them."""
     trials = float(columns.weight[counted].sum()) / parts
-    return Scale(0.0, 1.0, trials, evenness=_evenness(columns, counted))
+    return Scale(0.0, 1.0, trials, evenness=_evenness(columns, counted), chosen=parts)
 
 
 def coverage_scale(columns: Columns, _value: Any) -> Scale:
@@ -106,12 +111,17 @@ def auroc_scale(columns: Columns, positive: Floats, counted: Mask) -> Scale:
 
 
 def biased_scale(columns: Columns, counted: Mask) -> Scale:
-    """Return the scale of an error in [0, 1] that noise alone makes positive."""
+    """Return the scale of a calibration error in [0, 1], which noise alone makes positive."""
+    weight = columns.weight[counted]
+    count = max(float(weight.sum()), 1.0)
+    wrong = 1.0 - float(columns.correct[counted] @ weight) / count
     return Scale(
         0.0,
         1.0,
-        float(columns.weight[counted].sum()),
+        count,
         evenness=_evenness(columns, counted),
+        # One row more could have come out otherwise.
+        least_error=math.sqrt((wrong * (1.0 - wrong) + 1.0 / count) / count),
         upper_only=True,
     )
 
