@@ -23,6 +23,7 @@ from abstain.inference._intervals import (
 from abstain.inference._verdict import (
     CANNOT_TELL,
     LEFT,
+    POWER,
     RIGHT,
     MarginVerdict,
     beyond,
@@ -38,6 +39,7 @@ __all__ = [
     "CANNOT_TELL",
     "INTERVALS",
     "LEFT",
+    "POWER",
     "RIGHT",
     "CoverageVerdict",
     "Draws",
