@@ -147,9 +147,13 @@ def _at_coverage(
     possible = (points.high[2] >= coverage) & (before < coverage)
     if not 1 < possible.sum() <= _STEPS:
         return estimate
-    low, high = float(points.low[0, possible].min()), float(points.high[0, possible].max())
+    # A step that one cluster alone reaches has no interval, and moves no end.
+    low = float(np.fmin.reduce(points.low[0, possible], initial=estimate.low))
+    high = float(np.fmax.reduce(points.high[0, possible], initial=estimate.high))
+    if (low, high) == estimate.interval:
+        return estimate
     method = f"{estimate.method}, over the steps that the coverage could fall on"
-    return replace(estimate, low=min(low, estimate.low), high=max(high, estimate.high), method=method)
+    return replace(estimate, low=low, high=high, method=method)
 
 
 def _is_step(curve: RiskCoverageCurve, place: int, total: float) -> bool:
