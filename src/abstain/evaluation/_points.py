@@ -9,6 +9,7 @@ coverage could fall on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from abstain.metrics.curves import threshold_measure
 from abstain.metrics.scales import Scale, trials
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -118,20 +119,38 @@ def _evenness(columns: Columns, rung: Indices, rungs: int) -> list[float]:
 
 
 def read_off_points(
-    metric: MetricSpecification, estimate: Estimate, columns: Columns, intervals: Intervals
-) -> Estimate:
-    """Return an estimate with the interval that the working points give it, for metrics that jump between them."""
-    reader = _READERS.get(metric.name)
-    if reader is None or estimate.interval is None:
-        return estimate
-    if metric.name == "coverage_at_accuracy":
-        columns = replace(
-            columns, loss=np.where(columns.answered, 1.0 - columns.correct, np.nan), largest_loss=1.0
-        )
-    curve = risk_coverage_curve(
+    metrics: Sequence[MetricSpecification],
+    estimates: Sequence[Estimate],
+    columns: Columns,
+    intervals: Intervals,
+) -> list[Estimate]:
+    """Return estimates with the intervals that the working points give to metrics that jump between them."""
+
+    @cache
+    def curve() -> RiskCoverageCurve:
+        return _curve(columns)
+
+    found = []
+    for metric, estimate in zip(metrics, estimates, strict=True):
+        if estimate.interval is None or intervals.interval != "jackknife":
+            found.append(estimate)
+        elif metric.name == "risk_at_coverage":
+            found.append(_at_coverage(estimate, metric.value, columns, curve(), intervals))
+        elif metric.name == "coverage_at_risk":
+            found.append(_at_risk(estimate, metric.value, columns, curve(), intervals))
+        elif metric.name == "coverage_at_accuracy":
+            wrong = np.where(columns.answered, 1.0 - columns.correct, np.nan)
+            judged = replace(columns, loss=wrong, largest_loss=1.0)
+            found.append(_at_risk(estimate, 1.0 - metric.value, judged, _curve(judged), intervals))
+        else:
+            found.append(estimate)
+    return found
+
+
+def _curve(columns: Columns) -> RiskCoverageCurve:
+    return risk_coverage_curve(
         columns.loss, columns.confidence, abstained=columns.abstained, sample_weight=columns.weight
     )
-    return reader(estimate, float(metric.value), columns, curve, intervals)
 
 
 def _at_coverage(
@@ -176,16 +195,3 @@ def _at_risk(
     high = float(points.high[2, possible].max(initial=0.0))
     method = f"{estimate.method.partition(', Wilson')[0]}, read off the curve's intervals"
     return replace(estimate, low=min(low, estimate.value), high=max(high, estimate.value), method=method)
-
-
-def _at_accuracy(
-    estimate: Estimate, accuracy: float, columns: Columns, curve: RiskCoverageCurve, intervals: Intervals
-) -> Estimate:
-    return _at_risk(estimate, 1.0 - accuracy, columns, curve, intervals)
-
-
-_READERS = {
-    "risk_at_coverage": _at_coverage,
-    "coverage_at_risk": _at_risk,
-    "coverage_at_accuracy": _at_accuracy,
-}

@@ -166,9 +166,8 @@ class SystemWork:
             made = self.intervals.metrics(
                 rows, self.metrics[slot], measure, values, n=_count(rows.weight), items=items
             )
+            made = read_off_points(self.metrics[slot], made, rows, self.intervals)
             for metric, estimate in zip(self.metrics[slot], made, strict=True):
-                if self.intervals.interval == "jackknife":
-                    estimate = read_off_points(metric, estimate, rows, self.intervals)  # noqa: PLW2901
                 reason = estimate.reason if group is None else self.note(group) or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
