@@ -22,18 +22,20 @@ Record = dict[str, Any]
 _INTRODUCTION = """\
 # Simulated coverage
 
-Made from `simulations/results.jsonl` by `make docs`; `make simulate` counts further. How often do intervals at level 0.95 hold the value of
-the population, through the same calls that users make?
+Made from `simulations/results.jsonl` by `make docs`; `make simulate` counts further. How often do intervals at level
+0.95 hold the value of the population, through the same calls that users make?
 
-**Populations.** Items come in clusters that share an effect, strong or weak. Clusters have 8 items each, or 1 to some 50. Errors are
-frequent (three answers in ten) or rare (one in fifty). Confidences are continuous, or of five levels. The model abstains where it is
-hard. That makes eight scenarios with frequent errors and eight with rare ones; the exact ones are in `simulations/scenarios.py`.
+**Populations.** Items come in clusters that share an effect, strong or weak. Clusters have 8 items each, or 1 to some
+50. Errors are frequent (three answers in ten) or rare (one in fifty). Confidences are continuous, or of five levels.
+The model abstains where it is hard. That makes eight scenarios with frequent errors and eight with rare ones; the
+exact ones are in `simulations/scenarios.py`.
 
-**How to read it.** *Coverage* is that of the scenario with the lowest, and of the one with the highest, with the Monte-Carlo error
-of the lowest in brackets. The lowest of eight is lower than any of them by chance alone, by about one and a half times that error.
-*Bounds* is the share of intervals that are exact bounds, because nothing varied; *none* the share of data sets without an interval, mostly because
-the metric was undefined. *Width* is the mean width. The percentile interval of the bootstrap (1,000 resamples) stands beside where it was
-simulated, on the same data sets.
+**How to read it.** *Coverage* is that of the scenario with the lowest, and of the one with the highest, with the
+Monte-Carlo error of the lowest in brackets. The lowest of eight is lower than any of them by chance alone, by about
+one and a half times that error. *Bounds* is the share of intervals that are exact bounds, because nothing varied;
+*none* the share of data sets without an interval, mostly because the metric was undefined. *Width* is the mean width.
+The percentile interval of the bootstrap (1,000 resamples) stands beside where it was simulated, on the same data
+sets.
 """
 # Why some intervals hold the truth more often than they say, or less.
 _WIDE = {
@@ -148,7 +150,9 @@ def _coverage(counts: Sequence[Tallied]) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f}%" if whole and part else ""
+    if not part:
+        return ""
+    return f"{100 * part / whole:.0f}%" if part / whole >= 0.005 else "below 1%"
 
 
 def _width(tallied: Tallied) -> str:
@@ -177,9 +181,9 @@ def _leaving(own: Mapping[tuple[int, Row], list[Record]]) -> list[str]:
     lines = [
         f"## Where coverage leaves {RANGE[0]:g} to {RANGE[1]:g}",
         "",
-        f"Of {len(own):,} rows of the tables below, {below:,} fall below the range in at least one scenario, and {above:,} lie above it "
-        "over all of them, each by as much as chance would do once in a thousand simulations. Exact bounds do not count as "
-        "too wide. In brackets: errors, and numbers of clusters.",
+        f"Of {len(own):,} rows of the tables below, {below:,} fall below the range in at least one scenario, and "
+        f"{above:,} lie above it over all of them, each by as much as chance would do once in a thousand simulations. "
+        "Exact bounds do not count as too wide. In brackets: errors, and numbers of clusters.",
         "",
     ]
     for side, reasons in found.items():
@@ -207,11 +211,13 @@ def _differences(records: Sequence[Record]) -> list[str]:
     lines = [
         "## Differences",
         "",
-        "Two systems on the same items. *False alarms*: how often they are told apart at 0.05 although they are equally good, in the scenario with the",
-        "fewest and in the one with the most. *Power*: how often they are told apart where one is better by 0.7 in log-odds, at the thresholds at",
-        "which both methods have one false alarm in twenty; the mean over scenarios.",
+        "Two systems on the same items. *False alarms*: how often they are told apart at 0.05 although they are",
+        "equally good, in the scenario with the fewest and in the one with the most. *Power*: how often they are told",
+        "apart where one is better by 0.7 in log-odds, at the thresholds at which both methods have one false alarm in",
+        "twenty; the mean over scenarios.",
         "",
-        "| clusters | errors | metric | data sets | false alarms | percentile: false alarms | power | percentile: power |",
+        "| clusters | errors | metric | data sets | false alarms | percentile: false alarms | power "
+        "| percentile: power |",
         "|---|---|---|---|---|---|---|---|",
     ]
     grouped: dict[tuple[int, str, str], list[Record]] = defaultdict(list)
