@@ -20,6 +20,7 @@ from simulations.__main__ import cover, kept
 from simulations.coverage import TRUTHS, Cell, Tallied, judged, run_cell, truths
 from simulations.differences import p_values
 from simulations.scenarios import SCENARIOS, Scenario
+from simulations.table import page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,3 +166,38 @@ def test_what_is_counted() -> None:
     assert Tallied(runs=600, intervals=600).too_wide
     assert not Tallied(runs=600, intervals=600, bounds=550).too_wide
     assert asdict(tallied.plus(tallied))["below"] == 20
+
+
+def test_the_page_shows_methods_side_by_side_and_what_leaves_the_range(tmp_path: Path) -> None:
+    results, differences = tmp_path / "results.jsonl", tmp_path / "differences.jsonl"
+    about = {"clusters": 10, "errors": "rare", "metric": "aurc"}
+    narrow = Tallied(runs=200, intervals=200, bounds=50, below=60, width=20.0)
+    lines = [
+        {"cell": "one; jackknife", "method": "jackknife", **about, **asdict(replace(narrow, below=8))},
+        {"cell": "two; jackknife", "method": "jackknife", **about, **asdict(replace(narrow, below=4))},
+        {"cell": "one; percentile", "method": "percentile", **about, **asdict(narrow)},
+    ]
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = page(results, differences)
+    assert "0 fall below the range" in text
+    assert (
+        "| `aurc` | rare | 0.960 (0.014) to 0.980 | 25% |  | 0.100 | 0.700 (0.032) to 0.700 | 0.100 |" in text
+    )
+    assert "## Differences" not in text
+
+    with results.open("a") as stream:
+        stream.write(json.dumps({**lines[0], **asdict(narrow)}) + "\n")  # counted anew
+    counts = {"jackknife_false_alarms": 0.04, "percentile_false_alarms": 0.1}
+    power = {"jackknife_power": 0.5, "percentile_power": 0.4}
+    record = {
+        "cell": "one",
+        "errors": "rare",
+        "clusters": 10,
+        "runs": 50,
+        "metrics": {"aurc": counts | power},
+    }
+    differences.write_text(json.dumps(record))
+    text = page(results, differences)
+    assert "1 fall below the range" in text
+    assert "`aurc` (rare: 10)" in text
+    assert "| 10 | rare | `aurc` | 50 | 0.040 to 0.040 | 0.100 to 0.100 | 0.500 | 0.400 |" in text
