@@ -18,6 +18,7 @@ import abstain
 from abstain import Items
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from simulations.scenarios import Scenario
@@ -26,6 +27,7 @@ __all__ = ["CLUSTERS", "METRICS", "STEPS", "compared", "p_values"]
 
 METRICS = ("aurc", "augrc", "accuracy", "selective_accuracy", "cmax", "brier_score")
 CLUSTERS = (10, 20, 41, 100)
+METHODS = ("jackknife", "percentile")
 # By how much the second system is better, in log-odds; 0 for false alarms.
 STEPS = (0.0, 0.7)
 _RESAMPLES = 500
@@ -51,12 +53,14 @@ def compared(scenarios: list[Scenario], runs: int, path: Path) -> None:
             path.write_text("".join(json.dumps(record) + "\n" for _, record in sorted(records.items())))
 
 
-def p_values(scenario: Scenario, clusters: int, runs: int, step: float) -> dict[str, dict[str, list[float]]]:
-    """Return the p-values of every metric by the jackknife and by the percentile bootstrap."""
-    found: dict[str, dict[str, list[float]]] = {name: {"jackknife": [], "percentile": []} for name in METRICS}
+def p_values(
+    scenario: Scenario, clusters: int, runs: int, step: float, methods: Sequence[str] = METHODS
+) -> dict[str, dict[str, list[float]]]:
+    """Return the p-values of every metric by each method."""
+    found: dict[str, dict[str, list[float]]] = {name: {method: [] for method in methods} for name in METRICS}
     for run in range(runs):
         left, right = _pair(scenario, clusters, run, step)
-        for interval in ("jackknife", "percentile"):
+        for interval in methods:
             options: dict[str, Any] = {"interval": interval}
             if interval == "percentile":
                 options |= {"resamples": _RESAMPLES, "seed": run}
@@ -69,7 +73,7 @@ def p_values(scenario: Scenario, clusters: int, runs: int, step: float) -> dict[
 
 def _summary(found: dict[float, dict[str, dict[str, list[float]]]], name: str) -> dict[str, float]:
     summary = {}
-    for method in ("jackknife", "percentile"):
+    for method in METHODS:
         null, shifted = (np.array(found[step][name][method]) for step in STEPS)
         told = null[~np.isnan(null)]
         summary[f"{method}_false_alarms"] = float((told <= 0.05).mean()) if len(told) else 0.0

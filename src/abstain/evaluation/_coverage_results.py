@@ -88,7 +88,7 @@ class Stratum:
         low: the smallest width or size of the stratum; NaN for a group.
         high: the largest width or size of the stratum; NaN for a group.
         count: how many rows (or how much weight) it holds.
-        coverage: with the interval of the cluster bootstrap.
+        coverage: with its interval over clusters.
         verdict: with the exact binomial interval; None where there is no row.
     """
 

@@ -110,7 +110,8 @@ def evaluate(
         reference: the system that all others are compared with; every pair when left out.
         margin: the smallest difference that would matter: whether systems are within it, or one not worse than another
             by more than it, is then said too, and how many clusters would tell a difference of that size.
-        simultaneous: let the intervals of differences hold for all pairs of systems together.
+        simultaneous: let the intervals of differences hold for all pairs of systems together, and the band of a curve
+            for all thresholds.
         match: how items of several systems are matched: "names", or "rows" where the order of rows is the match.
         intersection_only: compare the items that all systems have when some lack some; an error otherwise.
         truth_may_differ: compare although systems disagree about the truth of items; an error otherwise.

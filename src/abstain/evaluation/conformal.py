@@ -79,7 +79,7 @@ TRUE_CLASS = "true class"
 CRITERION = "coverage_width_criterion"
 # How many parts a feature is cut into where the strata of width do not say.
 FEATURE_BINS = 3
-# Beyond this, one resample of HSIC costs more than all other metrics together; its value stays exact.
+# Beyond this, one weighing of HSIC costs more than all other metrics together; its value stays exact.
 MOST_HSIC_CLUSTERS = 20_000
 
 AnyRows = TypeVar("AnyRows", IntervalRows, SetRows)

@@ -62,7 +62,7 @@ def calibration_estimates(
         metrics: "expected_calibration_error", "smooth_calibration_error", "brier_score",
             "negative_log_likelihood".
         bins: how many bins the calibration error has.
-        strategy: "uniform" or "quantile"; equal-mass bins are formed anew in every resample.
+        strategy: "uniform" or "quantile"; equal-mass bins are formed anew in every weighing.
         norm: 1, 2 or "max".
         debiased: take the bias of small bins off.
         interval: "jackknife" over clusters, "percentile" or "bca" for those of the bootstrap, "none" for none.

@@ -6,8 +6,8 @@ value per level. Infinite bounds are legal: they cover, their width is infinite,
 bounds, NaN and shapes that do not agree are errors that name the first offending row. ``sample_weight`` are
 multiplicities: a weight of 2 is the row twice.
 
-Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that the
-bootstrap weighs. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
+Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that an
+interval weighs. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
 `abstain.metrics.quantiles`; intervals for these metrics, and a verdict, in `abstain.evaluation.conformal`.
 """
 

@@ -5,8 +5,8 @@ True says that the class is in the set. Truths are class indices from 0. A metri
 float; of (rows, classes, levels) it is an array with one value per level. Empty sets are legal: they cover
 nothing. ``sample_weight`` are multiplicities.
 
-Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that the
-bootstrap weighs. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
+Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that an
+interval weighs. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
 verdict, in `abstain.evaluation.conformal`.
 """
 
