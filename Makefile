@@ -10,7 +10,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-browser check bench docs screenshots format clean
+.PHONY: help demo test test-fast test-browser check bench simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -57,6 +57,13 @@ check: $(READY)  ## Lint, types and layers
 
 bench: $(READY)  ## Measure speed as ratios against peers, single thread
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+# What to simulate: RUNS data sets per cell, and any other option of `python -m simulations`.
+RUNS ?= 400
+OPTIONS ?=
+
+simulate: $(READY)  ## Simulate how often intervals hold the truth; goes on where it stopped (RUNS=400 OPTIONS="--clusters 10,20")
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m simulations --runs $(RUNS) $(OPTIONS)
 
 docs: $(DOCS_READY)  ## Regenerate the pages that are made from the code, and build the site into site/, offline
 	$(BIN)/python docs/generate.py

@@ -11,6 +11,7 @@ from pathlib import Path
 from abstain.metrics.registry import BUNDLES, METRICS
 
 HERE = Path(__file__).parent
+SIMULATIONS = HERE.parent / "simulations"
 VERBS: tuple[tuple[str, ...], ...] = (
     (),
     ("evaluate",),
@@ -21,6 +22,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("gate",),
     ("intervals",),
     ("sets",),
+    ("power",),
     ("metrics",),
     ("calibrate", "verbalized"),
     ("calibrate", "train"),
@@ -99,7 +101,17 @@ def metrics_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def simulations_page() -> str:
+    """Return the page of what the simulations counted."""
+    if str(HERE.parent) not in sys.path:
+        sys.path.append(str(HERE.parent))
+    from simulations.table import page  # noqa: PLC0415
+
+    return page(SIMULATIONS / "results.jsonl", SIMULATIONS / "differences.jsonl")
+
+
 PAGES = {
+    HERE / "definitions" / "simulated-coverage.md": simulations_page,
     HERE / "reference" / "cli.md": command_line_page,
     HERE / "reference" / "metrics.md": metrics_page,
 }

@@ -129,7 +129,8 @@ class Items:
         scale: the declared lowest and highest truth, or None.
         cluster_noun: what a cluster is called in messages, such as "participant".
         provenance: where the items came from: path, run_id, git_commit, mode, sha256.
-        unnamed: which of "cluster" and "item" nobody named, so that row numbers stand in; nothing is matched by those.
+        unnamed: which of "cluster", "item" and "abstained" nobody named: row numbers stand in for names, and nothing is
+            matched by those; nothing says who could have abstained.
         weight: how many rows each row stands for, None where every row is one.
         intervals: (rows, 2), the lower and the upper bound of a prediction, or None; NaN where nothing is answered.
         sets: (rows, classes), True where a class is in the predicted set, or None.
@@ -239,7 +240,11 @@ class Items:
                 for name, values in (metadata or {}).items()
             },
             scale=None if scale is None else _validate.scale(scale),
-            unnamed=tuple(name for name, ids in (("cluster", cluster), ("item", item)) if ids is None),
+            unnamed=tuple(
+                name
+                for name, given in (("cluster", cluster), ("item", item), ("abstained", abstained))
+                if given is None
+            ),
             weight=checked_weight(weight, length),
             intervals=checked_intervals(intervals, outcome),
             sets=member,
@@ -324,6 +329,11 @@ class Items:
     def abstained(self) -> Mask:
         """True where the model declined."""
         return self.outcome == Outcome.ABSTAINED
+
+    @property
+    def may_abstain(self) -> bool:
+        """False where nothing in the source says who abstained, so that no item could have."""
+        return "abstained" not in self.unnamed or bool(self.abstained.any())
 
     @cached_property
     def judged(self) -> Items:

@@ -154,9 +154,7 @@ def test_tables_of_evaluate_hold_what_the_artifact_holds(tmp_path: Path) -> None
     rows = {row["metric"]: row for row in rows_of(done.stdout)}
     variant = json.loads((tmp_path / "m.json").read_text())["confidence_variants"]["llm"]
     assert float(rows["aurc"]["value"]) == variant["aurc_full"]
-    assert [float(rows["cmax"][f"value_{end}"]) for end in ("low", "high")] == variant["bootstrap"]["ci95"][
-        "cmax"
-    ]
+    assert [float(rows["cmax"][f"value_{end}"]) for end in ("low", "high")] == variant["intervals"]["cmax"]
     assert float(rows["risk_at_coverage@0.5"]["value"]) == variant["mae_at_coverage"]["0.50"]["value"]
     assert rows["risk_at_coverage@0.9"]["value"] == ""
     assert "cannot be reached" in rows["risk_at_coverage@0.9"]["remark"]

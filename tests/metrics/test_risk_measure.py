@@ -102,9 +102,14 @@ def test_risks_at_fixed_thresholds_by_hand() -> None:
     # Confidences 2, 2, 1 with losses 0, 2, 0 and one abstention, each a unit of its own.
     columns = replace(Columns.ranked([0, 2, 0], [2, 2, 1], abstained=1), cluster=np.arange(4), units=4)
     measure = threshold_measure(columns, np.array([2.0, 1.0]))
-    assert measure.names == ("selective[0]", "selective[1]", "generalized[0]", "generalized[1]")
+    kinds = ("selective", "generalized", "coverage")
+    assert measure.names == tuple(f"{kind}[{place}]" for kind in kinds for place in (0, 1))
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 0, 1], [0, 0, 1, 1]])
-    expected = [[1.0, 2 / 3, 0.5, 0.5], [2 / 3, 2 / 3, 0.5, 0.5], [np.nan, 0.0, 0.0, 0.0]]
+    expected = [
+        [1.0, 2 / 3, 0.5, 0.5, 0.5, 0.75],
+        [2 / 3, 2 / 3, 0.5, 0.5, 0.75, 0.75],
+        [np.nan, 0.0, 0.0, 0.0, 0.0, 0.5],
+    ]
     np.testing.assert_allclose(measure(weights), expected)
 
 

@@ -21,6 +21,7 @@ from abstain.cli import (
     gate,
     metrics,
     plot,
+    power,
     report,
     schema,
 )
@@ -86,6 +87,7 @@ _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMP
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
 _register("intervals", conformal.intervals_command, conformal.INTERVALS_EXAMPLES)
 _register("sets", conformal.sets_command, conformal.SETS_EXAMPLES)
+_register("power", power.power_command, power.EXAMPLES)
 _register("metrics", metrics.metrics_command, metrics.EXAMPLES)
 _register("demo", demo.demo_command)
 _register("schema", schema.schema_command)

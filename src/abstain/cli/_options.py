@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "INTERVAL",
     "AsJson",
     "Group",
     "InputFile",
@@ -74,6 +75,11 @@ _METRIC = (
 _BY = "Columns, separated by commas: every metric by group, too."
 _INSTRUMENT = (
     "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
+)
+INTERVAL = "How intervals are made, over clusters: jackknife, percentile or bca; none for none."
+_RESAMPLES = (
+    "Resamples of the cluster bootstrap, whose percentile intervals stand in the artifact; else 10,000 for run files, "
+    "and where --interval needs them."
 )
 _TABLE_FORMAT = (
     "The table as text, markdown, csv, latex or json; else what the ending of the output means, else text."
@@ -255,9 +261,8 @@ class Judging(Group):
     convention: Annotated[
         str, typer.Option(metavar="NAME", help="trapezoid, interpolated, mean or torch-uncertainty.")
     ] = "trapezoid"
-    resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for none.")
-    ] = 10_000
+    interval: Annotated[str, typer.Option(metavar="NAME", help=INTERVAL)] = "jackknife"
+    resamples: Annotated[int | None, named("--bootstrap-resamples", "N", _RESAMPLES)] = None
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 42
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95
 

@@ -130,7 +130,7 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
 
-    with progress_bar("resampling", settings["resamples"], wanted=show_progress) as progress:
+    with progress_bar("resampling", settings.get("resamples"), wanted=show_progress) as progress:
         return evaluate(systems, **settings, progress=progress)
 
 
@@ -138,7 +138,12 @@ def _scanned(source: InputFile, settings: Mapping[str, Any], reading: Mapping[st
     """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
     served = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
     unserved = [settings[name] for name in ("metrics", "by", "calibration", "resamples")]
-    if any(unserved) or source.mode is not None or not set(reading) <= set(served):
+    if (
+        settings["interval"] != "none"
+        or any(unserved)
+        or source.mode is not None
+        or not set(reading) <= set(served)
+    ):
         return None
     from abstain import scan  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415

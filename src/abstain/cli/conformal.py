@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli import _steps
-from abstain.cli._options import CROSSED, AsJson, Group, SummaryFormat, named, output_to, spelled_out
+from abstain.cli._options import (
+    CROSSED,
+    INTERVAL,
+    AsJson,
+    Group,
+    SummaryFormat,
+    named,
+    output_to,
+    spelled_out,
+)
 from abstain.cli._steps import Written
 from abstain.cli._terminal import progress_bar, show
 from abstain.errors import ArgumentError, DataError
@@ -87,9 +96,11 @@ class Measuring(Group):
     margin: Annotated[
         float, typer.Option(metavar="X", help="How far below its claim coverage still holds.")
     ] = 0.0
+    interval: Annotated[str, typer.Option(metavar="NAME", help=INTERVAL)] = "jackknife"
     resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for none.")
-    ] = 2_000
+        int | None,
+        named("--bootstrap-resamples", "N", "Cluster resamples; else 10,000 where --interval needs them."),
+    ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 42
     level: Annotated[float, typer.Option(metavar="P", help="Level of our intervals around the metrics.")] = (
         0.95

@@ -25,8 +25,8 @@ def demo_command(
         Path, typer.Option("--directory", metavar="DIR", help="Where the demo writes its run and its report.")
     ] = Path(),
     resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples.")
-    ] = 10_000,
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples of the bootstrap.")
+    ] = 0,
 ) -> None:
     """Train a careful and an over-confident classifier, let both abstain, and judge them."""
     from abstain import _validate  # noqa: PLC0415

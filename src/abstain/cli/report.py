@@ -85,7 +85,7 @@ def report_command(
         everything=True,
     )
     place = output or new_name(stem, "-report.html")
-    steps = judging.resamples * sum(len(system) for system in result.systems.values())
+    steps = result.settings.resamples * sum(len(system) for system in result.systems.values())
     with progress_bar("drawing", steps, wanted=not quiet) as progress:
         page = report_html(
             result,

@@ -91,7 +91,7 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
         signals=signals,
         metadata=metadata,
         **declared(table, columns, roles),
-        unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
+        unnamed=tuple(role for role in ("cluster", "item", "abstained") if role not in columns),
         weight=rows.weight(),
         intervals=rows.intervals(outcome, truth, roles.crossed),
         sets=sets,

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from abstain.evaluation import Line, WorkingPoints
-    from abstain.evaluation.conformal import CoverageResult
+    from abstain.evaluation import Line, Settings, WorkingPoints
+    from abstain.evaluation.conformal import CoverageResult, CoverageSettings
     from abstain.report.html._panels import Side
     from abstain.report.html._parts import Panel
 
@@ -215,7 +215,7 @@ def _answers_page(result: Result, progress: Callable[[int], None] | None) -> _Pa
                 ("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}")
                 for used in calibrations
             ),
-            ("resamples", _resampling(settings.resamples, settings.seed, settings.level)),
+            ("intervals", _intervals(settings)),
             ("convention", settings.convention),
         ],
         explorer=_explorer(sides),
@@ -235,7 +235,7 @@ def _coverage_page(result: CoverageResult) -> _Page:
         definitions=_words.coverage_definitions(result),
         facts=[
             *_inputs(result.kind, result.provenance),
-            (f"resamples of {result.kind}", _resampling(settings.resamples, settings.seed, settings.level)),
+            (f"intervals of {result.kind}", _intervals(settings)),
         ],
     )
 
@@ -258,8 +258,9 @@ def _subtitle(result: Result) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _resampling(resamples: int, seed: int, level: float) -> str:
-    return f"{resamples:,}, seed {seed}, level {level:g}"
+def _intervals(settings: Settings | CoverageSettings) -> str:
+    drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
+    return f"{settings.interval}, level {settings.level:g}{drawn}"
 
 
 def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
