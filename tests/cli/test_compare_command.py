@@ -87,8 +87,12 @@ def test_the_output_is_written_and_its_ending_is_its_format(tmp_path: Path) -> N
 
 
 def test_same_seed_same_bytes() -> None:
-    outputs = [call("compare", *BOTH, "--format", "json", "--seed", seed).stdout for seed in (1, 1, 2)]
+    options = ("--format", "json", "--interval", "percentile", "--bootstrap-resamples", 100)
+    outputs = [call("compare", *BOTH, *options, "--seed", seed).stdout for seed in (1, 1, 2)]
     assert outputs[0] == outputs[1] != outputs[2]
+    # The jackknife draws nothing.
+    plain = [call("compare", *BOTH, "--format", "json", "--seed", seed).stdout for seed in (1, 2)]
+    assert plain[0] == plain[1]
 
 
 def test_reference_margin_and_three_systems() -> None:

@@ -27,7 +27,11 @@ INTERVALS = ("--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.9", "-
 SETS = ("--truth", "label", "--set", "set", "--claim", "0.9", "--bootstrap-resamples", "0")
 LEARN = ("--mode", "few_shot")
 TRAIN = (*LEARN, "--method", "logistic", "--features", "verbalized_confidence")
-JUDGED = {"--calibration": "calibration.json", "--abstain-rule": "phrases:@phrases.txt"}
+JUDGED = {
+    "--calibration": "calibration.json",
+    "--abstain-rule": "phrases:@phrases.txt",
+    "--failed-rule": "phrases:@phrases.txt",
+}
 RUNS = {"INPUT": "run.json", "--input": "run.json", **JUDGED}
 TABLE = {"INPUT": "table.csv"}
 CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
@@ -46,8 +50,8 @@ CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     "sets": (SETS, {"TABLE": "sets.jsonl"}, ("-o",)),
 }
 # What a parameter that names files is called; `check` and `metrics` write nothing, `demo` reads nothing.
-FILES = {"FILE", "INPUT", "RUN", "TABLE", "RULE", "INPUT..."}
-SILENT = {"check", "metrics", "schema", "demo"}
+FILES = {"FILE", "INPUT", "RUN", "TABLE", "RULE", "INPUT...", "KEY FILE"}
+SILENT = {"check", "metrics", "schema", "demo", "power"}
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +85,7 @@ def test_the_table_knows_every_parameter_that_names_files() -> None:
         if name in SILENT:
             continue
         _, inputs, outputs = CALLS[name]
-        known = {*inputs, *outputs, "--instrument"}
+        known = {*inputs, *outputs, "--instrument", "--join"}
         for parameter in command.params:
             if parameter.metavar in FILES:
                 said = {parameter.metavar, *parameter.opts}
@@ -111,6 +115,16 @@ def test_an_input_is_never_an_output(verb: str, given: str, output: str, files: 
     assert done.stderr == f"abstain: {link}: is the input {name} itself; name another file for the output\n"
     link.unlink()
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == files
+
+
+def test_a_joined_table_is_never_an_output(files: dict[str, bytes]) -> None:
+    Path("truths.csv").write_text("id,truth\n1,0\n")
+    Path("said.csv").write_text("id,prediction\n1,0\n")
+    done = call("evaluate", "said.csv", "--join", "id", "truths.csv", "-o", "truths.csv")
+    sentence = "abstain: truths.csv: is the input truths.csv itself; name another file for the output\n"
+    assert (done.exit_code, done.stderr) == (2, sentence)
+    assert Path("truths.csv").read_text() == "id,truth\n1,0\n"
+    assert "run.json" in files
 
 
 def test_an_input_of_a_pattern_is_never_an_output(files: dict[str, bytes]) -> None:

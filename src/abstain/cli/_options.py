@@ -195,9 +195,10 @@ class Reading:
 
     @property
     def files(self) -> list[Path]:
-        """The file of phrases that an abstention rule names."""
-        _, marked, name = (self.abstain_rule or "").partition(":@")
-        return [Path(name)] if marked else []
+        """The files of phrases that rules name, and the table that is joined."""
+        rules = ((rule or "").partition(":@") for rule in (self.abstain_rule, self.failed_rule))
+        joined = [self.join[1]] if self.join else []
+        return [*(Path(name) for _, marked, name in rules if marked), *joined]
 
 
 @dataclass(frozen=True, slots=True)
