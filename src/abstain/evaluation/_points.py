@@ -37,6 +37,7 @@ __all__ = ["Points", "points_of", "read_off_points"]
 _MOST_CELLS = 5_000_000
 # How many working points an interval is read off, and how many steps a coverage may fall on before it counts as smooth.
 _READ_OFF, _STEPS = 200, 3
+_FEW_LEVELS = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,6 +50,10 @@ class Points:
 
     def __len__(self) -> int:
         return self.value.shape[1]
+
+    def some(self, places: slice) -> Points:
+        """Return those at some of the thresholds."""
+        return Points(self.value[:, places], self.low[:, places], self.high[:, places])
 
 
 def points_of(
@@ -127,12 +132,18 @@ def read_off_points(
     def curve() -> RiskCoverageCurve:
         return _curve(columns)
 
+    @cache
+    def steps() -> Points | None:
+        """All working points, where they are so few that every coverage may need them."""
+        few = len(curve()) <= _FEW_LEVELS
+        return points_of(columns, curve().threshold, intervals) if few else None
+
     found = []
     for metric, estimate in zip(metrics, estimates, strict=True):
         if estimate.interval is None or intervals.interval != "jackknife":
             found.append(estimate)
         elif metric.name == "risk_at_coverage":
-            found.append(_at_coverage(estimate, metric.value, columns, curve(), intervals))
+            found.append(_at_coverage(estimate, metric.value, columns, curve(), steps, intervals))
         elif metric.name == "coverage_at_risk":
             found.append(_at_risk(estimate, metric.value, columns, curve(), intervals))
         elif metric.name == "coverage_at_accuracy":
@@ -151,14 +162,21 @@ def _curve(columns: Columns) -> RiskCoverageCurve:
 
 
 def _at_coverage(
-    estimate: Estimate, coverage: float, columns: Columns, curve: RiskCoverageCurve, intervals: Intervals
+    estimate: Estimate,
+    coverage: float,
+    columns: Columns,
+    curve: RiskCoverageCurve,
+    steps: Callable[[], Points | None],
+    intervals: Intervals,
 ) -> Estimate:
     """The risk at a coverage: over the steps that the coverage could fall on, where they are few."""
     place = curve.first_reaching(coverage)
     if place is None or not _is_step(curve, place, float(columns.weight.sum())):
         return estimate
     first = max(place - _STEPS, 0)
-    points = points_of(columns, curve.threshold[first : place + _STEPS + 1], intervals)
+    near = slice(first, place + _STEPS + 1)
+    every = steps()
+    points = points_of(columns, curve.threshold[near], intervals) if every is None else every.some(near)
     before = np.r_[-np.inf if first == 0 else points.low[2, 0], points.low[2, :-1]]
     possible = (points.high[2] >= coverage) & (before < coverage)
     if not 1 < possible.sum() <= _STEPS:
