@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,9 @@ class Case:
     def size(self) -> int:
         """How many bytes a person has to read to understand the case."""
         named = sum(len(name) + len(content) for name, content in self.files.items())
-        return named + sum(len(part) + 1 for command in self.commands for part in command) + 20 * len(self.links)
+        return (
+            named + sum(len(part) + 1 for command in self.commands for part in command) + 20 * len(self.links)
+        )
 
     @property
     def key(self) -> str:
@@ -56,7 +59,7 @@ class Case:
 
     def outputs(self, command: Command) -> list[str]:
         """The places that a command writes to, as given."""
-        return [value for option, value in zip(command, command[1:], strict=False) if option in OUTPUT_OPTIONS]
+        return [value for option, value in itertools.pairwise(command) if option in OUTPUT_OPTIONS]
 
     def old_outputs(self, command: Command) -> set[str]:
         """The files that a command may replace: those that it names as an output and nowhere else."""
@@ -74,7 +77,8 @@ class Case:
             "sound": self.sound,
             "alike": self.alike,
         }
-        return json.dumps({key: value for key, value in record.items() if value}, indent=1) + "\n"
+        lines = [f" {json.dumps(key)}: {_laid_out(value)}" for key, value in record.items() if value]
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
     def read(cls, path: Path) -> Case:
@@ -89,6 +93,15 @@ class Case:
             alike=record.get("alike", False),
             why=record.get("why", ""),
         )
+
+
+def _laid_out(value: Any) -> str:
+    """JSON with one command or file per line."""
+    if isinstance(value, dict):
+        return "{\n" + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "\n }"
+    if isinstance(value, list) and isinstance(value[0], list):
+        return "[\n" + ",\n".join(f"  {json.dumps(part)}" for part in value) + "\n ]"
+    return json.dumps(value)
 
 
 def _readable(content: bytes) -> str | dict[str, str]:

@@ -35,7 +35,8 @@ __all__ = ["run", "serve"]
 # What the verbs import when they run. Imported before the fork, it is paid for once.
 for _module in (
     *("abstain.calibrators", "abstain.evaluation.conformal", "abstain.report.artifact_conformal"),
-    *("abstain.report.charts.intervals", "abstain.report.html", "abstain.report.gate", "abstain.report.check"),
+    *("abstain.report.charts.intervals", "abstain.report.html"),
+    *("abstain.report.gate", "abstain.report.check"),
     *("abstain.report.views", "abstain.sources._inspect", "abstain.sources._tables", "abstain.sources._scan"),
     *("altair", "duckdb", "pandas", "polars", "pyarrow.parquet", "sklearn.isotonic", "sklearn.linear_model"),
     *("vl_convert", "scipy.stats", "scipy.optimize", "jinja2", "rich.table"),
@@ -43,7 +44,8 @@ for _module in (
     with contextlib.suppress(ImportError):
         importlib.import_module(_module)
 
-# Beyond what the child has at its beginning. Of data, not of addresses: the engine of charts reserves many that it never uses.
+# Beyond what the child has at its beginning. Of data, not of addresses: the engine of charts reserves many of those and
+# never uses them.
 MOST_DATA = 4 << 30
 
 
@@ -144,7 +146,7 @@ def _call(command: tuple[str, ...]) -> tuple[int | None, str]:
         abstain.cli.main()
     except SystemExit as end:
         return (end.code if isinstance(end.code, int) else 0 if end.code is None else 1), ""
-    except BaseException as problem:  # noqa: BLE001  (whatever comes out is a finding)
+    except BaseException as problem:
         traceback.print_exc()
         return None, f"{type(problem).__name__} in {_own_place(problem)}"
     return 0, ""
@@ -187,9 +189,9 @@ def _frame(kind: str, table: Any) -> Any:
         return table
     if kind == "frame:pandas":
         return table.to_pandas()
-    import polars  # noqa: PLC0415
+    import polars as pl  # noqa: PLC0415
 
-    return polars.from_arrow(table)
+    return pl.from_arrow(table)
 
 
 def _changes(case: Case, place: Path) -> tuple[dict[str, bytes], tuple[str, ...]]:

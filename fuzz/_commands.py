@@ -13,16 +13,42 @@ from fuzz._values import SECRET, arguments
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Source", "ask", "ask_about_coverage", "ask_without_a_source", "with_a_wrong_option", "with_output"]
+__all__ = [
+    "Source",
+    "ask",
+    "ask_about_coverage",
+    "ask_without_a_source",
+    "with_a_wrong_option",
+    "with_output",
+]
 
 FEW = ("--bootstrap-resamples", "5")
 _FORMS = st.sampled_from(
-    ((), ("--json",), ("--format", "csv"), ("--format", "json"), ("--format", "markdown"), ("--format", "latex"), ("-q",))
+    (
+        (),
+        ("--json",),
+        ("--format", "csv"),
+        ("--format", "json"),
+        ("--format", "markdown"),
+        ("--format", "latex"),
+        ("-q",),
+    )
 )
+_SELDOM = st.sampled_from((False, False, False, True))
 _TABLES = st.sampled_from(((), ("--format", "csv"), ("--format", "text"), ("--format", "markdown"), ("-q",)))
-_METRICS = st.sampled_from(("aurc", "augrc", "accuracy", "ece", "cmax", "risk_at_coverage@0.8", "selective_accuracy"))
-_BUNDLES = st.sampled_from(("default_benchmark", "safety", "accuracy,ece,brier_score", "macro_f1", "reliable_accuracy"))
-_CONDITIONS = ("{} above 0.2", "{} below 0.5", "{} worse by 0.01", "{} higher by 0", "{} at matched coverage worse by 0")
+_METRICS = st.sampled_from(
+    ("aurc", "augrc", "accuracy", "ece", "cmax", "risk_at_coverage@0.8", "selective_accuracy")
+)
+_BUNDLES = st.sampled_from(
+    ("default_benchmark", "safety", "accuracy,ece,brier_score", "macro_f1", "reliable_accuracy")
+)
+_CONDITIONS = (
+    "{} above 0.2",
+    "{} below 0.5",
+    "{} worse by 0.01",
+    "{} higher by 0",
+    "{} at matched coverage worse by 0",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +64,7 @@ class Source:
 
     def case(self, *command: str) -> Case:
         """The case of one command on this source."""
-        return Case(
-            commands=(command,), files={self.name: self.content, **self.further}, secrets=(SECRET,)
-        )
+        return Case(commands=(command,), files={self.name: self.content, **self.further}, secrets=(SECRET,))
 
 
 def ask(source: Source, other: Source | None = None) -> st.SearchStrategy[Case]:
@@ -51,11 +75,11 @@ def ask(source: Source, other: Source | None = None) -> st.SearchStrategy[Case]:
 @st.composite
 def _evaluate(draw: st.DrawFn, source: Source, other: Source) -> Case:
     command = ["evaluate", source.name, *source.flags, *FEW]
-    if draw(st.integers(0, 3)) == 0:
+    if draw(_SELDOM):
         command += ["--metric", draw(st.one_of(_METRICS, _BUNDLES))]
-        if source.groups and draw(st.booleans()):
+        if draw(st.booleans()) and source.groups:
             command += ["--by", draw(st.sampled_from(source.groups))]
-    if source.signals and draw(st.booleans()):
+    if draw(st.booleans()) and source.signals:
         command += ["--confidence", draw(st.sampled_from((*source.signals, "all", "default")))]
     return source.case(*command, *draw(_FORMS))
 
@@ -63,7 +87,9 @@ def _evaluate(draw: st.DrawFn, source: Source, other: Source) -> Case:
 @st.composite
 def _check(draw: st.DrawFn, source: Source, other: Source) -> Case:
     flags = [part for part in source.flags if part not in ("--loss", "abs")]
-    return source.case("check", source.name, *flags, *draw(st.sampled_from(((), ("--json",), ("--format", "csv")))))
+    return source.case(
+        "check", source.name, *flags, *draw(st.sampled_from(((), ("--json",), ("--format", "csv"))))
+    )
 
 
 def _pair(source: Source, other: Source) -> tuple[Source, str]:
@@ -94,13 +120,17 @@ def _gate(draw: st.DrawFn, source: Source, other: Source) -> Case:
 
 @st.composite
 def _report(draw: st.DrawFn, source: Source, other: Source) -> Case:
-    more = draw(st.sampled_from(((), ("--mistakes", "2"), ("--mistakes", "2", "--responses"), ("--title", "<b>"))))
+    more = draw(
+        st.sampled_from(((), ("--mistakes", "2"), ("--mistakes", "2", "--responses"), ("--title", "<b>")))
+    )
     return source.case("report", source.name, *source.flags, *FEW, *more, "-q")
 
 
 @st.composite
 def _plot(draw: st.DrawFn, source: Source, other: Source) -> Case:
-    chart = draw(st.sampled_from(((), ("--chart", "curves"), ("--chart", "areas"), ("--chart", "reliability"))))
+    chart = draw(
+        st.sampled_from(((), ("--chart", "curves"), ("--chart", "areas"), ("--chart", "reliability")))
+    )
     ending = draw(st.sampled_from(("json", "json", "json", "svg", "png", "pdf")))
     return source.case("plot", source.name, *source.flags, *FEW, *chart, "-o", f"figure.{ending}")
 
@@ -111,7 +141,11 @@ def _calibrate(draw: st.DrawFn, source: Source, other: Source) -> Case:
     ends = ["-o", "calibration.json", *draw(st.sampled_from(((), ("--json",), ("-q",))))]
     if draw(st.booleans()):
         return source.case("calibrate", "verbalized", source.name, *flags, "--folds", "2", *ends)
-    method = draw(st.sampled_from(("temperature", "logistic", "platt", "linear", "isotonic", "beta", "histogram_binning")))
+    method = draw(
+        st.sampled_from(
+            ("temperature", "logistic", "platt", "linear", "isotonic", "beta", "histogram_binning")
+        )
+    )
     features = draw(st.sampled_from((*source.signals, "token_msp")))
     trained = ("--method", method, "--features", features, "--folds", "2")
     return source.case("calibrate", "train", source.name, *flags, *trained, *ends)
@@ -127,46 +161,104 @@ _VERBS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
     "report": _report,
 }
 # What is dear is asked less often.
-_OFTEN = (*("evaluate",) * 8, *("check",) * 4, *("compare",) * 3, *("gate",) * 3, *("calibrate",) * 2, "plot", "report")
+_OFTEN = (
+    *("evaluate",) * 8,
+    *("check",) * 4,
+    *("compare",) * 3,
+    *("gate",) * 3,
+    *("calibrate",) * 2,
+    "plot",
+    "report",
+)
 
 
 @st.composite
 def ask_about_coverage(draw: st.DrawFn, source: Source, verb: str) -> Case:
     """`intervals` or `sets`, on a table with the columns y, low, high, set, weight, patient, site and x."""
     told = ("--low", "low", "--high", "high") if verb == "intervals" else ("--set", "set")
-    command = [verb, source.name, "--truth", "y", *told, "--claim", draw(st.sampled_from(("0.9", "0.5"))), *FEW]
-    for option, column in (("--weight", "weight"), ("--cluster", "patient"), ("--by", "site"), ("--feature", "x")):
+    command = [
+        verb,
+        source.name,
+        "--truth",
+        "y",
+        *told,
+        "--claim",
+        draw(st.sampled_from(("0.9", "0.5"))),
+        *FEW,
+    ]
+    for option, column in (
+        ("--weight", "weight"),
+        ("--cluster", "patient"),
+        ("--by", "site"),
+        ("--feature", "x"),
+    ):
         if draw(st.booleans()):
             command += [option, column]
-    return source.case(*command, *draw(st.sampled_from((("--json",), ("--json",), ("--format", "csv"), (), ("-q",)))))
+    return source.case(
+        *command, *draw(st.sampled_from((("--json",), ("--json",), ("--format", "csv"), (), ("-q",))))
+    )
 
 
 @st.composite
 def ask_without_a_source(draw: st.DrawFn) -> Case:
     """`metrics` and `schema`, which read nothing; the verbs without what they need; what is no verb."""
     words = st.one_of(_METRICS, _BUNDLES, arguments())
-    verbs = ("evaluate", "compare", "gate", "report", "check", "plot", "intervals", "sets", "calibrate", "demo", "no-verb")
+    verbs = (
+        "evaluate",
+        "compare",
+        "gate",
+        "report",
+        "check",
+        "plot",
+        "intervals",
+        "sets",
+        "calibrate",
+        "demo",
+        "no-verb",
+    )
     command = draw(
         st.one_of(
             st.lists(words, max_size=2).map(lambda asked: ("metrics", *asked)),
-            st.sampled_from(("metrics", "calibration", "conformal", "", "x")).map(lambda kind: ("schema", kind)),
-            st.tuples(st.sampled_from(verbs), arguments()).map(lambda pair: (*pair, "--bootstrap-resamples", "nan")),
+            st.sampled_from(("metrics", "calibration", "conformal", "", "x")).map(
+                lambda kind: ("schema", kind)
+            ),
+            st.tuples(st.sampled_from(verbs), arguments()).map(
+                lambda pair: (*pair, "--bootstrap-resamples", "nan")
+            ),
         )
     )
     return Case(commands=(command,), secrets=(SECRET,))
 
 
-# ------------------------------------------------------------------------------------------------------- around a command
+# ----------------------------------------------------------------------------------------------- around a command
 
 _OPTIONS = (
-    *("--scale", "--truth", "--prediction", "--correct", "--abstained", "--failed", "--low", "--high", "--set", "--weight"),
-    *("--item", "--cluster", "--null-prediction", "--abstain-rule", "--scorer", "--filter", "--input-format", "--mode"),
-    *("--loss", "--confidence", "--metric", "--by", "--coverage-grid", "--area-coverage", "--convention", "--level", "--seed"),
-    *("--calibration", "--instrument", "--match", "--reference", "--margin", "--fail-if", "--baseline", "--title", "--claim"),
-    *("--bins", "--eta", "--classes", "--members", "--method", "--features", "--target", "--folds", "--chart", "--format"),
+    *("--scale", "--truth", "--prediction", "--correct", "--abstained", "--failed", "--low"),
+    *("--high", "--set", "--weight"),
+    *("--item", "--cluster", "--null-prediction", "--abstain-rule", "--scorer", "--filter"),
+    *("--input-format", "--mode"),
+    *("--loss", "--confidence", "--metric", "--by", "--coverage-grid", "--area-coverage"),
+    *("--convention", "--level", "--seed"),
+    *("--calibration", "--instrument", "--match", "--reference", "--margin", "--fail-if"),
+    *("--baseline", "--title", "--claim"),
+    *("--bins", "--eta", "--classes", "--members", "--method", "--features", "--target", "--folds"),
+    *("--chart", "--format"),
 )
 _FITTING = st.sampled_from(
-    ("truth", "prediction", "confidence", "abstained", "patient_id", "note", "run", "csv", "jsonl", "inspect", "lm-eval", "all")
+    (
+        "truth",
+        "prediction",
+        "confidence",
+        "abstained",
+        "patient_id",
+        "note",
+        "run",
+        "csv",
+        "jsonl",
+        "inspect",
+        "lm-eval",
+        "all",
+    )
 )
 
 
@@ -184,7 +276,11 @@ def with_output(draw: st.DrawFn, case: Case, *, sound: bool = True) -> Case:
     if command[0] in ("check", "metrics", "schema", "demo") or {"-o", "--json", "-q"} & set(command):
         return case
     ending = {"report": "html", "compare": "csv", "gate": "txt"}.get(command[0], "json")
-    place = draw(st.sampled_from(("new", "old") if sound else ("new", "old", "input", "link", "nowhere", "folder", "odd")))
+    place = draw(
+        st.sampled_from(
+            ("new", "old") if sound else ("new", "old", "input", "link", "nowhere", "folder", "odd")
+        )
+    )
     name, files, links = f"output.{ending}", dict(case.files), dict(case.links)
     source = next(iter(files), "")
     if place == "old":

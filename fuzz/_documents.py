@@ -93,7 +93,10 @@ def evaluation_files(draw: st.DrawFn) -> Document:
             "confidence": draw(_CHANCES),
             "raw_response": SECRET,
             "prompt": [{"role": "user", "content": SECRET}],
-            "metadata": {"patient_id": draw(st.integers(1, 3)), "site": draw(st.sampled_from(("north", "south")))},
+            "metadata": {
+                "patient_id": draw(st.integers(1, 3)),
+                "site": draw(st.sampled_from(("north", "south"))),
+            },
         }
         for _ in range(draw(st.integers(1, 8)))
     ]
@@ -128,7 +131,9 @@ def inspect_logs(draw: st.DrawFn) -> Document:
                 "choices": [
                     {
                         "message": {"content": SECRET},
-                        "logprobs": {"content": [{"token": SECRET, "logprob": -draw(_CHANCES), "top_logprobs": []}]},
+                        "logprobs": {
+                            "content": [{"token": SECRET, "logprob": -draw(_CHANCES), "top_logprobs": []}]
+                        },
                     }
                 ],
                 "completion": SECRET,
@@ -149,7 +154,8 @@ def lm_eval_samples(draw: st.DrawFn) -> list[Document]:
     """Samples of lm-evaluation-harness: multiple choice, or generation."""
     generated = draw(st.booleans())
     return [
-        _generated(draw, number) if generated else _chosen(draw, number) for number in range(draw(st.integers(1, 6)))
+        _generated(draw, number) if generated else _chosen(draw, number)
+        for number in range(draw(st.integers(1, 6)))
     ]
 
 
@@ -187,7 +193,13 @@ def artifacts() -> st.SearchStrategy[Document]:
         "version": "1.0",
         "features": ["token_msp"],
         "target": "correctness",
-        "training_metadata": {"path": "run.json", "run_id": "r1", "git_commit": "0", "mode": "few_shot", "n_samples": 9},
+        "training_metadata": {
+            "path": "run.json",
+            "run_id": "r1",
+            "git_commit": "0",
+            "mode": "few_shot",
+            "n_samples": 9,
+        },
         "validation_metrics": {"auc_roc": 0.7, "brier_score": 0.2, "ece": 0.05},
     }
     scaler = {"mean": [0.5], "std": [0.25]}
@@ -198,13 +210,23 @@ def artifacts() -> st.SearchStrategy[Document]:
                 "method": "logistic",
                 "model": {"coefficients": [0.5], "intercept": 0.1, "link": "sigmoid", "scaler": scaler},
             },
-            {**common, "method": "isotonic", "model": {"x_thresholds": [0.1, 0.9], "y_thresholds": [0.2, 0.8]}},
+            {
+                **common,
+                "method": "isotonic",
+                "model": {"x_thresholds": [0.1, 0.9], "y_thresholds": [0.2, 0.8]},
+            },
             {
                 "schema_version": "1",
                 "method": "temperature_scaling",
                 "created_at": "2026-01-02T00:00:00Z",
                 "temperature": 1.5,
-                "fitted_on": {"path": "run.json", "run_id": "r1", "git_commit": "0", "mode": "few_shot", "n_samples": 9},
+                "fitted_on": {
+                    "path": "run.json",
+                    "run_id": "r1",
+                    "git_commit": "0",
+                    "mode": "few_shot",
+                    "n_samples": 9,
+                },
                 "metrics": {"nll_before": 0.7, "nll_after": 0.6, "ece_before": 0.2, "ece_after": 0.1},
             },
         )
@@ -213,7 +235,9 @@ def artifacts() -> st.SearchStrategy[Document]:
 
 def instruments() -> st.SearchStrategy[Document]:
     """The declaration of an instrument."""
-    return st.just({"name": "two", "items": ["Sleep", "Tired"], "item_scale": [0, 3], "tiers": [["low", 0], ["high", 3]]})
+    return st.just(
+        {"name": "two", "items": ["Sleep", "Tired"], "item_scale": [0, 3], "tiers": [["low", 0], ["high", 3]]}
+    )
 
 
 # ------------------------------------------------------------------------------------------- what is done to documents
@@ -241,7 +265,9 @@ def _places(node: Any) -> list[tuple[Any, Any]]:
 
 
 def _change(draw: st.DrawFn, parent: Any, key: Any) -> None:
-    what = draw(st.sampled_from(("replace", "replace", "replace", "text", "lose", "rename", "double", "nest")))
+    what = draw(
+        st.sampled_from(("replace", "replace", "replace", "text", "lose", "rename", "double", "nest"))
+    )
     if what == "lose":
         del parent[key]
     elif what == "rename" and isinstance(parent, dict):
@@ -265,18 +291,24 @@ def _nested(depth: int) -> Any:
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
     """The bytes of a file after something happened to them."""
     place = draw(st.integers(0, max(len(content) - 1, 0)))
-    what = draw(st.sampled_from(("cut", "flip", "insert", "lose", "append", "utf-16", "latin", "blank", "lines")))
+    what = draw(
+        st.sampled_from(("cut", "flip", "insert", "lose", "append", "utf-16", "latin", "blank", "lines"))
+    )
     return {
         "cut": lambda: content[:place],
-        "flip": lambda: content[:place] + bytes([content[place] ^ draw(st.integers(1, 255))]) + content[place + 1 :]
-        if content
-        else b"",
+        "flip": lambda: (
+            content[:place] + bytes([content[place] ^ draw(st.integers(1, 255))]) + content[place + 1 :]
+            if content
+            else b""
+        ),
         "insert": lambda: content[:place] + draw(bytes_at_random()) + content[place:],
         "lose": lambda: content[:place] + content[place + draw(st.integers(1, 16)) :],
         "append": lambda: content + draw(bytes_at_random()),
         "utf-16": lambda: content.decode("utf-8", "replace").encode("utf-16"),
         "latin": lambda: content[:place] + b"\xe9\xff" + content[place:],
-        "blank": lambda: draw(st.sampled_from((b"", b" ", b"\n\n", b"\xef\xbb\xbf", b"{}", b"[]", b"null", b"7"))),
+        "blank": lambda: draw(
+            st.sampled_from((b"", b" ", b"\n\n", b"\xef\xbb\xbf", b"{}", b"[]", b"null", b"7"))
+        ),
         "lines": lambda: content.replace(b"\n", b"\r"),
     }[what]()
 
@@ -301,7 +333,24 @@ def _zipped(members: dict[str, bytes], method: int, claimed: int | None) -> byte
         stored.write(struct.pack("<4s5H3I2H", b"PK\x03\x04", 45, 0, method, 0, 33, *sizes, len(title), 0))
         stored.write(title + packed)
         directory += struct.pack(
-            *("<4s6H3I5H2I", b"PK\x01\x02", 45, 45, 0, method, 0, 33, *sizes, len(title), 0, 0, 0, 0, 0, begin)
+            *(
+                "<4s6H3I5H2I",
+                b"PK\x01\x02",
+                45,
+                45,
+                0,
+                method,
+                0,
+                33,
+                *sizes,
+                len(title),
+                0,
+                0,
+                0,
+                0,
+                0,
+                begin,
+            )
         )
         directory += title
     begin = stored.tell()

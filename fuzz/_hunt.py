@@ -7,6 +7,7 @@ passed over from then on.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from hypothesis.errors import Flaky
 
 from fuzz._case import Case
 from fuzz._oracles import judge
+from fuzz._smaller import made_small
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["CORPUS", "Finding", "Hunt", "replay"]
 
 CORPUS = Path(__file__).parent / "corpus"
-SHRINK_SECONDS = 20.0
+SHRINK_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +93,21 @@ class Hunt:
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         )
-        try:
+        with contextlib.suppress(_PreyError, _Over, Flaky):
             hypothesis.seed(seed)(settled(looked_at))()
-        except (_PreyError, _Over, Flaky):
-            pass
         if prey.smallest is None:
             return None
-        finding = Finding(prey.what, prey.smallest)
+        finding = Finding(prey.what, self._made_small(prey.what, prey.smallest))
         self.findings[prey.what] = finding
         return finding
+
+    def _made_small(self, what: str, case: Case) -> Case:
+        until = min(time.monotonic() + self.shrink_seconds, self.deadline)
+
+        def shows(less: Case) -> bool:
+            return time.monotonic() < until and what in self.violations(less)
+
+        return made_small(case, shows)
 
     def violations(self, case: Case) -> list[str]:
         """What is wrong with what comes of a case and is not yet known."""

@@ -68,7 +68,7 @@ def _work(job: Job, sender: Connection) -> None:
             hunt.cases += 1
             if wrong:
                 failing[path.name] = wrong[0]
-        hunt.passed_over |= {what for what in failing.values()}
+        hunt.passed_over |= set(failing.values())
         if job.seconds:
             hunt.deadline = time.monotonic() + job.seconds
         for batch in _batches(job):

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +32,7 @@ _MESSAGE = re.compile(r"^(?:abstain: |Error: )", re.MULTILINE)
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 # Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
 REFUSALS = (
+    r"there is no (?:signal|confidence)",
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"stands? twice",
@@ -67,7 +68,9 @@ def judge(case: Case, outcomes: Sequence[Outcome]) -> list[Violation]:
 
 
 def _ends_well(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
-    if outcome.code is None:
+    if outcome.crash in ("hangs", "dies"):
+        yield f"{command[0]} {outcome.crash} on {_kind(command)}"
+    elif outcome.code is None:
         yield outcome.crash
     elif outcome.code not in (0, 2, 3, *(GATE_CODES if command[0] == "gate" else ())):
         yield f"exit code {outcome.code} {_without_particulars(_message(outcome))}"
@@ -99,7 +102,7 @@ def _writes_whole_files(case: Case, command: Command, outcome: Outcome) -> Itera
         elif check is not None:
             try:
                 whole = check(content)
-            except (ValueError, ElementTree.ParseError):
+            except (ValueError, ET.ParseError):
                 whole = False
             if not whole:
                 yield f"an output that is not whole ({PurePath(name).suffix})"
@@ -115,7 +118,7 @@ def _is_json(content: bytes) -> bool:
 
 
 def _is_xml(content: bytes) -> bool:
-    return ElementTree.fromstring(content) is not None  # noqa: S314  (our own output)
+    return ET.fromstring(content) is not None
 
 
 _WHOLE: dict[str, Callable[[bytes], bool]] = {
@@ -170,7 +173,7 @@ def _keeps_secrets(case: Case, command: Command, outcome: Outcome) -> Iterator[s
         line = next(line for line in outcome.stderr.splitlines() if any(s in line for s in case.secrets))
         for secret in case.secrets:
             line = line.replace(secret, "SECRET")
-        yield f"text of a record in: {_without_particulars(line)}"
+        yield f"text of a record in: {_without_particulars(line)[:70]}"
 
 
 def _sends_no_controls(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:

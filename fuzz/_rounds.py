@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from fuzz import _documents as documents
 from fuzz._case import Case
-from fuzz._commands import FEW, Source, ask, ask_about_coverage, ask_without_a_source, with_a_wrong_option, with_output
+from fuzz._commands import (
+    FEW,
+    Source,
+    ask,
+    ask_about_coverage,
+    ask_without_a_source,
+    with_a_wrong_option,
+    with_output,
+)
 from fuzz._tables import WRITERS, Table, hostile_tables, sound_tables
 from fuzz._values import SECRET, arguments, labels, names
 
@@ -63,7 +71,9 @@ def _stored(draw: st.DrawFn, kind: str, document: Any) -> Source:
     if kind == "inspect":
         return Source("log.json", text, groups=("doc",))
     if kind == "eval":
-        return Source("log.eval", documents.archive(document, method=draw(st.sampled_from((0, 8, 93)))), groups=("doc",))
+        return Source(
+            "log.eval", documents.archive(document, method=draw(st.sampled_from((0, 8, 93)))), groups=("doc",)
+        )
     lines = document if isinstance(document, list) else [document]
     return Source("samples.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
@@ -95,7 +105,19 @@ def _hostile_sources(draw: st.DrawFn) -> Source:
     return source
 
 
-_ODD_NAMES = ("truth=0/{}", "~/{}", "a b/{}", "\x1b[31m{}", "\u202e{}", "[x]{}", "é{}", "\udcff{}", "'{}", "t*{}", "-{}")
+_ODD_NAMES = (
+    "truth=0/{}",
+    "~/{}",
+    "a b/{}",
+    "\x1b[31m{}",
+    "\u202e{}",
+    "[x]{}",
+    "é{}",
+    "\udcff{}",
+    "'{}",
+    "t*{}",
+    "-{}",
+)
 
 # --------------------------------------------------------------------------------------------------------------- rounds
 
@@ -135,16 +157,24 @@ def _beside(draw: st.DrawFn) -> Case:
     source = draw(_stored("run", draw(documents.run_files())))
     what = draw(st.sampled_from(("artifact", "artifact", "instrument", "condition")))
     if what == "condition":
-        words = draw(st.lists(st.sampled_from(("aurc", "above", "worse", "by", "0.1", "at", "matched", "coverage", "nan")), max_size=4))
+        words = draw(
+            st.lists(
+                st.sampled_from(("aurc", "above", "worse", "by", "0.1", "at", "matched", "coverage", "nan")),
+                max_size=4,
+            )
+        )
         condition = " ".join((*words, draw(arguments())))
         return source.case("gate", source.name, *source.flags, "--fail-if", condition, *FEW)
     document = draw(documents.artifacts() if what == "artifact" else documents.instruments())
-    content = json.dumps(draw(documents.mutated(document))).encode()
+    # What stands here is no record, and a message may quote it.
+    content = json.dumps(draw(documents.mutated(document))).replace(SECRET, "text").encode()
     if draw(st.integers(0, 3)) == 0:
         content = draw(documents.damaged(content))
     source = replace(source, further={"beside.json": content})
-    told = ("--calibration", "beside.json", "--confidence", draw(st.sampled_from(("calibrated", "verbalized_calibrated", "all"))))
-    told = told if what == "artifact" else ("--instrument", "beside.json")
+    variants = st.sampled_from(("calibrated", "verbalized_calibrated", "all"))
+    told = ["--instrument", "beside.json"]
+    if what == "artifact":
+        told = ["--calibration", "beside.json", "--confidence", draw(variants)]
     return source.case("evaluate", source.name, *source.flags, *told, "--json", *FEW)
 
 
@@ -186,7 +216,9 @@ def _coverage(draw: st.DrawFn) -> Case:
     for _ in range(draw(st.integers(0, 2))):
         name = draw(st.sampled_from(sorted(columns)))
         row = draw(st.integers(0, len(columns[name]) - 1))
-        columns[name][row] = draw(st.one_of(labels(), st.sampled_from((None, True, -1, 1e308, float("inf"), 10**29))))
+        columns[name][row] = draw(
+            st.one_of(labels(), st.sampled_from((None, True, -1, 1e308, float("inf"), 10**29)))
+        )
     if draw(st.integers(0, 5)) == 0:
         old, new = draw(st.sampled_from(sorted(columns))), draw(names())
         columns = {new if name == old else name: values for name, values in columns.items()}
@@ -216,7 +248,9 @@ def _agreeing_on_coverage(draw: st.DrawFn) -> Case:
     """The same intervals or sets in every format: one answer."""
     table = draw(_coverage_tables())
     files = {f"t.{ending}": write(table) for ending, write in WRITERS.items()}
-    asked = draw(ask_about_coverage(Source("t.csv", b""), draw(st.sampled_from(("intervals", "sets"))))).commands[0]
+    asked = draw(
+        ask_about_coverage(Source("t.csv", b""), draw(st.sampled_from(("intervals", "sets"))))
+    ).commands[0]
     asked = tuple(part for part in asked if part not in ("-q", "--format", "csv", "--json"))
     commands = tuple((asked[0], name, *asked[2:], "--json") for name in files)
     return Case(commands, files, secrets=(SECRET,), alike=True)
@@ -254,7 +288,9 @@ def _packed(scale: int) -> Case:
 
 
 def _many_keys(scale: int) -> Case:
-    rows = [{"truth": 1, "prediction": 0, "confidence": 0.5, f"key{number}": 1} for number in range(200 * scale)]
+    rows = [
+        {"truth": 1, "prediction": 0, "confidence": 0.5, f"key{number}": 1} for number in range(200 * scale)
+    ]
     content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     return Source("t.jsonl", content).case("evaluate", "t.jsonl", "--json", *FEW)
 

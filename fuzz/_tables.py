@@ -8,8 +8,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow
-import pyarrow.parquet
+import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from fuzz._values import SECRET, labels, names, texts
@@ -33,7 +33,9 @@ class Table:
     @property
     def flags(self) -> list[str]:
         """The options as the command line has them."""
-        return [part for name, value in self.options.items() for part in (f"--{name.replace('_', '-')}", value)]
+        return [
+            part for name, value in self.options.items() for part in (f"--{name.replace('_', '-')}", value)
+        ]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -72,9 +74,7 @@ def as_json(table: Table) -> bytes:
 def as_parquet(table: Table) -> bytes:
     """Columns with types; whole numbers beyond 64 bits are decimals, and what has no common type is text."""
     stored = io.BytesIO()
-    pyarrow.parquet.write_table(
-        pyarrow.table({name: _arrow(values) for name, values in table.columns.items()}), stored
-    )
+    pq.write_table(pa.table({name: _arrow(values) for name, values in table.columns.items()}), stored)
     return stored.getvalue()
 
 
@@ -82,10 +82,10 @@ def _arrow(values: list[Any]) -> Any:
     whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
     try:
         if any(value not in _BOTH_SIDES_OF_INT64 for value in whole):
-            return pyarrow.array(values, pyarrow.decimal128(38, 0))
-        return pyarrow.array(values)
-    except (pyarrow.ArrowException, OverflowError, TypeError, ValueError, UnicodeError):
-        return pyarrow.array([None if value is None else ascii(value) for value in values])
+            return pa.array(values, pa.decimal128(38, 0))
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeError):
+        return pa.array([None if value is None else ascii(value) for value in values])
 
 
 WRITERS: Mapping[str, Callable[[Table], bytes]] = {
@@ -144,7 +144,9 @@ def sound_tables(draw: st.DrawFn, *, least: int = 1) -> Table:
     if draw(st.booleans()):
         columns["site"] = column(st.sampled_from(("north", "south")))
     if draw(st.booleans()):
-        columns["note"] = [SECRET + text for text in column(st.sampled_from(("", " said so", ", again", "é")))]
+        columns["note"] = [
+            SECRET + text for text in column(st.sampled_from(("", " said so", ", again", "é")))
+        ]
     return Table(columns, options)
 
 
@@ -174,7 +176,11 @@ def _hostile_cell(draw: st.DrawFn, columns: Columns) -> Columns:
 
 
 def _hostile_column(draw: st.DrawFn, columns: Columns) -> Columns:
-    name = draw(st.sampled_from(("abstained", "failed", "confidence", "correct", "outcome", "weight", "grade", "note")))
+    name = draw(
+        st.sampled_from(
+            ("abstained", "failed", "confidence", "correct", "outcome", "weight", "grade", "note")
+        )
+    )
     count = len(_any(columns))
     columns[name] = draw(st.lists(st.one_of(labels(), _odd_numbers()), min_size=count, max_size=count))
     return columns
@@ -188,7 +194,9 @@ def _flags_of_another_kind(draw: st.DrawFn, columns: Columns) -> Columns:
 
 
 def _odd_numbers() -> st.SearchStrategy[Any]:
-    return st.sampled_from((None, True, -1, 2, 1e308, 50.0, float("nan"), float("inf"), 2**63, 10**29, 10**400, 1e-320))
+    return st.sampled_from(
+        (None, True, -1, 2, 1e308, 50.0, float("nan"), float("inf"), 2**63, 10**29, 10**400, 1e-320)
+    )
 
 
 def _renamed(draw: st.DrawFn, columns: Columns) -> Columns:

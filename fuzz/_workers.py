@@ -50,15 +50,22 @@ class Worker:
         return [self._run(case, command) for command in case.commands]
 
     def _run(self, case: Case, command: tuple[str, ...]) -> Outcome:
+        outcome = self._try(case, command)
+        if outcome.crash == "dies":
+            # An old child may die of what others left in it; a command that is at fault ends a new one, too.
+            outcome = self._try(case, command)
+        return outcome
+
+    def _try(self, case: Case, command: tuple[str, ...]) -> Outcome:
         connection = self._ready()
-        connection.send((case, command))
         self._left -= 1
         try:
+            connection.send((case, command))
             if connection.poll(self._patience):
                 outcome: Outcome = connection.recv()
                 return outcome
             crash = "hangs"
-        except (EOFError, ConnectionResetError):
+        except (EOFError, ConnectionError):
             crash = "dies"
         self._end()
         return Outcome(crash=crash)
@@ -70,7 +77,9 @@ class Worker:
             self._end()
         if self._connection is None:
             self._connection, other = CONTEXT.Pipe()
-            self._child = CONTEXT.Process(target=serve, args=(other, self._folder, self._planted), daemon=True)
+            self._child = CONTEXT.Process(
+                target=serve, args=(other, self._folder, self._planted), daemon=True
+            )
             self._child.start()
             other.close()
             self._left = CASES_PER_CHILD
