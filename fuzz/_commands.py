@@ -218,6 +218,7 @@ def ask_without_a_source(draw: st.DrawFn) -> Case:
     )
     command = draw(
         st.one_of(
+            st.just(("demo", *FEW)),
             st.lists(words, max_size=2).map(lambda asked: ("metrics", *asked)),
             st.sampled_from(("metrics", "calibration", "conformal", "", "x")).map(
                 lambda kind: ("schema", kind)

@@ -28,6 +28,8 @@ MEMORY, MEMORY_PER_BYTE = 350 << 20, 100
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # Our own messages, those of the parser of arguments, and what neither may look like.
 _MESSAGE = re.compile(r"^(?:abstain: |Error: )", re.MULTILINE)
+# What says which part of a call is meant, whatever it is called.
+_PLACES = ("argument", "input", "inputs", "condition", "column", "metric", "option", "command")
 # What differs between two files that hold the same rows.
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 # Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
@@ -36,6 +38,8 @@ REFUSALS = (
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"stands? twice",
+    r"rows are not matched by their places",
+    r"at matched coverage there are",
     r"real numbers",
     r"at least",
     r"too few",
@@ -85,11 +89,14 @@ def _keeps_inputs(case: Case, command: Command, outcome: Outcome) -> Iterator[st
 
 
 def _leaves_nothing_behind(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
-    kept = [name for name in outcome.written if name.endswith(".part") or name.startswith("spill/")]
-    if kept:
+    if any(map(_is_temporary, outcome.written)):
         yield "a temporary file was left"
     elif outcome.code in (2, 3) and outcome.written:
         yield "an output was left by a command that failed"
+
+
+def _is_temporary(name: str) -> bool:
+    return name.endswith(".part") or name.startswith("spill/")
 
 
 def _writes_whole_files(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
@@ -97,7 +104,7 @@ def _writes_whole_files(case: Case, command: Command, outcome: Outcome) -> Itera
         return
     for name, content in outcome.written.items():
         check = _WHOLE.get(PurePath(name).suffix.lower())
-        if not content:
+        if not content and not _is_temporary(name):
             yield f"an empty output ({PurePath(name).suffix})"
         elif check is not None:
             try:
@@ -141,11 +148,9 @@ def _prints_whole_json(case: Case, command: Command, outcome: Outcome) -> Iterat
 
 def _says_one_thing(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
     """Exactly one message for a failure, in one line, and the last thing that is said; none for a success."""
-    if outcome.code is None:
-        return
     messages = _MESSAGE.findall(outcome.stderr)
     if outcome.code not in (2, 3):
-        if messages:
+        if messages and outcome.code in (0, *GATE_CODES):
             yield "an error message, and yet no failure"
         return
     if command[0] == "check" and outcome.code == 3 and not messages:
@@ -160,12 +165,17 @@ def _names_the_place(case: Case, command: Command, outcome: Outcome) -> Iterator
     message = _message(outcome)
     if outcome.code not in (2, 3) or not message:
         return
-    options = [part.lstrip("-").replace("-", "_") for part in command if part.startswith("-")]
-    places = [*case.files, *(PurePath(name).stem for name in case.files), *command[1:], *options]
-    said = message.replace("-", "_")
-    named = any(place and place.replace("-", "_") in said for place in places)
-    if not named and not re.search(r"--\w|'[A-Z]+'|argument|input|condition|column|metric|option", message):
+    options = [part.lstrip("-") for part in command if part.startswith("-")]
+    files = [part for name in case.files for part in (name, PurePath(name).stem)]
+    values = [part for part in command[1:] if not re.fullmatch(r"-?[\d.]*", part)]
+    if not any(_stands_in(place, message) for place in (*files, *values, *options, *_PLACES)):
         yield f"no place in: {_without_particulars(message)}"
+
+
+def _stands_in(place: str, message: str) -> bool:
+    """True where a message has the word, however its parts are joined."""
+    said, word = message.replace("_", "-"), re.escape(place.replace("_", "-"))
+    return bool(place) and re.search(rf"(?<!\w){word}(?!\w)", said) is not None
 
 
 def _keeps_secrets(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
@@ -173,7 +183,7 @@ def _keeps_secrets(case: Case, command: Command, outcome: Outcome) -> Iterator[s
         line = next(line for line in outcome.stderr.splitlines() if any(s in line for s in case.secrets))
         for secret in case.secrets:
             line = line.replace(secret, "SECRET")
-        yield f"text of a record in: {_without_particulars(line)[:70]}"
+        yield f"text of a record in: {_without_particulars(line)[:50]}"
 
 
 def _sends_no_controls(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
@@ -238,7 +248,7 @@ def _message(outcome: Outcome) -> str:
 
 def _without_particulars(message: str) -> str:
     """A message without names, numbers and places: what two cases of one defect share."""
-    plain = _CONTROL.sub("", message)
+    plain = _CONTROL.sub("", message).partition("; ")[0]
     plain = re.sub(r"'[^']*'|\"[^\"]*\"", "'…'", plain)
     plain = re.sub(r"\S*\.(?:csv|tsv|jsonl?|parquet|eval|html|xml|gz|svg)\b:?", "FILE", plain)
     plain = re.sub(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?", "N", plain)
@@ -279,6 +289,10 @@ def _first_difference(left: Any, right: Any, place: str = "") -> str:
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         parts = ((a, b, f"{place}[]") for a, b in zip(left, right, strict=True))
         return next(filter(None, (_first_difference(*part) for part in parts)), "")
-    if isinstance(left, float) and isinstance(right, (int, float)):
+    if _is_number(left) and _is_number(right):
         return "" if abs(left - right) <= 1e-9 * max(1.0, abs(left)) else place
     return "" if left == right else place
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

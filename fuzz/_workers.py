@@ -20,7 +20,7 @@ __all__ = ["CONTEXT", "Worker"]
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["fuzz._child"])
 # Of a clock on the wall, which runs on while others use the machine; processor time is judged by the oracles.
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 30.0
 # What engines keep from case to case is given back with the child.
 CASES_PER_CHILD = 300
 
@@ -51,8 +51,9 @@ class Worker:
 
     def _run(self, case: Case, command: tuple[str, ...]) -> Outcome:
         outcome = self._try(case, command)
-        if outcome.crash == "dies":
-            # An old child may die of what others left in it; a command that is at fault ends a new one, too.
+        if outcome.crash.startswith(("dies", "MemoryError")):
+            # What others left in an old child may be the reason; a command that is at fault does it in a new one, too.
+            self._end()
             outcome = self._try(case, command)
         return outcome
 

@@ -27,7 +27,8 @@ def _after_reading(then: Callable[[Path, Items], Items]) -> None:
     read = abstain.read
 
     def defective(source: Any, **options: Any) -> Items:
-        return then(Path(source), read(source, **options))
+        named = isinstance(source, (str, Path))
+        return then(Path(source) if named else Path("frame"), read(source, **options))
 
     abstain.read = defective
 
