@@ -21,6 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click.utils
+
 import abstain
 import abstain.cli
 from abstain.errors import AbstainError
@@ -57,6 +59,8 @@ def serve(connection: Connection, folder: str, planted: str | None) -> None:
     os.environ.update(COLUMNS="100", HOME=folder, TMPDIR=folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     gc.freeze()
+    # Sequences of control characters are taken out for files and pipes, and left in for a terminal, which counts here.
+    click.utils.should_strip_ansi = lambda *_, **__: False
     if planted is not None:
         module, _, name = planted.partition(":")
         getattr(importlib.import_module(module), name)()

@@ -168,12 +168,15 @@ def _names_the_place(case: Case, command: Command, outcome: Outcome) -> Iterator
     options = [part.lstrip("-") for part in command if part.startswith("-")]
     files = [part for name in case.files for part in (name, PurePath(name).stem)]
     values = [part for part in command[1:] if not re.fullmatch(r"-?[\d.]*", part)]
-    if not any(_stands_in(place, message) for place in (*files, *values, *options, *_PLACES)):
+    named = any(_stands_in(place, message) for place in (*files, *values, *options, *_PLACES))
+    if not named and not re.search(r"--[a-z]", message):
         yield f"no place in: {_without_particulars(message)}"
 
 
 def _stands_in(place: str, message: str) -> bool:
-    """True where a message has the word, however its parts are joined."""
+    """True where a message has the word, however its parts are joined; what cannot be printed may be spelled out."""
+    if not (place.isascii() and place.isprintable()):
+        return max(re.split(r"[^ -~]+", place), key=len) in message
     said, word = message.replace("_", "-"), re.escape(place.replace("_", "-"))
     return bool(place) and re.search(rf"(?<!\w){word}(?!\w)", said) is not None
 
