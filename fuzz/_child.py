@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click.utils
+import typer
 
 import abstain
 import abstain.cli
@@ -60,7 +60,7 @@ def serve(connection: Connection, folder: str, planted: str | None) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     gc.freeze()
     # Sequences of control characters are taken out for files and pipes, and left in for a terminal, which counts here.
-    click.utils.should_strip_ansi = lambda *_, **__: False
+    vars(sys.modules[typer.echo.__module__])["should_strip_ansi"] = lambda *_, **__: False
     if planted is not None:
         module, _, name = planted.partition(":")
         getattr(importlib.import_module(module), name)()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from abstain.cli import app
 from fuzz._case import Case, Outcome
 from fuzz._documents import archive
 from fuzz._hunt import CORPUS, Finding, Hunt, replay
@@ -17,6 +16,8 @@ from fuzz._smaller import made_small
 from fuzz._tables import as_csv, as_json, as_jsonl, sound_tables
 from fuzz._workers import Worker
 from hypothesis import HealthCheck, Phase
+
+from abstain.cli import app
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +93,13 @@ def test_what_hangs_is_ended_and_the_next_case_runs() -> None:
         assert [str(each) for each in judge(CASE, worker.run(CASE))] == ["crashes: evaluate hangs on csv"]
         asked = Case(commands=(("schema", "metrics"),))
         assert judge(asked, worker.run(asked)) == []
+
+
+@pytest.mark.slow
+def test_what_a_terminal_would_see_is_what_is_judged() -> None:
+    with Worker() as worker:
+        (outcome,) = worker.run(replace(CASE, commands=(("metrics", "a\x1b[31mb"),)))
+    assert ("\x1b[31m" in outcome.stderr) != ("\\x1b[31m" in outcome.stderr)
 
 
 @pytest.mark.slow
