@@ -29,6 +29,9 @@ LARGEST_SEED = 2**32 - 1
 _LONGEST_NAME = 24
 _LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
 
+# A heavier row would overflow as soon as something is counted with it.
+HEAVIEST = 1e100
+
 
 def one_dimensional(values: Column, name: str) -> NDArray[Any]:
     """Return `values` as an array of one dimension, whatever its type."""
@@ -151,6 +154,11 @@ def weights(values: Column | None, length: int, name: str = "sample_weight") -> 
     if (array < 0.0).any():
         row = int(np.argmax(array < 0.0))
         raise DataError(f"{name} must not be negative, got {array[row]:g} at row {row}")
+    if (array > HEAVIEST).any():
+        row = int(np.argmax(array > HEAVIEST))
+        raise DataError(
+            f"{name} must be at most {HEAVIEST:g}, got {array[row]:g} at row {row}; scale it down"
+        )
     if length and not array.any():
         raise DataError(f"{name} is zero throughout; at least one row must count")
     return array

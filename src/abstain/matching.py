@@ -213,16 +213,19 @@ def _aligned(systems: Mapping[str, Items], codes: Mapping[str, Codes], shared: C
 
 def _shared(systems: Mapping[str, Items]) -> NDArray[Any]:
     columns = [items.cluster_ids for items in systems.values()]
-    _one_kind(columns, "cluster")
+    _one_kind(dict(zip(systems, columns, strict=True)), "cluster")
     shared = columns[0]
     for ids in columns[1:]:
         shared = np.intersect1d(shared, ids)
     return shared
 
 
-def _one_kind(columns: list[NDArray[Any]], role: str) -> None:
-    if len({are_numbers(column) for column in columns}) > 1:
-        raise DataError(f"the {role}s are numbers in one system and text in another; they cannot be matched")
+def _one_kind(columns: Mapping[str, NDArray[Any]], role: str) -> None:
+    kinds = {are_numbers(column): name for name, column in columns.items()}
+    if len(kinds) > 1:
+        raise DataError(
+            f"the {role}s are numbers in {kinds[True]} and text in {kinds[False]}; they cannot be matched"
+        )
 
 
 def _known_by(systems: Mapping[str, Items]) -> tuple[str, ...]:
@@ -251,7 +254,7 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
     combined = np.zeros(sum(len(items) for items in systems.values()), np.intp)
     for role in by:
         columns = [getattr(items, role) for items in systems.values()]
-        _one_kind(columns, role)
+        _one_kind(dict(zip(systems, columns, strict=True)), role)
         distinct, code = numbered(np.concatenate(columns))
         combined = combined * len(distinct) + code
     ends = np.cumsum([len(items) for items in systems.values()])[:-1]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain.cli._terminal import progress_bar, say, say_json, show
-from abstain.errors import ArgumentError
+from abstain.errors import AbstainError, ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -172,10 +172,26 @@ def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
 
     if instrument not in INSTRUMENTS and instrument.endswith(".json"):
         declared = _files.parse_json(_files.read_bytes(instrument), instrument)
-        form = Instrument.from_mapping(declared)
+        with at(instrument):
+            form = Instrument.from_mapping(declared)
     else:
         form = find_instrument(instrument)
-    return {name: total_items(items, form) for name, items in systems.items()}
+    found = {}
+    for name, items in systems.items():
+        with at(items.provenance.get("path", name)):
+            found[name] = total_items(items, form)
+    return found
+
+
+@contextlib.contextmanager
+def at(place: object) -> Iterator[None]:
+    """Let what goes wrong within say where: the file, unless it does already."""
+    try:
+        yield
+    except AbstainError as problem:
+        if str(place) in str(problem):
+            raise
+        raise type(problem)(f"{place}: {problem}") from None
 
 
 def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
@@ -225,9 +241,7 @@ def _log_announcements(items: Items, path: str) -> list[str]:
         lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
     filters = provenance.get("filters", ())
     if len(filters) > 1 and "filter" in items.metadata:
-        lines.append(
-            f"{path}: {len(filters)} filters read together ({', '.join(filters)}); --filter chooses one"
-        )
+        lines.append(f"{path}: {len(filters)} filters read together; --filter chooses one")
     return lines
 
 

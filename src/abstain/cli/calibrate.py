@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._options import SummaryFormat, named, output_to, spelled_out
-from abstain.cli._steps import Written, check_outputs, files_of, printing, publish
+from abstain.cli._steps import Written, at, check_outputs, files_of, printing, publish
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError
 
@@ -112,7 +112,9 @@ def _calibrate(fit: Callable[[Items], Calibration], lesson: Lesson, output: Path
     path = lesson.path
     files = files_of(path)
     check_outputs(output, inputs=files)
-    calibration = fit(read(path, mode=lesson.mode))
+    items = read(path, mode=lesson.mode)
+    with at(path):
+        calibration = fit(items)
     content = calibration.to_json()
     publish(
         wanted,

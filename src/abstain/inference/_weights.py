@@ -185,8 +185,11 @@ class LeaveOut:
 
 def _degrees(items: Floats) -> float:
     """Kish's effective number of groups less one, at least one; a group that holds most of the items is worth one."""
-    total = float(items.sum())
-    return max(total * total / float((items**2).sum()) - 1.0, 1.0) if total else 1.0
+    largest = float(items.max(initial=0.0))
+    if not largest:
+        return 1.0
+    parts = items / largest  # whose squares cannot overflow
+    return max(float(parts.sum()) ** 2 / float((parts**2).sum()) - 1.0, 1.0)
 
 
 def group_of(cluster_ids: NDArray[Any], groups: int = GROUPS) -> Indices:

@@ -117,7 +117,7 @@ def _system_chart(
     single = confidence is not None or len(system) == 1
     name = _validate.choice(chart or ("curve" if single else "curves"), "chart", SYSTEM_CHARTS)
     if not system:
-        raise ArgumentError("there is no confidence to draw; evaluate with confidence=")
+        raise ArgumentError("there is no confidence to draw; name one (--confidence, confidence=)")
     if name == "curve":
         return risk_coverage_chart(system, confidence, risk=risk)
     if name == "curves":
