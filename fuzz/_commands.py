@@ -119,6 +119,14 @@ def _gate(draw: st.DrawFn, source: Source, other: Source) -> Case:
 
 
 @st.composite
+def _power(draw: st.DrawFn, source: Source, other: Source) -> Case:
+    both, second = _pair(source, other)
+    pilot = [source.name, *draw(st.sampled_from(([], [second, "--match", "rows"])))]
+    size = draw(st.sampled_from(("0.02", "1e-300", "0", "nan")))
+    return both.case("power", *pilot, *source.flags, "--metric", draw(_METRICS), "--difference", size)
+
+
+@st.composite
 def _report(draw: st.DrawFn, source: Source, other: Source) -> Case:
     more = draw(
         st.sampled_from(((), ("--mistakes", "2"), ("--mistakes", "2", "--responses"), ("--title", "<b>")))
@@ -156,6 +164,7 @@ _VERBS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
     "check": _check,
     "compare": _compare,
     "gate": _gate,
+    "power": _power,
     "calibrate": _calibrate,
     "plot": _plot,
     "report": _report,
@@ -166,6 +175,7 @@ _OFTEN = (
     *("check",) * 4,
     *("compare",) * 3,
     *("gate",) * 3,
+    *("power",) * 2,
     *("calibrate",) * 2,
     "plot",
     "report",

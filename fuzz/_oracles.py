@@ -169,6 +169,8 @@ def _names_the_place(case: Case, command: Command, outcome: Outcome) -> Iterator
     files = [part for name in case.files for part in (name, PurePath(name).stem)]
     values = [part for part in command[1:] if not re.fullmatch(r"-?[\d.]*", part)]
     named = any(_stands_in(place, message) for place in (*files, *values, *options, *_PLACES))
+    # A number is a place where the message begins with it, as with the name of a file that is not there.
+    named |= any(message.startswith(f"{part}: ") for part in command[1:])
     if not named and not re.search(r"--[a-z]", message):
         yield f"no place in: {_without_particulars(message)}"
 
