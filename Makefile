@@ -10,7 +10,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-browser check bench docs screenshots format clean
+.PHONY: help demo test test-fast test-browser fuzz check bench simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -37,8 +37,9 @@ $(DOCS_READY): $(READY)
 demo: $(READY)  ## Judge two real classifiers that may abstain
 	@$(BIN)/abstain demo
 
-test: $(READY)  ## Run every test, doctest and README example
+test: $(READY)  ## Run every test, doctest and README example, and the fuzzed inputs of every commit
 	$(BIN)/python -m pytest
+	$(BIN)/python -m fuzz --seconds 0
 
 # The rooms where numbers are made: no files, no pages, no processes, no simulations.
 FAST := $(addprefix tests/,tally metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
@@ -49,6 +50,9 @@ test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules alo
 test-browser: $(BROWSER_READY)  ## Use the report in a real browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser
 
+fuzz: $(READY)  ## Try hostile and sound input on every verb for FUZZ_SECONDS (five minutes when left out)
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-300} $(BIN)/python -m fuzz
+
 check: $(READY)  ## Lint, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,6 +61,13 @@ check: $(READY)  ## Lint, types and layers
 
 bench: $(READY)  ## Measure speed as ratios against peers, single thread
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+# What to simulate: RUNS data sets per cell, and any other option of `python -m simulations`.
+RUNS ?= 400
+OPTIONS ?=
+
+simulate: $(READY)  ## Simulate how often intervals hold the truth; goes on where it stopped (RUNS=400 OPTIONS="--clusters 10,20")
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m simulations --runs $(RUNS) $(OPTIONS)
 
 docs: $(DOCS_READY)  ## Regenerate the pages that are made from the code, and build the site into site/, offline
 	$(BIN)/python docs/generate.py

@@ -20,7 +20,11 @@ def best_times(*contenders: Callable[[], object], rounds: int = 5) -> list[float
     return best
 
 
-def report(what: str, ratio: float, wanted: float | None = None, note: str = "") -> None:
-    """Print one ratio, and the one that is wanted."""
+def report(
+    what: str, ratio: float, wanted: float | None = None, note: str = "", *, most: float | None = None
+) -> None:
+    """Print one ratio, and the least, or the most, that is wanted."""
     goal = "" if wanted is None else f"  (wanted: at least {wanted:g})"
+    if most is not None:
+        goal = f"  (wanted: below {most:g})"
     print(f"  {what:<62} {ratio:9.1f} x{goal}{note and '  ' + note}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from abstain.inference import Draws, estimates, replicates
+from abstain.inference import Intervals
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import BUNDLES, METRICS
 from benchmarks._measure import best_times, report
@@ -69,8 +69,11 @@ def ours(
     def run() -> object:
         columns = Columns.of(len(loss), loss=loss, confidence=confidence, cluster=cluster, units=units)
         measure = measure_metrics(columns, metrics)
-        draws = Draws(measure.units, resamples, 42)
-        return estimates(measure.points, replicates([measure], draws)[0], draws, n=len(loss))
+        intervals = Intervals.of(np.arange(units), interval="percentile", resamples=resamples)
+        weighed = intervals.weigh([measure])[0]
+        return intervals.estimates(
+            measure.points, weighed, [metric.scale(columns) for metric in metrics], n=len(loss)
+        )
 
     return run
 

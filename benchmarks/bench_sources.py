@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import tempfile
@@ -43,9 +44,48 @@ def peak(program: str, path: Path) -> int:
     return int(done.stdout)
 
 
+def _wide(folder: Path) -> Path:
+    names, values = (",".join(parts) for parts in ([f"column {n}" for n in range(2_000)], ["0.5"] * 2_000))
+    path = folder / "wide.csv"
+    path.write_text(f"truth,prediction,{names}\n" + f"1,1,{values}\n" * 100)
+    return path
+
+
+def _keys(folder: Path) -> Path:
+    path = folder / "keys.jsonl"
+    path.write_text("".join(f'{{"truth": 1, "prediction": 1, "key {n}": {n}}}\n' for n in range(9_000)))
+    return path
+
+
+def _long(folder: Path) -> Path:
+    path = folder / "long.csv"
+    path.write_text("truth,prediction,document\n" + "1,1,a\n" * 50_000 + f"1,1,{'long ' * 50_000}\n")
+    return path
+
+
+def costs(folder: Path) -> None:
+    """Report what odd tables cost against reading and hashing the same bytes a hundred times, plus a plain table."""
+    plain = folder / "plain.csv"
+    plain.write_text("truth,prediction\n1,1\n")
+    for words, make in (("2,000 columns", _wide), ("9,000 keys", _keys), ("one long name", _long)):
+        path = make(folder)
+
+        def peer(path: Path = path) -> None:
+            abstain.read(plain)
+            for _ in range(100):
+                hashlib.sha256(path.read_bytes()).digest()
+
+        def ours(path: Path = path) -> object:
+            return abstain.read(path, signals=(), metadata=())
+
+        floor, mine = best_times(peer, ours, rounds=3)
+        report(f"{words}: a plain table and 100 x the same bytes / abstain.read", floor / mine, 0.2)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        costs(folder)
         for words, confidence in (
             ("all confidences differ", "random()"),
             ("100 levels", "floor(random() * 100) / 100"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from abstain.metrics.registry import BUNDLES, METRICS
 
 HERE = Path(__file__).parent
+SIMULATIONS = HERE.parent / "simulations"
 VERBS: tuple[tuple[str, ...], ...] = (
     (),
     ("evaluate",),
@@ -21,6 +22,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("gate",),
     ("intervals",),
     ("sets",),
+    ("power",),
     ("metrics",),
     ("calibrate", "verbalized"),
     ("calibrate", "train"),
@@ -42,10 +44,12 @@ def command_line_page() -> str:
         "|---|---|",
         "| 0 | done; of a gate: pass |",
         "| 1 | of a gate: fail |",
-        "| 2 | the call is wrong: a flag, a name, a path |",
-        "| 3 | the data are wrong: a file, a row, a signal |",
+        "| 2 | the call is wrong: a flag, a name, a path; or the system refuses a file |",
+        "| 3 | the data are wrong: a file, a row, a signal; or they are more than the memory holds |",
         "| 4 | of a gate: undecided |",
-        "| 130 | interrupted; nothing was written |",
+        "| 70 | a defect of abstain: please report the line that it prints; `ABSTAIN_DEBUG=1` shows the traceback |",
+        "| 130 | interrupted; nothing was written (143 after SIGTERM) |",
+        "| 141 | the reader of the output went away, as after a pipe to `head` |",
         "",
     ]
     return "\n".join(lines)
@@ -97,7 +101,17 @@ def metrics_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def simulations_page() -> str:
+    """Return the page of what the simulations counted."""
+    if str(HERE.parent) not in sys.path:
+        sys.path.append(str(HERE.parent))
+    from simulations.table import page  # noqa: PLC0415
+
+    return page(SIMULATIONS / "results.jsonl", SIMULATIONS / "differences.jsonl")
+
+
 PAGES = {
+    HERE / "definitions" / "simulated-coverage.md": simulations_page,
     HERE / "reference" / "cli.md": command_line_page,
     HERE / "reference" / "metrics.md": metrics_page,
 }

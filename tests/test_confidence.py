@@ -300,3 +300,10 @@ def test_what_is_said_where_there_is_none() -> None:
     assert NO_CONFIDENCE == "no confidence in this source; name one (--confidence, confidence=) or record one"
     with pytest.raises(ArgumentError, match="no confidence was asked for"):
         select((), items_with(FULL))
+
+
+def test_signals_of_numbers_beyond_a_float() -> None:
+    with pytest.raises(DataError, match="token 0: logprob must be a number of at most 0"):
+        token_signals([{"logprob": -(10**400), "top_logprobs": [{"logprob": -1.0}]}])
+    with pytest.raises(DataError, match="sample 1 must be a finite number or None"):
+        consistency_signals([1.0, 10**400])

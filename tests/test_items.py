@@ -128,3 +128,19 @@ def test_no_items_at_all() -> None:
     assert len(items) == 0
     assert np.isnan(items.counts.coverage)
     assert repr(items) == "Items(0 items in 0 clusters: 0 answered, 0 abstained, 0 failed, 0 unscored)"
+
+
+def test_numbers_beyond_a_float_are_refused_with_their_row() -> None:
+    with pytest.raises(DataError, match="signal s is too large for a float at row 1"):
+        Items.from_arrays([1, 2], [1, 2], signals={"s": [1, 10**400]})
+
+
+def test_names_are_held_as_they_are() -> None:
+    items = Items.from_arrays([1, 2, 3], [1, 2, 3], cluster=np.array(["b", "a", "b"]), item=[2**63, -1, 0])
+    assert items.cluster.dtype == object
+    assert items.cluster_ids.tolist() == ["a", "b"]
+    assert items.cluster_index.tolist() == [1, 0, 1]
+    assert items.item.tolist() == [2**63, -1, 0]
+    for ragged in ({"intervals": [[1], [1, 2]]}, {"sets": [[1], [1, 0]], "classes": ["1", "2"]}):
+        with pytest.raises(DataError, match=r"must hold (two numbers|one boolean per class)"):
+            Items.from_arrays([1, 2], [1, 2], **ragged)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from abstain import labels
+from abstain import Items, labels
 from abstain.errors import DataError
+from abstain.losses import item_loss
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,15 @@ from abstain.errors import DataError
         (1, "01", True),
         (1, 1.0, True),
         (1, True, True),
-        (1, "1.0", False),
+        (1, "1.0", True),
+        ("1", "1.0", True),
+        ("0.5", 0.50, True),
+        ("1e3", 1000, True),
+        (True, "TRUE", True),
+        ("False", 0, True),
+        ("true", "1", True),
+        ("nan", 1, False),
+        ("inf", "Inf", True),
         (1, 2, False),
         (1, "one", False),
         ("stable", " STABLE ", True),
@@ -34,6 +43,7 @@ from abstain.errors import DataError
         ("a", None, False),
         (10, "1_0", False),
         (2**53, 2**53 + 1, False),
+        (np.int64(2**60), np.int64(2**60 + 1), False),
         (2**60, str(2**60), True),
         (10**400, 10**400, True),
         ("1" * 5000, 1, False),
@@ -42,6 +52,13 @@ from abstain.errors import DataError
 def test_matching(truth: Any, prediction: Any, expected: bool) -> None:
     pair = labels.column([truth], "y_true"), labels.column([prediction], "y_pred")
     assert labels.matches(*pair).tolist() == [expected]
+
+
+def test_whole_numbers_in_arrays_are_compared_exactly() -> None:
+    truth = labels.column(np.array([2**60, 2**60 + 1]), "y_true")
+    assert labels.matches(truth, labels.column(np.array([2**60, 2**60]), "y_pred")).tolist() == [True, False]
+    items = Items.from_arrays([2**60, 2**60 + 1], [2**60 + 1, 2**60 + 1])
+    assert item_loss(items).values.tolist() == [1.0, 0.0]
 
 
 def test_missing_labels_match_nothing() -> None:

@@ -17,6 +17,8 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from abstain import Items, compare, evaluate
+from abstain.metrics.calibration import reliability_curve
+from abstain.report.charts import reliability_diagram, save_chart
 from abstain.report.html import write_report
 
 if TYPE_CHECKING:
@@ -378,3 +380,19 @@ def test_a_thinned_curve_looks_the_same(visit: Visit, tmp_path: Path) -> None:
         [base64.b64encode(shot).decode() for shot in shots],
     )
     assert differing < 0.001
+
+
+def test_a_chart_page_draws_and_asks_for_nothing(visit: Visit, tmp_path: Path) -> None:
+    curve = reliability_curve([1, 0, 1, 1], [0.1, 0.4, 0.6, 0.9], bins=4)
+    watched = visit(
+        save_chart(reliability_diagram(curve, title="<img src=x onerror=alert(1)>"), tmp_path / "c.html")
+    )
+    watched.page.wait_for_selector("#chart svg")
+    assert watched.page.locator("#chart svg path").count() > 4
+    menu = watched.page.locator(".vega-actions a").all_text_contents()
+    assert menu == ["Save as SVG", "Save as PNG"]
+    assert watched.console == []
+    assert all(request.startswith(("file:", "data:")) for request in watched.requests)
+    refused = "fetch('https://example.org/').then(() => 'sent', () => 'refused')"
+    assert watched.page.evaluate(refused) == "refused"
+    watched.console.clear()  # the browser says what it refused

@@ -3,7 +3,7 @@
     import abstain
 
     items = abstain.read("run.json", mode="few_shot")
-    result = abstain.evaluate(items, confidence="llm", loss="abs", resamples=10_000, seed=42)
+    result = abstain.evaluate(items, confidence="llm", loss="abs")
     print(result["llm"].aurc)
 
 The public names are below; each is loaded when it is first used, so that importing abstain costs next to
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         compare,
         evaluate,
         gate,
+        power,
         scan,
     )
     from abstain.evaluation.conformal import (
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
         evaluate_quantiles,
         evaluate_sets,
     )
-    from abstain.inference import Estimate, bootstrap, paired_delta
+    from abstain.inference import Estimate, bootstrap, jackknife, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import AbstentionRule, read
 
@@ -70,8 +71,10 @@ _HOME = {
     "evaluate_quantiles": "evaluation.conformal",
     "evaluate_sets": "evaluation.conformal",
     "gate": "evaluation",
+    "jackknife": "inference",
     "metrics": "",
     "paired_delta": "inference",
+    "power": "evaluation",
     "read": "sources",
     "register_confidence": "confidence",
     "scan": "evaluation",
@@ -104,8 +107,10 @@ __all__ = [
     "evaluate_quantiles",
     "evaluate_sets",
     "gate",
+    "jackknife",
     "metrics",
     "paired_delta",
+    "power",
     "read",
     "register_confidence",
     "scan",

@@ -25,12 +25,12 @@ import numpy as np
 
 from abstain import _files, _sql, _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, signals_of_row
+from abstain.items import Items, Outcome, are_numbers, signals_of_row
 from abstain.labels import is_missing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -77,6 +77,8 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     """Write items as a Parquet file; see `abstain.Items.to_parquet`."""
     place = _files.check_output(path)
     columns = list(_columns(items).items())
+    for name, column in columns:
+        _check_text([name, *(column.tolist() if column.dtype.kind == "O" else ())], name)
     # Numbered names, so that no name from the data is ever part of a statement but as a quoted identifier.
     arrays = {f"c{number}": column for number, (_, column) in enumerate(columns)}
     chosen = ", ".join(
@@ -85,7 +87,7 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     )
     declared = {"scale": items.scale, "cluster_noun": items.cluster_noun, "classes": items.classes}
     note = _sql.literal(json.dumps(declared))
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
         with _sql.connect() as connection:
             connection.register("arrays", arrays)
@@ -93,8 +95,7 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
                 f"COPY (SELECT {chosen} FROM arrays) TO {_sql.literal(str(part))} "
                 f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: {note}}})"
             )
-        part.replace(place)
-    return place
+        return _files.write_whole(place, part.read_bytes())
 
 
 def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Path:
@@ -108,7 +109,7 @@ def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Pat
         "cluster_noun": items.cluster_noun,
         "scale": items.scale,
         "labels": None if labels is None else list(labels),
-        "whole_items": items.item.dtype.kind in "iu",
+        "whole_items": are_numbers(items.item),
         "metadata": metadata,
         "rows": None if order == sorted(order) else order,
         **_further(items, order),
@@ -122,7 +123,21 @@ def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Pat
         "run_metadata": {"run_id": provenance.get("run_id"), "git_commit": provenance.get("git_commit")},
         "experiments": [experiment],
     }
-    return _files.write_whole(place, json.dumps(run, allow_nan=False).encode() + b"\n")
+    text = json.dumps(run, allow_nan=False, ensure_ascii=False)
+    _check_text([text], "a label, a name or metadata")
+    return _files.write_whole(place, text.encode() + b"\n")
+
+
+def _check_text(values: Iterable[Any], what: str) -> None:
+    """Refuse half a character, which Python's text can hold and no file can."""
+    try:
+        for value in values:
+            if isinstance(value, str):
+                value.encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            f"{what} holds half of a character (a lone surrogate), which no file can hold"
+        ) from None
 
 
 def _columns(items: Items) -> dict[str, NDArray[Any]]:
@@ -130,8 +145,8 @@ def _columns(items: Items) -> dict[str, NDArray[Any]]:
         "truth": items.truth,
         "prediction": items.prediction,
         "outcome": np.array(OUTCOMES, dtype=object)[items.outcome],
-        "cluster": items.cluster,
-        "item": items.item,
+        "cluster": _name_column(items.cluster),
+        "item": _name_column(items.item),
         **_further_columns(items),
     }
     for name, signal in items.signals.items():
@@ -147,6 +162,11 @@ def _columns(items: Items) -> dict[str, NDArray[Any]]:
         hidden = plain.dtype.kind in "iuf" or name in columns
         columns[f"{METADATA_PREFIX if hidden else ''}{name}{JSON_SUFFIX if nested else ''}"] = plain
     return columns
+
+
+def _name_column(names: NDArray[Any]) -> NDArray[Any]:
+    # Whole numbers that no column of a table can hold are names all the same.
+    return names if names.dtype.kind != "O" else _validate.objects([str(name) for name in names.tolist()])
 
 
 def _further_columns(items: Items) -> dict[str, NDArray[Any]]:
@@ -189,7 +209,8 @@ def _plain(column: NDArray[Any]) -> tuple[NDArray[Any], bool]:
         return (column if len(known) < len(column) else column.astype(np.bool_)), False
     if known and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
         whole = len(known) == len(column) and all(isinstance(value, int) for value in known)
-        return column.astype(np.int64 if whole else np.float64), False
+        if not any(isinstance(value, int) and abs(value) >= 2**63 for value in known):
+            return column.astype(np.int64 if whole else np.float64), False
     if all(isinstance(value, str) for value in known):
         return column, False
     texts = [None if value is None else json.dumps(value, default=str) for value in column.tolist()]
@@ -249,7 +270,7 @@ def _records(items: Items, labels: dict[str, int] | None) -> tuple[list[dict[str
     for cluster, rows in groups.items():
         if len({names[row] for row in rows}) < len(rows):
             raise DataError(
-                f"{items.cluster_noun} {cluster} has an item twice; a run file needs unique items"
+                f"{items.cluster_noun} {_validate.place_name(cluster)} has an item twice; a run file needs unique items"
             )
         order += rows
         records.append(

@@ -111,13 +111,24 @@ def _top(token: Mapping[str, Any], place: int) -> Sequence[Mapping[str, Any]]:
 
 
 def _logprob(token: Mapping[str, Any], place: str) -> float:
-    value = token.get("logprob")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value) or value > 1e-9:
+    value = _number(token.get("logprob"))
+    if value is None or math.isnan(value) or value > 1e-9:
         raise DataError(f"{place}: logprob must be a number of at most 0")
-    return float(value)
+    return value
 
 
 def _score(value: Any, place: int) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    number = _number(value)
+    if number is None or not math.isfinite(number):
         raise DataError(f"sample {place} must be a finite number or None")
-    return float(value)
+    return number
+
+
+def _number(value: Any) -> float | None:
+    """Return a number as a float; None for anything else, and for what is too large to be one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None

@@ -1,33 +1,71 @@
-"""DuckDB as this package uses it: one way to connect, and names and values that never become statements."""
+"""DuckDB as this package uses it: one way to connect, one way to run, and names that never become statements.
+
+A connection loads no extension and so has no network, stays within a fixed memory, and spills into a folder that
+nobody else may open and that goes with the connection. Queries run beside the main thread, because DuckDB does not
+listen to Ctrl-C by itself.
+"""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from typing import TYPE_CHECKING
+import threading
+import weakref
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import duckdb
 
-__all__ = ["connect", "identifier", "literal"]
+__all__ = ["connect", "identifier", "literal", "run"]
 
 _MEMORY_LIMIT = "1GB"
+_PATIENCE = 0.05
+
+Found = TypeVar("Found")
 
 
 def connect() -> duckdb.DuckDBPyConnection:
     """Return a connection without extensions, and so without the network, within a fixed memory."""
     import duckdb  # noqa: PLC0415
 
+    folder = tempfile.mkdtemp(prefix="abstain-")  # readable by its owner alone
     connection = duckdb.connect(
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
             "memory_limit": _MEMORY_LIMIT,
-            "temp_directory": tempfile.gettempdir(),
+            "temp_directory": folder,
         }
     )
+    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     # It would draw on stdout, which belongs to the caller.
     connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def run(work: Callable[[], Found], connection: duckdb.DuckDBPyConnection | None) -> Found:
+    """Return what `work` returns; Ctrl-C ends the query of the connection and is raised here.
+
+    >>> run(lambda: 1 + 1, None)
+    2
+    """
+    if connection is None or threading.current_thread() is not threading.main_thread():
+        return work()
+    from concurrent.futures import ThreadPoolExecutor, wait  # noqa: PLC0415
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            # The query may not have begun yet, and then would not hear of it.
+            while not future.done():
+                connection.interrupt()
+                wait([future], timeout=_PATIENCE)
+            raise
 
 
 def identifier(name: str) -> str:

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     Column = ArrayLike | Sequence[Any]
 
 LARGEST_SEED = 2**32 - 1
+# Ids are shorter than this, sentences longer.
+_LONGEST_NAME = 24
+_LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
+
+# A heavier row would overflow as soon as something is counted with it.
+HEAVIEST = 1e100
 
 
 def one_dimensional(values: Column, name: str) -> NDArray[Any]:
@@ -38,6 +44,20 @@ def one_dimensional(values: Column, name: str) -> NDArray[Any]:
 def objects(values: Sequence[Any]) -> NDArray[Any]:
     """Return a column of objects, each as it is."""
     return np.fromiter(values, dtype=object, count=len(values))
+
+
+def texts(values: Sequence[str]) -> NDArray[Any]:
+    """Return a column of text, of fixed width unless a few long values would make that wasteful.
+
+    >>> texts(["a", "bc"]).dtype.kind, texts(["a"] * 999 + ["long " * 999]).dtype.kind
+    ('U', 'O')
+    """
+    width = max(map(len, values), default=0)
+    # A column of fixed width is compared faster; it may not take more than some times the text itself.
+    wasteful = width * len(values) > 8 * sum(map(len, values)) + (1 << 16)
+    # At a fixed width, zero bytes at the end of a text are lost.
+    unsafe = wasteful or any(value.endswith("\0") for value in values)
+    return objects(values) if unsafe else np.array(values, dtype=np.str_)
 
 
 def untouched(values: Column, name: str) -> NDArray[Any]:
@@ -57,7 +77,10 @@ def floats(values: Column, name: str) -> Floats:
         if value is None:
             result[row] = math.nan
         elif isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
-            result[row] = value
+            try:
+                result[row] = value
+            except OverflowError:
+                raise DataError(f"{name} is too large for a float at row {row}") from None
         else:
             raise DataError(f"{name} must hold numbers, got a {type(value).__name__} at row {row}")
     return result
@@ -131,6 +154,11 @@ def weights(values: Column | None, length: int, name: str = "sample_weight") -> 
     if (array < 0.0).any():
         row = int(np.argmax(array < 0.0))
         raise DataError(f"{name} must not be negative, got {array[row]:g} at row {row}")
+    if (array > HEAVIEST).any():
+        row = int(np.argmax(array > HEAVIEST))
+        raise DataError(
+            f"{name} must be at most {HEAVIEST:g}, got {array[row]:g} at row {row}; scale it down"
+        )
     if length and not array.any():
         raise DataError(f"{name} is zero throughout; at least one row must count")
     return array
@@ -247,3 +275,47 @@ def suggestion(value: str, options: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the option nearest to `value`, or nothing when none is near."""
     near = difflib.get_close_matches(str(value), list(options), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def place_name(value: object) -> str:
+    """Return the name of a cluster or an item for an error message: free text of a record is not told whole.
+
+    >>> place_name("P-17"), place_name("The patient, a man of 43, came in with a cough and a fever")
+    ('P-17', 'The patient, a man of 43…')
+    """
+    text = str(value)
+    return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}…"
+
+
+def listed_columns(names: Iterable[str]) -> str:
+    """Return the columns of a table in words: those that look like names; of a row of values, only how many there are.
+
+    A file without a header has a record where names should be. A heading that is a number betrays it, and then nothing
+    of that line is told; otherwise a heading that is empty, of more than three words or of many letters is left out.
+
+    >>> listed_columns(["label", "pred", "patient id"])
+    'columns: label, pred, patient id'
+    >>> listed_columns(["Mrs. Example coughs", "1", "0.4"])
+    '3 columns, whose first line holds values and not names: does the file have a header?'
+    >>> listed_columns(["label", "what the patient said at first"])
+    '2 columns, of which look like names: label'
+    """
+    known = list(names)
+    if any(map(_is_number, known)):
+        return (
+            f"{len(known)} columns, whose first line holds values and not names: does the file have a header?"
+        )
+    named = [name for name in known if len(name) <= _LONGEST_COLUMN and 0 < len(name.split()) <= _MOST_WORDS]
+    listed = ", ".join(named[:_MOST_COLUMNS]) + (" ..." if len(named) > _MOST_COLUMNS else "")
+    if len(named) == len(known):
+        return f"columns: {listed}"
+    return f"{len(known)} columns, of which look like names: {listed or 'none'}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    # "nan" and "inf" may well be the names of columns.
+    return any(map(str.isdigit, text))

@@ -40,6 +40,13 @@ __all__ = ["CONFIDENCE_NAMES", "Items", "Outcome", "OutcomeCounts", "Signal"]
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
+_ABSENT = object()
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+# No file of ours could hold a longer whole number, see `_files.parse_json`.
+_NO_NAME = 10**308
+# How many cells a table of records may have beyond all reason, and how many per value that the records hold.
+_MOST_CELLS = 1_000_000
+_MOST_SPREAD = 50
 _RECORD_KEYS = (
     *("truth", "prediction", "abstained", "failed", "cluster", "item", "confidence", "signals"),
     "metadata",
@@ -122,7 +129,8 @@ class Items:
         scale: the declared lowest and highest truth, or None.
         cluster_noun: what a cluster is called in messages, such as "participant".
         provenance: where the items came from: path, run_id, git_commit, mode, sha256.
-        unnamed: which of "cluster" and "item" nobody named, so that row numbers stand in; nothing is matched by those.
+        unnamed: which of "cluster", "item" and "abstained" nobody named: row numbers stand in for names, and nothing is
+            matched by those; nothing says who could have abstained.
         weight: how many rows each row stands for, None where every row is one.
         intervals: (rows, 2), the lower and the upper bound of a prediction, or None; NaN where nothing is answered.
         sets: (rows, classes), True where a class is in the predicted set, or None.
@@ -160,7 +168,9 @@ class Items:
         for name, column in self.metadata.items():
             _validate.same_length(length, **{f"metadata {name}": column})
         for name, column in columns.items():
-            object.__setattr__(self, name, _frozen(column))
+            # Text of a fixed width costs as much per row as the longest text of all.
+            held = column.astype(object) if column.dtype.kind == "U" else column
+            object.__setattr__(self, name, _frozen(held))
         for name in ("signals", "metadata", "provenance"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
@@ -214,7 +224,7 @@ class Items:
         length = len(truths)
         _validate.same_length(length, prediction=predictions)
         outcome = _outcomes(truths, predictions, abstained, failed, null_prediction)
-        member, names = _checked_sets(sets, classes, truths, outcome)
+        member, names = checked_sets(sets, classes, truths, outcome)
         columns = dict(signals or {})
         if confidence is not None:
             columns["confidence"] = confidence
@@ -230,7 +240,11 @@ class Items:
                 for name, values in (metadata or {}).items()
             },
             scale=None if scale is None else _validate.scale(scale),
-            unnamed=tuple(name for name, ids in (("cluster", cluster), ("item", item)) if ids is None),
+            unnamed=tuple(
+                name
+                for name, given in (("cluster", cluster), ("item", item), ("abstained", abstained))
+                if given is None
+            ),
             weight=checked_weight(weight, length),
             intervals=checked_intervals(intervals, outcome),
             sets=member,
@@ -292,7 +306,7 @@ class Items:
         return len(self.outcome)
 
     def __repr__(self) -> str:
-        counts, clusters = self.counts, len(np.unique(self.cluster))
+        counts, clusters = self.counts, len(self.cluster_ids)
         return (
             f"Items({len(self)} {_plural(len(self), 'item')} in {clusters} {_plural(clusters, self.cluster_noun)}: "
             f"{counts.answered} answered, {counts.abstained} abstained, {counts.failed} failed, "
@@ -316,6 +330,11 @@ class Items:
         """True where the model declined."""
         return self.outcome == Outcome.ABSTAINED
 
+    @property
+    def may_abstain(self) -> bool:
+        """False where nothing in the source says who abstained, so that no item could have."""
+        return "abstained" not in self.unnamed or bool(self.abstained.any())
+
     @cached_property
     def judged(self) -> Items:
         """The items of N: answered and abstained ones, with nothing else left."""
@@ -325,12 +344,17 @@ class Items:
     @cached_property
     def cluster_ids(self) -> NDArray[Any]:
         """The distinct cluster ids, ascending."""
-        return _frozen(np.unique(self.cluster))
+        return self._numbered_clusters[0]
 
     @cached_property
     def cluster_index(self) -> NDArray[np.intp]:
         """The position of each row's cluster in `cluster_ids`."""
-        return _frozen(np.searchsorted(self.cluster_ids, self.cluster))
+        return self._numbered_clusters[1]
+
+    @cached_property
+    def _numbered_clusters(self) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        ids, index = numbered(self.cluster)
+        return _frozen(ids), _frozen(index)
 
     @cached_property
     def class_index(self) -> NDArray[np.intp]:
@@ -378,9 +402,8 @@ class Items:
     def describe_row(self, row: int) -> str:
         """Return the place of a row in words for an error message: its cluster, its item and its file."""
         path = self.provenance.get("path")
-        return (
-            f"{self.cluster_noun} {self.cluster[row]}, item {self.item[row]}{f' of {path}' if path else ''}"
-        )
+        cluster, item = _validate.place_name(self.cluster[row]), _validate.place_name(self.item[row])
+        return f"{self.cluster_noun} {cluster}, item {item}{f' of {path}' if path else ''}"
 
 
 def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
@@ -392,25 +415,53 @@ def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
 
 
 def _nested(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Column]:
-    names = dict.fromkeys(name for record in rows for name in record.get(key, {}))
-    return {name: [record.get(key, {}).get(name) for record in rows] for name in names}
+    return dict(columns_from_rows([record.get(key, {}) for record in rows], key))
 
 
 def _plural(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
+def columns_from_rows(
+    rows: Sequence[Mapping[str, Any]], what: str, absent: Any = None
+) -> dict[str, list[Any]]:
+    """Turn one mapping per row into columns, with `absent` where a row lacks a key.
+
+    Rows that share few keys would make a table far larger than they are themselves: an error that says of `what`.
+
+    >>> columns_from_rows([{"a": 1}, {"a": 2, "b": 3}], "signals")
+    {'a': [1, 2], 'b': [None, 3]}
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    given = sum(map(len, rows))
+    if far_more(len(names) * len(rows), given):
+        raise DataError(
+            f"{what} have {len(names):,} different names over {len(rows):,} rows, and only {given:,} values; a table "
+            "needs names that many rows share, so keep what differs from row to row under one name"
+        )
+    columns = {name: [absent] * len(rows) for name in names}
+    for number, row in enumerate(rows):
+        for name, value in row.items():
+            columns[name][number] = value
+    return columns
+
+
+def far_more(cells: int, given: int) -> bool:
+    """True where a table would have far more cells than values were given for it, and would cost accordingly."""
+    return cells > _MOST_CELLS + _MOST_SPREAD * given
+
+
 def signals_from_rows(
-    rows: Sequence[Mapping[str, Any]], describe: Callable[[int], str] = "row {}".format
+    rows: Sequence[Mapping[str, Any]],
+    describe: Callable[[int], str] = "row {}".format,
+    what: str = "the signals",
 ) -> dict[str, Signal]:
     """Turn one mapping of numbers per row into columns; a key that some rows lack is absent there, None is null.
 
     True and false are no numbers: an error that names the key and, with the words of `describe`, the row.
     """
-    names = dict.fromkeys(name for row in rows for name in row)
     signals = {}
-    for name in names:
-        column = [row.get(name) for row in rows]
+    for name, column in columns_from_rows(rows, what, absent=_ABSENT).items():
         flags = [isinstance(value, (bool, np.bool_)) for value in column]
         if any(flags):
             place = describe(flags.index(True))
@@ -418,8 +469,9 @@ def signals_from_rows(
                 f"signal {name} is true or false for {place} ({sum(flags)} such items); a signal must be a number or "
                 "null"
             )
-        values = _validate.floats(_validate.objects(column), f"signal {name}")
-        absent = np.array([name not in row for row in rows], dtype=np.bool_)
+        absent = np.array([value is _ABSENT for value in column], dtype=np.bool_)
+        known = [None if value is _ABSENT else value for value in column]
+        values = _validate.floats(_validate.objects(known), f"signal {name}")
         signals[name] = Signal(_frozen(values), _frozen(absent))
     return signals
 
@@ -441,7 +493,10 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
     """Return bounds (rows, 2) that are there, and in order, wherever an item is answered."""
     if values is None:
         return None
-    bounds = np.array(values, dtype=np.float64)
+    try:
+        bounds = np.array(values, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        raise DataError("intervals must hold two numbers per row, the lower and the upper bound") from None
     if bounds.shape != (len(outcome), 2):
         raise DataError(f"intervals must have the shape ({len(outcome)}, 2), got {bounds.shape}")
     answered = outcome == Outcome.ANSWERED
@@ -461,7 +516,7 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
     return bounds
 
 
-def _checked_sets(
+def checked_sets(
     values: Column | None, classes: Sequence[Any] | None, truth: NDArray[Any], outcome: NDArray[np.uint8]
 ) -> tuple[Mask | None, tuple[str, ...]]:
     """Return sets (rows, classes) and the names of the classes, among them the truth of every answered row."""
@@ -469,7 +524,10 @@ def _checked_sets(
         if classes is not None:
             raise ArgumentError("classes name the columns of sets, and there are no sets")
         return None, ()
-    member = np.array(values)
+    try:
+        member = np.array(values)
+    except ValueError:
+        raise DataError("sets must hold one boolean per class in every row") from None
     if member.ndim != 2 or len(member) != len(outcome):
         raise DataError(f"sets must have the shape ({len(outcome)}, classes), got {member.shape}")
     if member.dtype.kind != "b" and not (member.dtype.kind in "iuf" and np.isin(member, (0, 1)).all()):
@@ -519,33 +577,72 @@ def _outcomes(
 
 
 def _label_column(values: Column, name: str) -> NDArray[Any]:
-    """Numbers become float64 (None is NaN); a column with any text stays as objects, each label as it was."""
+    """Numbers become float64 where that is exact (None is NaN); else objects, each label as it was."""
     array = _validate.untouched(values, name).copy()
     if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
+        return labels.exact(array)
     if all(value is None or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in array):
-        return _validate.floats(array, name)
+        return labels.exact(array)
     return array
 
 
 def _identifiers(values: Column | None, name: str, length: int) -> NDArray[Any]:
     if values is None:
         return np.arange(length)
-    array = _validate.one_dimensional(values, name)
+    array = _validate.untouched(values, name)
     _validate.same_length(length, **{name: array})
-    if array.dtype.kind in "iuU":
-        return array.copy()
-    kinds = {type(value) for value in array.tolist()}
-    if kinds <= {str}:
-        return array.astype(np.str_)
-    if kinds <= {int}:
+    return identifiers(array, name)
+
+
+def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
+    """Return names as a column: int64 where all are whole numbers of that size, else each exactly as it is.
+
+    A name is never a float, which would make one of two neighbours, and never text of a fixed width.
+
+    >>> identifiers([3, 1]).dtype, identifiers(["b", "a"]).dtype, identifiers([10**30, 1]).tolist()[1]
+    (dtype('int64'), dtype('O'), 1)
+    """
+    array = _validate.untouched(values, name)
+    if array.dtype.kind == "i":
         return array.astype(np.int64)
+    plain = array.tolist()
+    kinds = {type(value) for value in plain}
+    if kinds <= {int}:
+        if all(_SMALLEST <= value <= _LARGEST for value in plain):
+            return np.array(plain, dtype=np.int64)
+        row = next((row for row, value in enumerate(plain) if abs(value) >= _NO_NAME), None)
+        if row is not None:
+            raise DataError(f"{name} is a number of more than 308 digits at row {row}; write it as text")
+        return _validate.objects(plain)
+    if kinds <= {str}:
+        return _validate.objects(plain)
     missing = labels.missing(array)
     if missing.any():
         raise DataError(f"{name} is missing at row {int(np.argmax(missing))}; every item needs one")
     raise ArgumentError(
         f"{name} must hold text or whole numbers, not {', '.join(sorted(k.__name__ for k in kinds))}"
     )
+
+
+def are_numbers(names: NDArray[Any]) -> bool:
+    """True for a column of `identifiers` that holds whole numbers, of whatever size."""
+    return names.dtype.kind in "iu" or (len(names) > 0 and isinstance(names[0], int))
+
+
+def numbered(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct names, ascending, and which of them stands in each row.
+
+    >>> numbered(identifiers(["b", "a", "b"]))
+    (array(['a', 'b'], dtype=object), array([1, 0, 1]))
+    """
+    if names.dtype.kind != "O":
+        distinct, index = np.unique(names, return_inverse=True)
+        return distinct, index.astype(np.intp, copy=False)
+    plain = names.tolist()
+    # Names are hashed and only the distinct ones compared: many rows share few of them.
+    order = sorted(set(plain))
+    place = {name: number for number, name in enumerate(order)}
+    return _validate.objects(order), np.fromiter(map(place.__getitem__, plain), np.intp, count=len(plain))
 
 
 def _signal_column(values: Column, name: str) -> Signal:

@@ -1,7 +1,9 @@
 """Labels: when a prediction is the truth, decided in one place for the whole package.
 
-Two labels match as whole numbers where both are whole numbers, written as numbers or as text, else as text
-without regard to case and to blanks at the ends: ``1`` matches ``"1"`` and ``" Stable"`` matches ``"stable"``.
+Two labels match as numbers where both are numbers, written as numbers or as text, true being 1 and false 0; else as
+text without regard to case and to blanks at the ends: ``1`` matches ``"1"``, ``"1.0"`` and ``"True"``, and
+``" Stable"`` matches ``"stable"``. So a label means the same in a file that knows types and in one that does not.
+Whole numbers are compared exactly, however large.
 A missing label (None or NaN) matches nothing. Truths are numbers or text, never both. A set of labels holds
 the truth if one of its labels matches it. What follows from a match is for others to say.
 """
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
     Label = int | float | str | None
 
 __all__ = [
+    "EXACT",
     "canonical",
     "class_index",
     "class_names",
     "classes",
     "column",
+    "exact",
     "is_missing",
     "matches",
     "members",
@@ -44,8 +48,10 @@ __all__ = [
 
 # Longer runs of digits are nobody's number, and slow to read as one.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]{1,300}\.?[0-9]{0,300}|\.[0-9]{1,300})([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_BOOLEANS = {"true": 1, "false": 0}
 # Beyond this a float no longer tells neighbouring whole numbers apart.
-_EXACT = 2**53
+EXACT = 2**53
 _NUMBER_TYPES = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -59,11 +65,28 @@ def column(values: Column, name: str) -> NDArray[Any]:
     """
     array = _validate.untouched(values, name)
     if array.dtype.kind in "fiub":
-        return array.astype(np.float64, copy=False)
-    result = _validate.objects([canonical(value, name, row) for row, value in enumerate(array.tolist())])
-    if not any(isinstance(value, str) or (value is not None and abs(value) > _EXACT) for value in result):
-        return np.array([math.nan if value is None else value for value in result], dtype=np.float64)
-    return result
+        return exact(array)
+    found = [canonical(value, name, row) for row, value in enumerate(array.tolist())]
+    result = _validate.objects(found)
+    return result if any(isinstance(value, str) for value in found) else exact(result)
+
+
+def exact(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers and None as float64, NaN for None; as objects where a float would not hold one of them.
+
+    >>> exact(np.array([1, None], dtype=object)), exact(np.array([2**53 + 1])).tolist()
+    (array([ 1., nan]), [9007199254740993])
+    """
+    if numbers.dtype.kind in "iu":
+        large = len(numbers) and max(int(numbers.max()), -int(numbers.min())) > EXACT
+        return numbers.astype(object) if large else numbers.astype(np.float64)
+    if numbers.dtype.kind == "O":
+        if any(
+            isinstance(value, (int, np.integer)) and abs(int(value)) > EXACT for value in numbers.tolist()
+        ):
+            return numbers
+        numbers = np.array([math.nan if value is None else value for value in numbers.tolist()])
+    return numbers.astype(np.float64, copy=False)
 
 
 def canonical(value: object, name: str, row: int) -> Label:
@@ -71,16 +94,26 @@ def canonical(value: object, name: str, row: int) -> Label:
     if value is None:
         return None
     if isinstance(value, str):
-        text = value.strip()
-        return int(text) if _WHOLE_NUMBER.fullmatch(text) else text.casefold()
+        return _read(value.strip())
     if isinstance(value, (bool, int, np.bool_, np.integer)):
         return int(value)
     if isinstance(value, _NUMBER_TYPES):
         number = float(value)
-        if math.isnan(number):
-            return None
-        return int(number) if number.is_integer() else number
+        return None if math.isnan(number) else _whole(number)
     raise DataError(f"{name} is {_validate.kind(value)} at row {row}; a label must be a number or text")
+
+
+def _read(text: str) -> int | float | str:
+    if _WHOLE_NUMBER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text):
+        return _whole(float(text))
+    lowered = text.casefold()
+    return _BOOLEANS.get(lowered, lowered)
+
+
+def _whole(number: float) -> int | float:
+    return int(number) if number.is_integer() else number
 
 
 def truths(values: Column, name: str = "y_true") -> NDArray[Any]:

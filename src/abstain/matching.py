@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError, ResultWarning
-from abstain.items import Outcome
+from abstain.items import Outcome, are_numbers, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +122,7 @@ def _by_participant(
     """Match run files: all judged items of the participants that all sides have judged."""
     noun = next(iter(systems.values())).cluster_noun
     shared = _shared(systems)
-    alone = {name: len(np.setdiff1d(items.cluster_ids, shared)) for name, items in systems.items()}
+    alone = {name: len(items.cluster_ids) - len(shared) for name, items in systems.items()}
     if not len(shared):
         raise DataError(f"the systems have no {noun} in common; a comparison needs the same {noun}s")
     if any(alone.values()) and not intersection_only:
@@ -137,7 +137,13 @@ def _by_participant(
         both = np.intersect1d(both, ids)
     if not len(both):
         raise DataError(f"no {noun} has judged items in all systems; there is nothing to compare")
-    kept = {name: items.judged.take(np.isin(items.judged.cluster, both)) for name, items in systems.items()}
+    wanted = set(both.tolist())
+    kept = {
+        name: items.judged.take(
+            np.array([cluster in wanted for cluster in items.judged.cluster.tolist()], np.bool_)
+        )
+        for name, items in systems.items()
+    }
     codes = _name_codes(systems, ("cluster", "item"))
     known, holders = np.unique(np.concatenate(list(codes.values())), return_counts=True)
     both_have = known[holders == len(systems)]
@@ -207,16 +213,19 @@ def _aligned(systems: Mapping[str, Items], codes: Mapping[str, Codes], shared: C
 
 def _shared(systems: Mapping[str, Items]) -> NDArray[Any]:
     columns = [items.cluster_ids for items in systems.values()]
-    _one_kind(columns, "cluster")
+    _one_kind(dict(zip(systems, columns, strict=True)), "cluster")
     shared = columns[0]
     for ids in columns[1:]:
         shared = np.intersect1d(shared, ids)
     return shared
 
 
-def _one_kind(columns: list[NDArray[Any]], role: str) -> None:
-    if len({column.dtype.kind in "iu" for column in columns}) > 1:
-        raise DataError(f"the {role}s are numbers in one system and text in another; they cannot be matched")
+def _one_kind(columns: Mapping[str, NDArray[Any]], role: str) -> None:
+    kinds = {are_numbers(column): name for name, column in columns.items()}
+    if len(kinds) > 1:
+        raise DataError(
+            f"the {role}s are numbers in {kinds[True]} and text in {kinds[False]}; they cannot be matched"
+        )
 
 
 def _known_by(systems: Mapping[str, Items]) -> tuple[str, ...]:
@@ -245,8 +254,8 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
     combined = np.zeros(sum(len(items) for items in systems.values()), np.intp)
     for role in by:
         columns = [getattr(items, role) for items in systems.values()]
-        _one_kind(columns, role)
-        distinct, code = np.unique(np.concatenate(columns), return_inverse=True)
+        _one_kind(dict(zip(systems, columns, strict=True)), role)
+        distinct, code = numbered(np.concatenate(columns))
         combined = combined * len(distinct) + code
     ends = np.cumsum([len(items) for items in systems.values()])[:-1]
     codes = dict(zip(systems, np.split(combined, ends), strict=True))

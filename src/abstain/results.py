@@ -17,7 +17,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, signals_from_rows, signals_of_row
+from abstain.items import Items, Outcome, columns_from_rows, signals_from_rows, signals_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -278,11 +278,11 @@ def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None)
 
 
 def _metadata_columns(rows: list[EvaluationResult]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
-    for name in dict.fromkeys(str(name) for row in rows for name in row.metadata):
-        if name.startswith(PREFIX):
-            raise DataError(f"metadata has the key {name!r}; keys that begin with {PREFIX!r} are taken")
-        columns[name] = [row.metadata.get(name) for row in rows]
+    named = [{str(name): value for name, value in row.metadata.items()} for row in rows]
+    columns = columns_from_rows(named, "the metadata of results")
+    taken = next((name for name in columns if name.startswith(PREFIX)), None)
+    if taken is not None:
+        raise DataError(f"metadata has the key {taken!r}; keys that begin with {PREFIX!r} are taken")
     nulls = [tuple(sorted(name for name, value in row.metadata.items() if value is None)) for row in rows]
     if any(nulls):
         columns[_NULLS] = nulls

@@ -134,5 +134,5 @@ def test_a_broken_artifact_stops_the_evaluation(tmp_path: Path) -> None:
         "--output", metrics,
     )  # fmt: skip
     assert done.exit_code == 3
-    assert "missing required field `scaler`" in done.stderr
+    assert "model has no scaler" in done.stderr
     assert not metrics.exists()

@@ -150,9 +150,11 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
         '{"truth": "a", "prediction": "a"}\n{"truth": "a", "prediction": "I cannot say"}\n'
         '{"truth": "b", "prediction": ""}\n'
     )
-    code, out, err = run(
-        "evaluate", "t.jsonl", "--abstain-rule", "phrases:cannot say", "--bootstrap-resamples", 0
-    )
+    asked = ("evaluate", "t.jsonl", "--abstain-rule", "phrases:cannot say", "--bootstrap-resamples", 0)
+    code, _, err = run(*asked)
+    assert code == 3
+    assert "the prediction (prediction) is missing at row 2 and nothing says why" in err
+    code, out, err = run(*asked, "--null-prediction", "failed")
     assert code == 0
     assert "the abstention rule found 1 abstained, 1 answered, 1 undetermined" in err
     assert "no confidence in this source; name one (--confidence, confidence=) or record one" in " ".join(

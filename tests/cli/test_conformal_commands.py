@@ -171,7 +171,7 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         ),
         ((*BASIC, "--json", "--quiet"), 2, "exclude each other"),
         ((*BASIC, "-o", "nowhere/out.json"), 2, "nowhere does not exist"),
-        ((*BASIC, "--charts", "preds.csv"), 2, "is a file; --charts names a directory"),
+        ((*BASIC, "--charts", "preds.csv"), 2, "is a file; name a directory"),
         ((*BASIC, "--chart-format", "gif"), 2, "unknown chart format 'gif'"),
         ((*BASIC, "--margin", "2"), 2, "margin must be at least 0 and below the nominal level"),
         (("sets", "sets.jsonl", "--truth", "label", "--claim", "0.9"), 2, "either --set COLUMN or --members"),

@@ -59,8 +59,29 @@ def test_one_input(run: Callable[..., Outcome], tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert differences(load("expected_single_all.json"), json.loads((tmp_path / "m.json").read_text())) == []
     assert "hybrid_evidence_similarity" in done.out
-    assert "0.256 [0.137, 0.374]" in done.out
+    assert "0.256 [0.145, 0.434]" in done.out
     assert done.out.rstrip().endswith("artifact: m.json")
+
+
+@pytest.mark.parametrize("interval", ["jackknife", "percentile", "bca"])
+def test_intervals_by_another_method(interval: str, run: Callable[..., Outcome], tmp_path: Path) -> None:
+    """The bootstrap block stays what it is; the intervals beside it, and the summary, go by what was asked for."""
+    done = run(
+        "evaluate", RUN, "--mode", "few_shot", "--confidence", "all", "--loss", "abs", "--interval", interval,
+        "--bootstrap-resamples", 300, "-o", "m.json",
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    artifact = json.loads((tmp_path / "m.json").read_text())
+    assert differences(load("expected_single_all.json"), artifact) == []
+    variant = artifact["confidence_variants"]["llm"]
+    own, drawn = variant["intervals"], variant["bootstrap"]["ci95"]
+    assert interval in own["method"].lower()
+    assert own["level"] == 0.95
+    assert (own["aurc_full"] == drawn["aurc_full"]) == (interval == "percentile")
+    assert (own["mae_at_coverage"] == drawn["mae_at_coverage"]) == (interval == "percentile")
+    low, high = own["aurc_full"]
+    assert f"{variant['aurc_full']:.3f} [{low:.3f}, {high:.3f}]" in done.out
+    assert ("0.256 [0.137, 0.374]" in done.out) == (interval == "percentile")
 
 
 def test_two_inputs_as_options_and_as_arguments(run: Callable[..., Outcome], tmp_path: Path) -> None:

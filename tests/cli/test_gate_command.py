@@ -104,7 +104,7 @@ def test_undecided_counts_in_junit_as_asked(tmp_path: Path) -> None:
         ((*FEW_SHOT, "--fail-if", PASS, "--undecided", "maybe"), 2, "unknown undecided 'maybe'"),
         ((*FEW_SHOT, "--fail-if", PASS, "--junit", "no/such/gate.xml"), 2, "create it first"),
         ((*FEW_SHOT, "--fail-if", "ece above 0.1"), 3, "needs a confidence in [0, 1]"),
-        ((*FEW_SHOT, "--fail-if", PASS, "--bootstrap-resamples", 0), 2, "resamples must be at least 2"),
+        ((*FEW_SHOT, "--fail-if", PASS, "--interval", "none"), 2, "unknown interval 'none'"),
         (
             (*FEW_SHOT, "--fail-if", "aurc worse by 1", "--baseline", EXAMPLES / "run_a.json"),
             3,

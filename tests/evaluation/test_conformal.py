@@ -90,6 +90,7 @@ def test_every_interval_metric_is_resampled_as_if_rows_were_copied(name: str) ->
         claim=0.8,
         cluster=case["cluster"],
         sample_weight=case["weight"],
+        interval="percentile",
         resamples=25,
         seed=7,
     )
@@ -113,6 +114,7 @@ def test_every_set_metric_is_resampled_as_if_rows_were_copied(name: str) -> None
         claim=0.8,
         cluster=case["cluster"],
         sample_weight=case["weight"],
+        interval="percentile",
         resamples=25,
         seed=7,
     )
@@ -154,8 +156,10 @@ def test_several_levels_groups_and_the_score_over_all_levels() -> None:
 
 def test_without_resamples_the_values_stay_and_the_exact_interval_too() -> None:
     case = _case()
-    with_draws = evaluate_intervals(case["truth"], case["bounds"], claim=[0.5, 0.8], resamples=5)
-    without = evaluate_intervals(case["truth"], case["bounds"], claim=[0.5, 0.8], resamples=0)
+    with_draws = evaluate_intervals(
+        case["truth"], case["bounds"], claim=[0.5, 0.8], interval="percentile", resamples=5
+    )
+    without = evaluate_intervals(case["truth"], case["bounds"], claim=[0.5, 0.8], interval="none")
     for left, right in zip(with_draws.claims, without.claims, strict=True):
         assert {name: estimate.value for name, estimate in left.items()} == pytest.approx(
             {name: estimate.value for name, estimate in right.items()}, abs=1e-12
@@ -167,7 +171,9 @@ def test_without_resamples_the_values_stay_and_the_exact_interval_too() -> None:
 def test_infinite_intervals_have_infinite_means_with_intervals_and_a_warning() -> None:
     bounds = np.array([[0.0, 1.0]] * 40)
     bounds[:2, 1] = math.inf
-    result = evaluate_intervals(np.linspace(0, 1, 40), bounds, claim=0.8, resamples=200)
+    result = evaluate_intervals(
+        np.linspace(0, 1, 40), bounds, claim=0.8, interval="percentile", resamples=200
+    )
     width = result.claims[0]["mean_width"]
     assert width.value == math.inf
     assert width.reason == "at least one interval is infinite"
@@ -401,7 +407,8 @@ def test_sets_of_items_are_judged_by_name_whatever_the_labels() -> None:
     assert {name: again[name].value for name in expected} == expected
 
 
-def test_items_and_arrays_give_the_same_estimates() -> None:
+@pytest.mark.parametrize("interval", ["jackknife", "percentile"])
+def test_items_and_arrays_give_the_same_estimates(interval: str) -> None:
     case = _case()
     bounds = case["bounds"][:, :, 0]
     items = Items.from_arrays(
@@ -413,6 +420,7 @@ def test_items_and_arrays_give_the_same_estimates() -> None:
         claim=0.8,
         cluster=case["cluster"],
         sample_weight=case["weight"],
+        interval=interval,
         resamples=25,
         seed=7,
     ).claims[0]
@@ -424,11 +432,14 @@ def test_items_and_arrays_give_the_same_estimates() -> None:
         "size_stratified_coverage": "interval_size_stratified_coverage",
         "hsic": "interval_hsic",
     }
-    found = abstain.evaluate(items, metrics=list(names.values()), resamples=25, seed=7).metrics
+    found = abstain.evaluate(
+        items, metrics=list(names.values()), interval=interval, resamples=25, seed=7
+    ).metrics
     assert found is not None
     for ours, theirs in names.items():
         for part in ("value", "low", "high"):
-            assert getattr(found[theirs], part) == pytest.approx(getattr(arrays[ours], part), abs=1e-12), ours
+            expected = pytest.approx(getattr(arrays[ours], part), abs=1e-12, nan_ok=True)
+            assert getattr(found[theirs], part) == expected, ours
 
 
 def test_weighted_rows_that_all_agree_have_a_share_of_one_or_none() -> None:

@@ -27,7 +27,9 @@ def few_shot() -> Items:
 
 def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> None:
     """The slow way: draw participants, copy their items, and compute each metric by its literal definition."""
-    result = evaluate(few_shot, confidence="token_msp", loss="abs", resamples=60, seed=7)["token_msp"]
+    result = evaluate(
+        few_shot, confidence="token_msp", loss="abs", interval="percentile", resamples=60, seed=7
+    )["token_msp"]
     judged = few_shot.judged
     loss = np.abs(judged.prediction - judged.truth)
     confidence = judged.signals["token_msp"].values
@@ -53,7 +55,9 @@ def test_every_interval_equals_recomputing_on_copied_rows(few_shot: Items) -> No
 
 def test_same_seed_same_numbers_and_the_level_is_a_parameter(few_shot: Items) -> None:
     first, again, wide, other = (
-        evaluate(few_shot, confidence="llm", resamples=200, seed=seed, level=level)["llm"].aurc
+        evaluate(few_shot, confidence="llm", interval="percentile", resamples=200, seed=seed, level=level)[
+            "llm"
+        ].aurc
         for seed, level in ((1, 0.95), (1, 0.95), (1, 0.99), (2, 0.95))
     )
     assert first == again
@@ -163,8 +167,19 @@ class TestWarnings:
         return [warning.code for warning in both]
 
     def test_few_clusters(self) -> None:
-        assert "few_clusters" in self.codes(Items.from_arrays([1] * 19, [1] * 19, confidence=range(19)))
-        assert "few_clusters" not in self.codes(Items.from_arrays([1] * 20, [1] * 20, confidence=range(20)))
+        assert "few_clusters" in self.codes(Items.from_arrays([1] * 9, [1] * 9, confidence=range(9)))
+        assert "few_clusters" not in self.codes(Items.from_arrays([1] * 10, [1] * 10, confidence=range(10)))
+
+    @pytest.mark.parametrize("interval", ["percentile", "bca"])
+    def test_a_bootstrap_over_few_clusters_says_how_far_it_undercovers(self, interval: str) -> None:
+        for clusters, warned in ((39, True), (40, False)):
+            items = Items.from_arrays([1] * clusters, [1] * clusters, confidence=range(clusters))
+            found = evaluate(items, interval=interval, resamples=20).warnings
+            told = [warning.message for warning in found if warning.code == "few_clusters"]
+            assert bool(told) == warned
+            assert all(
+                "in simulations 95% intervals of the AURC held the truth" in message for message in told
+            )
 
     def test_ties(self) -> None:
         spread = list(range(20))
@@ -274,7 +289,7 @@ class TestCompare:
 
     def test_nothing_in_common(self) -> None:
         other = Items.from_arrays([1], [1], cluster=["x"], confidence=[1])
-        with pytest.raises(DataError, match="numbers in one system and text in another"):
+        with pytest.raises(DataError, match="numbers in .* and text in"):
             compare(self.left, other)
         apart = Items.from_arrays([1], [1], cluster=[9], confidence=[1])
         with pytest.raises(DataError, match="no item in common"):
@@ -318,7 +333,7 @@ class TestDefaults:
 
     def test_no_confidence_is_said_and_never_invented(self) -> None:
         items = Items.from_arrays(TRUTH, [0, 0, 0, 1], signals={"row": [1, 2, 3, 4]})
-        result = evaluate(items, resamples=0)
+        result = evaluate(items, interval="none")
         assert list(result) == []
         assert [warning.code for warning in result.warnings] == ["no_confidence"]
         assert "name one (--confidence, confidence=) or record one" in str(result.warnings[0])
@@ -339,7 +354,7 @@ class TestDefaults:
 
     def test_names_that_repeat_and_are_no_cluster_are_warned_of(self) -> None:
         items = Items.from_arrays(TRUTH, TRUTH, confidence=SURE).with_provenance(possible_cluster="visit_id")
-        codes = [warning.code for warning in evaluate(items, resamples=0).warnings]
+        codes = [warning.code for warning in evaluate(items, interval="none").warnings]
         assert codes == ["cluster_unnamed"]
 
 

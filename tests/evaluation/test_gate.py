@@ -200,8 +200,8 @@ def test_bad_calls() -> None:
         judged(items)
     with pytest.raises(ArgumentError, match="unknown undecided 'maybe'; known: pass, fail, undecided"):
         judged(items, "aurc above 1", undecided="maybe")
-    with pytest.raises(ArgumentError, match="resamples must be at least 2, got 0"):
-        judged(items, "aurc above 1", resamples=0)
+    with pytest.raises(ArgumentError, match="resamples must be at least 2, got 1"):
+        judged(items, "aurc above 1", interval="percentile", resamples=1)
     with pytest.raises(DataError, match="do not hold the same items"):
         judged(items, "aurc worse by 0.1", baseline=run(9, 2))
     assert judged(items, "aurc worse by 0.9", baseline=run(9, 2), intersection_only=True).exit_code == 0

@@ -31,6 +31,7 @@ class RightAnswers(BaseMetric):
 
     name = "right_answers"
     direction = "higher"
+    unit = "share"
 
     def compute(self, results: list[EvaluationResult]) -> MetricScore:
         right = sum(not row.abstained and row.prediction == row.ground_truth for row in results)
@@ -95,7 +96,7 @@ def test_every_metric_of_the_registry_can_be_asked_for(name: str) -> None:
     estimate = table[name]
     assert estimate.defined or estimate.reason
     if estimate.defined:
-        assert estimate.interval is not None
+        assert estimate.interval is not None or estimate.reason
     assert len(table.groups) == 2
 
 
@@ -139,7 +140,11 @@ def test_intervals_are_those_of_a_bootstrap_of_copied_rows() -> None:
         return float(((own.truth == own.prediction) & own.answered).mean()) if len(own) else math.nan
 
     expected = abstain.bootstrap(accuracy_of_stage, items, resamples=200)
-    found = table_of(items, metrics="accuracy", by="ckd_stage").group("ckd_stage=2").estimates["accuracy"]
+    found = (
+        table_of(items, metrics="accuracy", by="ckd_stage", interval="percentile")
+        .group("ckd_stage=2")
+        .estimates["accuracy"]
+    )
     assert (found.value, found.low, found.high) == pytest.approx(
         (expected.value, expected.low, expected.high)
     )

@@ -29,7 +29,7 @@ def test_working_points_by_hand() -> None:
         abstained=[False] * 3 + [True] * 5,
         confidence=[2, 2, 1, 0, 0, 0, 0, 0],
     )
-    profile = evaluate(items, loss="abs", resamples=0).profile()
+    profile = evaluate(items, loss="abs", interval="none").profile()
     points = profile.points["confidence"]
     assert points.threshold.tolist() == [2, 1]
     assert points.answered.tolist() == [2, 3]
@@ -59,12 +59,13 @@ def test_the_interval_of_the_generalized_risk_of_everything_is_that_of_a_mean_lo
     rng = np.random.default_rng(3)
     loss, cluster = rng.random(80), np.arange(80) // 4
     items = Items.from_arrays(np.zeros(80), loss, confidence=rng.integers(0, 5, 80), cluster=cluster)
-    result = evaluate(items, loss="abs", resamples=500, coverage_grid=[1.0])
-    points = result.profile().points["confidence"]
-    full = result["confidence"].risk_at_coverage[1.0]
-    ends = (points.selective_low[-1], points.selective_high[-1])
-    assert ends == pytest.approx(full.interval, rel=1e-6)
-    assert points.generalized_low[-1] == points.selective_low[-1]
+    for interval in ("jackknife", "percentile"):
+        result = evaluate(items, loss="abs", interval=interval, coverage_grid=[1.0])
+        points = result.profile().points["confidence"]
+        full = result["confidence"].risk_at_coverage[1.0]
+        ends = (points.selective_low[-1], points.selective_high[-1])
+        assert ends == pytest.approx(full.interval, rel=1e-6)
+        assert points.generalized_low[-1] == pytest.approx(points.selective_low[-1])
 
 
 def test_contrasts_are_paired_differences_from_the_best() -> None:

@@ -5,12 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from abstain import ArgumentError, DataError, Items, bootstrap, evaluate, paired_delta
-from abstain.inference import Draws, Estimate, estimates, function_measure, replicates
+from abstain.inference import (
+    Draws,
+    Estimate,
+    Intervals,
+    at_level,
+    function_measure,
+    p_value,
+    replicates,
+)
+from abstain.inference._estimate import with_draws
 from abstain.losses import item_loss
 from abstain.metrics import Columns, measure_metrics, selective
 from abstain.metrics.registry import METRICS
+from abstain.metrics.scales import Scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,39 +68,76 @@ class TestDraws:
             Draws(3, resamples, seed)
 
 
+def percentile(
+    value: float, replicated: list[float], *, level: float = 0.95, clusters: int = 3, n: int = 12
+) -> Estimate:
+    bare = Estimate(value, level=level, n=n, clusters=clusters)
+    return with_draws(bare, np.array(replicated), Draws(clusters, len(replicated), 0), "percentile")
+
+
 class TestEstimates:
     def test_percentiles_of_the_valid_replicates(self) -> None:
-        replicated = np.array([[1.0, 1.0], [2.0, np.nan], [3.0, np.nan], [4.0, np.nan]])
-        first, second = estimates(np.array([2.5, 7.0]), replicated, Draws(3, 4, 0), n=12, level=0.5)
-        assert (first.low, first.high) == (1.75, 3.25)
+        first = percentile(2.5, [1.0, 2.0, 3.0, 4.0], level=0.5)
+        assert (first.low, first.high) == first.percentile == (1.75, 3.25)
         assert first.se == pytest.approx(np.std([1, 2, 3, 4], ddof=1))
         assert first.drop_rate == 0.0
         # One valid replicate is no distribution: the interval is the point.
+        second = percentile(7.0, [1.0, np.nan, np.nan, np.nan])
         assert (second.low, second.high, second.drop_rate) == (7.0, 7.0, 0.75)
         assert math.isnan(second.se)
         assert (second.n, second.clusters, second.resamples, second.seed) == (12, 3, 4, 0)
 
     def test_an_undefined_point_has_no_interval(self) -> None:
-        (found,) = estimates(np.array([np.nan]), np.array([[1.0], [2.0]]), Draws(2, 2, 0), n=2)
+        found = percentile(math.nan, [1.0, 2.0])
         assert found.interval is None
         assert found.drop_rate == 1.0
 
     def test_no_resamples_no_interval(self) -> None:
-        (found,) = estimates(np.array([0.25]), np.empty((0, 1)), Draws(2, 0, 0), n=2)
+        found = percentile(0.25, [])
         assert found.interval is None
         assert found.method == "none"
         assert str(found) == "0.250"
 
     def test_level_must_be_a_share(self) -> None:
         with pytest.raises(ArgumentError, match=r"0 < level < 1, got 95; did you mean 0.95\?"):
-            estimates(np.array([1.0]), np.ones((2, 1)), Draws(2, 2, 0), n=2, level=95)
+            Intervals.of(np.arange(3), level=95)
+
+    def test_bca_agrees_with_scipy(self) -> None:
+        """The same replicates: the corrections are Efron's, as scipy has them."""
+        values = np.random.default_rng(5).exponential(size=30)
+
+        def mean(items: Items) -> float:
+            return float(items.signals["x"].values.mean())
+
+        items = Items.from_arrays([0] * 30, [0] * 30, signals={"x": values}, cluster=np.arange(30))
+        intervals = Intervals.of(np.arange(30), interval="bca", resamples=5000, seed=1)
+        measure = function_measure(mean, items, intervals)
+        (found,) = intervals.estimates(measure.points, intervals.weigh([measure])[0], [Scale()], n=30)
+        peer = scipy.stats.bootstrap(
+            (values,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(2)
+        ).confidence_interval
+        assert found.interval == pytest.approx((peer.low, peer.high), abs=0.02)
+        assert found.method == "cluster bootstrap, BCa interval"
+        assert found.percentile != found.interval
+
+    def test_a_bootstrap_p_value_is_where_its_interval_ends(self) -> None:
+        drawn = np.random.default_rng(0).normal(0.1, 0.05, 4000)
+        for kind in ("percentile", "bca"):
+            found = with_draws(
+                Estimate(0.1, clusters=20), drawn, Draws(20, 4000, 0), kind, np.linspace(0.05, 0.16, 20)
+            )
+            p = p_value(found)
+            assert at_level(found, 1.0 - p + 0.004).low < 0.0 < at_level(found, 1.0 - p - 0.004).low
+            assert 0.02 < p < 0.08
 
 
 class TestUserMetrics:
     def test_a_function_of_items_gets_the_same_draws_as_the_built_in_measure(self) -> None:
         items = some_items()
         mine = bootstrap(aurc, items, resamples=200, seed=3)
-        built_in = evaluate(items, loss="abs", resamples=200, seed=3)["confidence"].aurc
+        built_in = evaluate(items, loss="abs", interval="percentile", resamples=200, seed=3)[
+            "confidence"
+        ].aurc
         assert mine.value == pytest.approx(built_in.value, abs=1e-12)
         assert mine.interval == pytest.approx(built_in.interval, abs=1e-12)
         assert mine.se == pytest.approx(built_in.se, abs=1e-12)
@@ -147,9 +195,12 @@ class TestUserMetrics:
             paired_delta(aurc, left, right, intersection_only=True)
 
 
-def test_one_cluster_gives_a_point() -> None:
+def test_one_cluster_has_no_interval_but_that_of_its_resamples() -> None:
     items = Items.from_arrays([0, 1, 2], [0, 2, 2], confidence=[3, 2, 1], cluster=[1, 1, 1])
-    found = evaluate(items, loss="abs", resamples=50)["confidence"].aurc
+    alone = evaluate(items, loss="abs")["confidence"].aurc
+    assert alone.interval is None
+    assert alone.reason == "one cluster alone says nothing about others"
+    found = evaluate(items, loss="abs", interval="percentile", resamples=50)["confidence"].aurc
     assert found.low == found.high == pytest.approx(found.value)
     assert found.se == pytest.approx(0.0, abs=1e-15)
 
@@ -216,8 +267,11 @@ def test_intervals_cover_and_ignoring_clusters_does_not() -> None:
                 np.repeat(np.arange(clusters), size) if kind == "clustered" else np.arange(clusters * size)
             )
             measure = aurc_measure(loss, confidence, cluster)
-            draws = Draws(measure.units, 400, number)
-            (found,) = estimates(measure.points, replicates([measure], draws)[0], draws, n=len(loss))
+            intervals = Intervals.of(
+                np.arange(measure.units), interval="percentile", resamples=400, seed=number
+            )
+            (weighed,) = intervals.weigh([measure])
+            (found,) = intervals.estimates(measure.points, weighed, [Scale()], n=len(loss))
             inside[kind] += found.low <= truth <= found.high
     assert 0.92 <= inside["clustered"] / worlds <= 0.97
     assert inside["single"] / worlds < 0.85

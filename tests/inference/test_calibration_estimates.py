@@ -29,7 +29,15 @@ def test_intervals_are_those_of_copied_rows(strategy: str) -> None:
         "negative_log_likelihood",
     )
     found = calibration_estimates(
-        y, s, cluster=clusters, metrics=names, strategy=strategy, bins=6, resamples=40, seed=7
+        y,
+        s,
+        cluster=clusters,
+        metrics=names,
+        strategy=strategy,
+        bins=6,
+        interval="percentile",
+        resamples=40,
+        seed=7,
     )
     draws = np.concatenate(list(Draws(15, 40, 7).batches(1)))
     for name in names:
@@ -47,17 +55,22 @@ def test_intervals_are_those_of_copied_rows(strategy: str) -> None:
 def test_an_interval_that_misses_its_value_says_why() -> None:
     # Perfectly calibrated in its bins, so that every resample can only be worse.
     y, s = np.tile([1, 0], 50), np.full(100, 0.5)
-    estimate = calibration_estimates(y, s, resamples=200)["expected_calibration_error"]
+    estimate = calibration_estimates(y, s, interval="percentile", resamples=200)["expected_calibration_error"]
     assert estimate.value == 0.0
     many = calibration_estimates(
-        np.tile([1, 0], 100), np.repeat(np.linspace(0.02, 0.98, 20), 10), bins=20, resamples=200, norm="max"
+        np.tile([1, 0], 100),
+        np.repeat(np.linspace(0.02, 0.98, 20), 10),
+        bins=20,
+        interval="percentile",
+        resamples=200,
+        norm="max",
     )["expected_calibration_error"]
     assert bool(many.reason) == (not many.low <= many.value <= many.high)
 
 
-def test_without_resamples_there_is_no_interval() -> None:
+def test_without_being_asked_for_there_is_no_interval() -> None:
     y, s, _ = sample()
-    estimate = calibration_estimates(y, s, resamples=0)["brier_score"]
+    estimate = calibration_estimates(y, s, interval="none")["brier_score"]
     assert estimate.interval is None
     assert estimate.value == pytest.approx(calibration.brier_score(y, s))
 

@@ -65,12 +65,13 @@ def test_holm_is_between_no_correction_and_bonferroni_whatever_the_order(
 
 
 def test_clusters_needed_by_hand() -> None:
-    # z(0.975) + z(0.8) = 1.959964 + 0.841621 = 2.801585; squared 7.848879.
-    assert clusters_needed(0.01, 0.01, 40) == math.ceil(40 * 7.848879)  # 314
-    assert clusters_needed(-0.01, 0.01, 40) == 314
-    assert clusters_needed(0.02, 0.01, 40) == math.ceil(40 * 7.848879 / 4)  # 79
-    # z(0.995) + z(0.9) = 2.575829 + 1.281552 = 3.857381; squared 14.879388.
-    assert clusters_needed(0.01, 0.01, 40, level=0.99, power=0.9) == math.ceil(40 * 14.879388)  # 596
+    # t(0.975) + t(0.8) on 315 degrees of freedom = 1.967524 + 0.842803 = 2.810327; squared 7.897938.
+    assert clusters_needed(0.01, 0.01, 40) == math.ceil(40 * 7.897938)  # 316
+    assert clusters_needed(-0.01, 0.01, 40) == 316
+    # On 80 degrees: 1.990063 + 0.846288 = 2.836351; squared 8.044887.
+    assert clusters_needed(0.02, 0.01, 40) == math.ceil(40 * 8.044887 / 4)  # 81
+    # t(0.995) + t(0.9) on 599 degrees = 2.584083 + 1.283035 = 3.867118; squared 14.954602.
+    assert clusters_needed(0.01, 0.01, 40, level=0.99, power=0.9) == math.ceil(40 * 14.954602)  # 599
     assert math.isinf(clusters_needed(0.0, 0.01, 40))
     assert math.isinf(clusters_needed(1e-320, 0.01, 40))
     assert math.isnan(clusters_needed(math.nan, 0.01, 40))

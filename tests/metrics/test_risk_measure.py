@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import digamma
 
 from abstain.metrics._columns import Columns
-from abstain.metrics._risk import CONVENTIONS, Ranking, risk_measure
+from abstain.metrics._risk import CONVENTIONS, Ranking, harmonic, risk_measure
 from abstain.metrics.curves import threshold_measure
 from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
+from memory import run_measured
 
 GRID = (0.1, 0.35, 0.5, 0.9)
 
@@ -99,7 +102,44 @@ def test_risks_at_fixed_thresholds_by_hand() -> None:
     # Confidences 2, 2, 1 with losses 0, 2, 0 and one abstention, each a unit of its own.
     columns = replace(Columns.ranked([0, 2, 0], [2, 2, 1], abstained=1), cluster=np.arange(4), units=4)
     measure = threshold_measure(columns, np.array([2.0, 1.0]))
-    assert measure.names == ("selective[0]", "selective[1]", "generalized[0]", "generalized[1]")
+    kinds = ("selective", "generalized", "coverage")
+    assert measure.names == tuple(f"{kind}[{place}]" for kind in kinds for place in (0, 1))
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 0, 1], [0, 0, 1, 1]])
-    expected = [[1.0, 2 / 3, 0.5, 0.5], [2 / 3, 2 / 3, 0.5, 0.5], [np.nan, 0.0, 0.0, 0.0]]
+    expected = [
+        [1.0, 2 / 3, 0.5, 0.5, 0.5, 0.75],
+        [2 / 3, 2 / 3, 0.5, 0.5, 0.75, 0.75],
+        [np.nan, 0.0, 0.0, 0.0, 0.0, 0.5],
+    ]
     np.testing.assert_allclose(measure(weights), expected)
+
+
+@pytest.mark.parametrize("step", [1.0, 1e5, 0.1])
+def test_harmonic_numbers_are_those_of_exact_sums(step: float) -> None:
+    count = np.arange(0.0, 60.0) * step
+    found = harmonic(count[None, :])[0]
+    if step < 1.0:
+        expected = [float(digamma(value + 1.0)) + np.euler_gamma for value in count]
+    else:
+        # Summed from the smallest part on, with exact rounding.
+        parts = 1.0 / np.arange(1.0, count[-1] + 1.0)
+        expected = [0.0, *(math.fsum(parts[: int(value)]) for value in count[1:])]
+    assert found == pytest.approx(expected, abs=1e-12, rel=1e-12)
+    assert harmonic(count[None, 7:])[0] == pytest.approx(found[7:] - found[7], abs=1e-12)
+
+
+def test_large_weights_cost_no_table_of_their_sum() -> None:
+    program = """
+import numpy as np, abstain
+rng = np.random.default_rng(0)
+truth, told = rng.integers(0, 2, (2, 1000))
+items = abstain.Items.from_arrays(truth, told, confidence=rng.random(1000), weight=np.full(1000, 1e5))
+before = open('/proc/self/status').read().split('VmHWM:')[1].split()[0]
+found = abstain.evaluate(items, loss="zero_one", resamples=0)["confidence"]
+print(before, found.aurc_optimal.value)
+"""
+    printed, peak = run_measured(program)
+    before, value = printed.split()
+    assert peak - int(before) < 100_000  # kilobytes
+    # So many rows are alike that the sum over them is the integral: (1 - c) for c from the share of rights on.
+    wrong = 0.5
+    assert float(value) == pytest.approx(wrong + (1 - wrong) * np.log(1 - wrong), abs=0.02)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +66,19 @@ def test_html_needs_no_network(tmp_path: Path) -> None:
     page = save_chart(reliability_diagram(reliability_curve(*sample())), tmp_path / "chart.html").read_text()
     assert 'src="http' not in page
     assert "import " not in page.split("<script", maxsplit=1)[0]
+
+
+def test_a_page_sends_nothing_anywhere(tmp_path: Path) -> None:
+    page = save_chart(reliability_diagram(reliability_curve(*sample())), tmp_path / "chart.html").read_text()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    allowed = dict(part.split(" ", 1) for part in policy[1].split("; "))
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
+    assert allowed["script-src"].split() == [f"'sha256-{known}'" for known in hashes]
+    assert allowed["default-src"] == "'none'"
+    assert "connect-src" not in allowed
+    assert "editor: false" in scripts[1]
 
 
 def test_hostile_text_cannot_leave_the_script(tmp_path: Path) -> None:

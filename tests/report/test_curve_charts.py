@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from abstain.evaluation import Result
 
 
-def run(*confidences: str, resamples: int = 50) -> Result:
+def run(*confidences: str, resamples: int = 50, interval: str = "jackknife") -> Result:
     items = read(EXAMPLES / "run_a.json", mode="few_shot")
-    return evaluate(items, confidence=list(confidences) or "llm", loss="abs", resamples=resamples)
+    named = list(confidences) or "llm"
+    return evaluate(items, confidence=named, loss="abs", resamples=resamples, interval=interval)
 
 
 def rows(chart: Any, field: str) -> list[Any]:
@@ -42,17 +43,18 @@ def test_a_curve_has_its_band_and_its_references() -> None:
     assert len(rows(chart, "low")) == len(result["llm"].curve)
     assert {row["line"] for row in rows(chart, "line")} == {"this ranking", "perfect ranking", "random order"}
     text = chart.to_json()
-    assert "band: 95% percentile intervals, 50 resamples of participants, at each threshold" in text
+    assert "band: 95% jackknife intervals over participants, at each threshold" in text
     generalized = risk_coverage_chart(result, risk="generalized")
     last = [row for row in rows(generalized, "line") if row["line"] == "this ranking"][-1]
     assert last["risk"] == pytest.approx(result["llm"].curve.generalized_risk[-1])
 
 
-def test_without_resamples_there_is_no_band_and_the_chart_says_so() -> None:
-    chart = risk_coverage_chart(run(resamples=0))
+def test_without_intervals_there_is_no_band_and_the_chart_says_so() -> None:
+    result = run(interval="none")
+    chart = risk_coverage_chart(result)
     assert rows(chart, "low") == []
-    assert "no band: 0 resamples" in chart.to_json()
-    assert "no intervals: 0 resamples" in metric_chart(run(resamples=0)).to_json()
+    assert "no band: no intervals were asked for" in chart.to_json()
+    assert "no intervals" in metric_chart(result).to_json()
 
 
 def test_several_curves_are_drawn_once_each() -> None:

@@ -103,8 +103,8 @@ def test_the_panels_of_an_evaluation() -> None:
         "Warnings",
         "flatters itself",
         "Reliability",
-        "95% intervals: cluster bootstrap, percentile interval, 100 resamples of participants",
-        "The band holds the 95% percentile interval of the risk at each threshold",
+        "95% intervals: jackknife over 27 clusters, t distribution",
+        "The band holds the 95% jackknife interval of the risk at each threshold by itself",
         "abs = abs(pred - gt)",
         "seed 42",
         "abstain report run_a.json",
@@ -250,7 +250,7 @@ def test_a_comparison_that_cannot_be_told_says_so() -> None:
         "right: token_msp",
     ]
     # Single numbers and differences have intervals of their own kinds, and each says which.
-    assert "Left and right: 95% intervals: cluster bootstrap, percentile interval, 200 resamples" in told
+    assert "Left and right: 95% intervals: jackknife over 25 clusters, t distribution, Wilson's score" in told
     assert "Right - left: 95% intervals: jackknife over 25 clusters, t distribution" in told
     exact = {float(a["value"] or "nan") for tag, a in Outline(page).elements if tag == "data"}
     assert result.deltas["llm"].augrc.value in exact

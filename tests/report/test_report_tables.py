@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from abstain import ArgumentError, Estimate
-from abstain.report._text import display_width, wrapped
 from abstain.report.tables import (
     FORMATS,
     Column,
@@ -25,6 +24,7 @@ from abstain.report.tables import (
     table_html,
     table_text,
 )
+from abstain.report.text import display_width, wrapped
 
 TABLE = Table(
     "Two systems",

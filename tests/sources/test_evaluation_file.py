@@ -194,11 +194,23 @@ class TestBadInput:
         [
             ({"prediction": "absent"}, r"evaluation_results\[1\] has no prediction"),
             ({"ground_truth": "absent"}, r"evaluation_results\[1\] has no ground_truth"),
-            ({"prediction": [1]}, r"evaluation_results\[1\]: prediction must be a number, text or null"),
-            ({"abstained": 1}, r"evaluation_results\[1\]: abstained must be a bool"),
-            ({"confidence": "high"}, r"evaluation_results\[1\]: confidence must be a number or null"),
-            ({"metadata": []}, r"evaluation_results\[1\]: metadata must be a dict"),
-            ({"output_tokens": "many"}, r"evaluation_results\[1\]: output_tokens must be a number or null"),
+            (
+                {"prediction": [1]},
+                r"evaluation_results\[1\].prediction must be true or false, a number, text or null, got a list",
+            ),
+            (
+                {"abstained": 1},
+                r"evaluation_results\[1\].abstained must be true or false, got a whole number",
+            ),
+            (
+                {"confidence": "high"},
+                r"evaluation_results\[1\].confidence must be a number or null, got text",
+            ),
+            ({"metadata": []}, r"evaluation_results\[1\].metadata must be an object, got a list"),
+            (
+                {"output_tokens": "many"},
+                r"evaluation_results\[1\].output_tokens must be a number or null, got text",
+            ),
         ],
     )
     def test_a_row_that_is_wrong_is_named(
@@ -220,7 +232,7 @@ class TestBadInput:
     def test_no_rows(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.json"
         path.write_text('{"evaluation_results": []}')
-        with pytest.raises(FormatError, match="must be a list with at least one row"):
+        with pytest.raises(FormatError, match="evaluation_results must be a list of at least 1"):
             abstain.read(path)
 
     def test_nan_is_not_json(self, tmp_path: Path) -> None:
@@ -232,7 +244,7 @@ class TestBadInput:
     def test_a_score_without_a_number(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.json"
         path.write_text('{"metrics": {"accuracy": {"value": "good"}}, "execution": {}}')
-        with pytest.raises(FormatError, match=r"metrics.accuracy.value must be a number or null"):
+        with pytest.raises(FormatError, match=r"metrics.accuracy: value must be a number or null, got text"):
             load_evaluation_file(path)
 
     def test_a_mode_is_not_to_be_had(self, tmp_path: Path) -> None:

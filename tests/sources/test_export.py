@@ -166,11 +166,11 @@ def test_an_exported_run_that_was_edited(tmp_path: Path) -> None:
     run = json.loads(path.read_text())
     run["experiments"][0]["results"]["results"][0]["predicted_items"]["0"] = 9
     path.write_text(json.dumps(run))
-    with pytest.raises(FormatError, match="what stands under provenance.abstain does not fit"):
+    with pytest.raises(FormatError, match="provenance.abstain does not fit the records"):
         read(path)
     run["experiments"][0]["results"]["results"][0]["item_signals"]["0"] = 5
     path.write_text(json.dumps(run))
-    with pytest.raises(FormatError, match="what stands under provenance.abstain does not fit"):
+    with pytest.raises(FormatError, match="participant 0, item 0: item_signals must be an object"):
         read(path)
     del run["experiments"][0]["results"]["results"][0]["outcomes"]
     path.write_text(json.dumps(run))

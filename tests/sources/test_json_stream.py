@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
-from typing import TYPE_CHECKING
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -9,9 +10,6 @@ from hypothesis import strategies as st
 
 from abstain import FormatError
 from abstain.sources._members import outer_keys, outer_members
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -35,20 +33,40 @@ def test_every_part_is_found(
     document = {**before, "samples": samples, "z": {"samples": [1]}}
     path = tmp_path_factory.mktemp("stream") / "x.json"
     path.write_text(json.dumps(document, indent=indent), encoding="utf-8")
-    found = list(outer_members(path, limit=1 << 20, arrays=("samples",)))
+    with path.open("rb") as file:
+        found = list(outer_members(file, path, limit=1 << 20, arrays=("samples",)))
+    # A pipe is read into memory, and gives the same.
+    assert found == list(
+        outer_members(io.BytesIO(path.read_bytes()), path, limit=1 << 20, arrays=("samples",))
+    )
     assert [json.loads(text) for key, text in found if key == "samples"] == samples
     others = [json.loads(text) for key, text in found if key != "samples"]
     assert others == [*before.values(), {"samples": [1]}]
 
 
-def test_limits_and_ends(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    path.write_text('{"samples": ["' + "x" * 100 + '"]}')
+def members(text: str) -> list[tuple[str, bytes]]:
+    return list(outer_members(io.BytesIO(text.encode()), "x.json", limit=50, arrays=("samples",)))
+
+
+def test_limits_and_ends() -> None:
     with pytest.raises(FormatError, match="holds more than 50 bytes"):
-        list(outer_members(path, limit=50, arrays=("samples",)))
-    path.write_text('{"samples": [1, 2')
+        members('{"samples": ["' + "x" * 100 + '"]}')
     with pytest.raises(FormatError, match="ends too early"):
-        list(outer_members(path, limit=50, arrays=("samples",)))
+        members('{"samples": [1, 2')
+    for text in ('{"samples": [1]} and more', '{"samples": [1]}{"samples": [2]}', "nothing", "}{"):
+        with pytest.raises(FormatError, match="something else stands before or after its one object"):
+            members(text)
+
+
+@pytest.mark.parametrize("text", ['{"samples": ["', '{"', '{"samples": [1, "'])
+def test_a_string_that_is_cut_off_is_passed_over_once(text: str) -> None:
+    # Each of these quotes might begin another string, if one looked.
+    cut = text + '\\"' * 500_000
+    start = time.monotonic()
+    with pytest.raises(FormatError, match="ends too early"):
+        members(cut)
+    assert len(outer_keys(cut.encode())) < 2
+    assert time.monotonic() - start < 5.0
 
 
 def test_keys_of_a_beginning() -> None:

@@ -163,11 +163,11 @@ def test_nan_metrics_are_unscored(tmp_path: Path) -> None:
     [
         ([sample(), {"doc_id": 1}], FormatError, "line 2 is no sample: it lacks doc, filtered_resps"),
         ([sample(), sample()], DataError, "the item 0 stands twice"),
-        ([sample(doc_id=1.5)], FormatError, "doc_id must be a whole number or text"),
-        ([sample(filtered_resps=[])], FormatError, "at least one response"),
+        ([sample(doc_id=1.5)], FormatError, "doc_id: it must be a whole number or text, got a number"),
+        ([sample(filtered_resps=[])], FormatError, "filtered_resps: it must be a list of at least 1"),
         ([sample(metrics=[], target="zz")], FormatError, "nothing says whether the answer is right"),
         ([sample(filtered_resps=[["-inf", "False"], ["-inf", "False"]])], DataError, "it must be finite"),
-        ([sample(), [1]], FormatError, "line 2: must be an object"),
+        ([sample(), [1]], FormatError, "line 2: it must be an object, got a list"),
     ],
 )
 def test_samples_that_are_none(
@@ -180,5 +180,5 @@ def test_samples_that_are_none(
 def test_a_file_that_was_cut_off(lm_eval_samples: Path, tmp_path: Path) -> None:
     path = tmp_path / "samples_cut.jsonl"
     path.write_bytes((lm_eval_samples / "samples_choices.jsonl").read_bytes()[:5000])
-    with pytest.raises(FormatError, match=r"line \d: not JSON; the file may be cut off"):
+    with pytest.raises(FormatError, match=r"line \d: not JSON \(cut off"):
         read(path)

@@ -160,7 +160,7 @@ def test_a_scan_weighs_rows(tmp_path: Path) -> None:
     assert found.items.weight[-1] == 5.0
     assert (found.counts.answered, found.counts.abstained) == (2, 1)
     pl.DataFrame({**columns, "w": [2.0, -1.0, 5.0]}).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"the weight \(w\) is missing, negative or not finite in 1 rows"):
+    with pytest.raises(DataError, match=r"the weight \(w\) is missing, negative or not finite in 1 row"):
         scan_table(tmp_path / "t.parquet", weight="w", null_prediction="abstained")
     with pytest.raises(ArgumentError, match="low is not scanned; read the table and evaluate it"):
         scan_table(tmp_path / "t.parquet", low="w", high="w")

@@ -171,7 +171,11 @@ BAD: dict[str, tuple[object, type[AbstainError], str]] = {
     "NaN": ('{"experiments": NaN}', FormatError, "NaN is not JSON"),
     "Infinity": ('{"experiments": -Infinity}', FormatError, "-Infinity is not JSON"),
     "too large": ('{"experiments": 1e999}', FormatError, "1e999 is too large"),
-    "too many digits": ('{"experiments": ' + "9" * 5000 + "}", FormatError, "more digits than can be read"),
+    "too many digits": (
+        '{"experiments": ' + "9" * 5000 + "}",
+        FormatError,
+        "a whole number has 5,000 digits; at most 308 can be read",
+    ),
     "duplicate key": ('{"experiments": [], "experiments": []}', FormatError, "'experiments' stands twice"),
     "nested": ("[" * 100_000, FormatError, "nested too deeply|not JSON"),
     "a list": ([], FormatError, "not a run file"),

@@ -341,17 +341,17 @@ BAD_TABLES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
         {},
         "unique within one cluster; one stands again at row 2",
     ),
-    "missing cluster": ({"cluster": ["a", None, "b"]}, {}, r"cluster \(cluster\) is missing at row 1"),
+    "missing cluster": ({"cluster": ["a", None, "b"]}, {}, "column 'cluster' is empty or nan at row 1"),
     "odd flags": (
-        {"gone": ["yes", "no", "no"]},
+        {"gone": ["gone", "no", "never"]},
         {"abstained": "gone"},
-        "must hold true or false.* row 0, 1, 2",
+        "must hold true or false.* row 0, 2",
     ),
     "null flags": ({"gone": [True, None, False]}, {"abstained": "gone"}, "must hold true or false.* row 1"),
     "both": (
         {"abstained": [True, False, False], "failed": [True, False, False]},
         {},
-        "row 0 is both abstained",
+        "an item has one outcome, and is both abstained and failed at row 0",
     ),
     "odd outcomes": (
         {"outcome": ["answered", "gone", "failed"]},

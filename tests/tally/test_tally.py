@@ -209,3 +209,37 @@ def test_a_batch_may_be_handed_to_several_measures() -> None:
     measure = TestMeasure.measure
     batch = Batch(np.array([[1.0, 0.0]]))
     assert measure(batch).tolist() == measure(batch.weights).tolist() == [[2.0, 2.0]]
+
+
+def test_a_share_of_one_cell_is_never_above_one() -> None:
+    rng = np.random.default_rng(0)
+    for rows in range(1, 300):
+        weight, hit = rng.random(rows), rng.random(rows) < 0.9
+        for column in (np.ones(rows, np.bool_), hit):
+            count, total = Tally.of_rows(
+                unit=np.zeros(rows, np.intp),
+                key=np.zeros(rows, np.intp),
+                columns=[column],
+                units=1,
+                keys=1,
+                weight=weight,
+            ).sums[:, 0]
+            assert total == count if column.all() else total <= count
+
+
+def test_units_left_out_are_taken_off_the_sums_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same running sums as by gathering every cell anew, to the last digit for whole numbers."""
+    monkeypatch.setattr(_table, "_DENSE_LIMIT", -1)
+    rng = np.random.default_rng(4)
+    unit, key = rng.integers(0, 40, 3000), rng.integers(0, 500, 3000)
+    tally = Tally.of_rows(
+        unit=unit, key=key, columns=[rng.integers(0, 2, 3000).astype(float)], units=40, keys=500
+    )
+    weights = np.ones((6, 40))
+    weights[1, 7] = weights[2, [0, 39]] = weights[3, :30] = 0.0
+    weights[4] = rng.integers(0, 3, 40)
+    np.testing.assert_array_equal(tally.run(weights), tally._run_of_cells(weights))
+    halves = Tally.of_rows(
+        unit=unit, key=key, columns=[rng.random(3000)], units=40, keys=500, weight=np.full(3000, 0.5)
+    )
+    np.testing.assert_allclose(halves.run(weights), halves._run_of_cells(weights), atol=1e-12)

@@ -218,22 +218,24 @@ TRAINED: dict[str, type[TrainedCalibration]] = {
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
     """Read a calibration artifact, ours or that of another writer of the format, and check all of it."""
-    record = _files.parse_json(_files.read_bytes(path), path)
+    file = _files.SourceFile(path)
+    record = _files.parse_json(file.read(), file)
     if not isinstance(record, dict) or not isinstance(record.get("method"), str):
-        raise FormatError(f"{path}: not a calibration artifact; it must be an object with a method")
+        raise FormatError(f"{file}: not a calibration artifact; it must be an object with a method")
     method = record["method"]
     if method not in TRAINED:
         hint = _validate.suggestion(method, TRAINED)
-        raise FormatError(f"{path}: unknown calibration method{hint}; known: {', '.join(TRAINED)}")
+        raise FormatError(f"{file}: unknown calibration method{hint}; known: {', '.join(TRAINED)}")
     form: type[Calibration] = TRAINED[method]
     if method == "temperature_scaling":
         record, form = _temperature_record(record, form)
-    try:
-        calibration = msgspec.convert(record, form)
-        if isinstance(calibration, TrainedCalibration):
+    place = f"{file}: not a {method} calibration artifact"
+    calibration = _files.convert(record, form, place)
+    if isinstance(calibration, TrainedCalibration):
+        try:
             _check_trained(calibration)
-    except (msgspec.ValidationError, DataError) as problem:
-        raise FormatError(f"{path}: not a {method} calibration artifact: {problem}") from None
+        except DataError as problem:
+            raise FormatError(f"{place}: {problem}") from None
     return calibration
 
 

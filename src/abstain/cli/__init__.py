@@ -1,16 +1,13 @@
 """The command line: one module per verb, or per two that are alike; each parses, calls and prints.
 
-Nothing heavy is imported before a verb runs, so that `abstain --help` answers at once. Every mistake that a
-person can make ends here, in one handler: a sentence on stderr and an exit code (2 for the call, 3 for the
-data), never a traceback.
+Nothing heavy is imported before a verb runs, so that `abstain --help` answers at once. However a call ends, it ends in
+`_program`, as an exit code and a sentence; everything that is printed goes through `_terminal`, and everything that is
+written through the output door of `abstain._files`.
 """
 
 from __future__ import annotations
 
-import functools
-import os
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -24,20 +21,21 @@ from abstain.cli import (
     gate,
     metrics,
     plot,
+    power,
     report,
     schema,
 )
-from abstain.errors import AbstainError
+from abstain.cli._program import Program
+from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["app", "main"]
 
-INTERRUPTED = 130
-
 app = typer.Typer(
     name="abstain",
+    cls=Program,
     help=(
         "Judge models that may decline to answer.\n\n"
         "Start with `abstain demo`, then `abstain evaluate run.json --mode few_shot`."
@@ -59,7 +57,7 @@ def _show_version(asked: bool) -> None:
     if asked:
         import abstain  # noqa: PLC0415
 
-        typer.echo(f"abstain {abstain.__version__}")
+        say(f"abstain {abstain.__version__}")
         raise typer.Exit
 
 
@@ -75,24 +73,8 @@ def _root(
 def _register(
     name: str, verb: Callable[..., None], epilog: str | None = None, *, within: typer.Typer = app
 ) -> None:
-    """Add a verb; whatever goes wrong in it ends as a sentence on stderr and an exit code."""
-
-    @functools.wraps(verb)
-    def guarded(*arguments: Any, **options: Any) -> None:
-        try:
-            verb(*arguments, **options)
-        except AbstainError as problem:
-            typer.echo(f"abstain: {problem}", err=True)
-            raise typer.Exit(problem.exit_code) from None
-        except KeyboardInterrupt:
-            typer.echo("abstain: interrupted; nothing was written", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            # The reader went away, as `| head` does; there is nobody left to tell.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
-
-    within.command(name, epilog=epilog)(guarded)
+    """Add a verb."""
+    within.command(name, epilog=epilog)(verb)
 
 
 _register("evaluate", evaluate.evaluate_command, evaluate.EXAMPLES)
@@ -105,11 +87,12 @@ _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMP
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
 _register("intervals", conformal.intervals_command, conformal.INTERVALS_EXAMPLES)
 _register("sets", conformal.sets_command, conformal.SETS_EXAMPLES)
+_register("power", power.power_command, power.EXAMPLES)
 _register("metrics", metrics.metrics_command, metrics.EXAMPLES)
 _register("demo", demo.demo_command)
 _register("schema", schema.schema_command)
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line within a process that `abstain.__main__` has prepared, or that is somebody else's."""
     app()

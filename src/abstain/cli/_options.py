@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "INTERVAL",
     "AsJson",
     "Group",
     "InputFile",
@@ -48,6 +49,13 @@ _FORMAT = (
 _SCALE = "Lowest and highest score there can be; else what the file declares."
 _CLUSTER = "What belongs together: a column, or in a log a key of the sample's metadata or document."
 _RULE = "Who declined where the source does not say: choice:E, regex:PATTERN, phrases:A|B or phrases:@FILE."
+_FAILED_RULE = (
+    "Which answers of a table are none because the run failed: how they begin, such as ERR:, or a rule."
+)
+_JOIN = "A second table with the columns that the first lacks, such as the truth, and the key that both have."
+_SYSTEM = "Whose row it is, in a table of several systems; else a column called system or model."
+_PERCENT = "This confidence is per cent; may be repeated. `none` where values above 10 are no per cent."
+CROSSED = "What a lower bound above the upper one means: sort or empty; an error when left out."
 _MATCH = "How items of several inputs are matched: names, or rows where the order of rows is the match."
 _INTERSECTION = "Compare what all inputs have when some lack some."
 _TRUTH_DIFFERS = "Compare although the inputs disagree about the truth of items."
@@ -67,6 +75,11 @@ _METRIC = (
 _BY = "Columns, separated by commas: every metric by group, too."
 _INSTRUMENT = (
     "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
+)
+INTERVAL = "How intervals are made, over clusters: jackknife, percentile or bca; none for none."
+_RESAMPLES = (
+    "Resamples of the cluster bootstrap, whose percentile intervals stand in the artifact; else 10,000 for run files, "
+    "and where --interval needs them."
 )
 _TABLE_FORMAT = (
     "The table as text, markdown, csv, latex or json; else what the ending of the output means, else text."
@@ -120,6 +133,11 @@ class Inputs:
         return [*(self.inputs or []), *(self.further_inputs or [])]
 
     @property
+    def files(self) -> list[Path]:
+        """The files that are read, as in every group that names some."""
+        return self.paths
+
+    @property
     def sources(self) -> dict[str, InputFile]:
         """The inputs by the names of their systems, which are the same in every verb."""
         paths = self.paths
@@ -152,6 +170,14 @@ class Reading:
         named("--null-prediction", "MEANING", "What a missing prediction means: abstained or failed."),
     ] = None
     abstain_rule: Annotated[str | None, named("--abstain-rule", "RULE", _RULE)] = None
+    failed_rule: Annotated[str | None, named("--failed-rule", "RULE", _FAILED_RULE)] = None
+    join: Annotated[
+        tuple[str, Path] | None,
+        typer.Option("--join", metavar="KEY FILE", help=_JOIN, show_default=False, rich_help_panel="Tables"),
+    ] = None
+    system: Annotated[str | None, _column("--system", _SYSTEM)] = None
+    percent: Annotated[list[str] | None, _column("--percent", _PERCENT)] = None
+    crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None
     scorer: Annotated[
         str | None, named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
     ] = None
@@ -163,7 +189,16 @@ class Reading:
         given = {name: getattr(self, name) for name in self.__slots__}
         if self.scale is not None:
             given["scale"] = _numbers(self.scale, "--scale")
-        return {name: value for name, value in given.items() if value is not None}
+        if self.percent == ["none"]:
+            given["percent"] = ()
+        return {name: value for name, value in given.items() if value is not None and value != []}
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of phrases that rules name, and the table that is joined."""
+        rules = ((rule or "").partition(":@") for rule in (self.abstain_rule, self.failed_rule))
+        joined = [self.join[1]] if self.join else []
+        return [*(Path(name) for _, marked, name in rules if marked), *joined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +226,11 @@ class Question:
             "coverage_grid": _numbers(self.coverage_grid, "--coverage-grid"),
             "area_coverage": self.area_coverage,
         }
+
+    @property
+    def files(self) -> list[Path]:
+        """The file that declares an instrument."""
+        return [Path(self.instrument)] if self.instrument else []
 
 
 class Group:
@@ -222,11 +262,15 @@ class Judging(Group):
     convention: Annotated[
         str, typer.Option(metavar="NAME", help="trapezoid, interpolated, mean or torch-uncertainty.")
     ] = "trapezoid"
-    resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for none.")
-    ] = 10_000
+    interval: Annotated[str, typer.Option(metavar="NAME", help=INTERVAL)] = "jackknife"
+    resamples: Annotated[int | None, named("--bootstrap-resamples", "N", _RESAMPLES)] = None
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 42
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95
+
+    @property
+    def files(self) -> list[Path]:
+        """The artifacts of calibrations."""
+        return self.calibration or []
 
 
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:

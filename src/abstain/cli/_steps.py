@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from abstain.errors import ArgumentError
+from abstain.cli._terminal import progress_bar, say, say_json, show
+from abstain.errors import AbstainError, ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +26,8 @@ if TYPE_CHECKING:
 
 # Without intervals, a table of more bytes is scanned and not loaded.
 SCAN_BYTES = 1 << 28
-_PATIENCE_SECONDS = 1.0
+# A name may have 255 bytes, and a letter takes four at most; a number and an ending follow.
+_LONGEST_STEM = 50
 
 
 class Judged(NamedTuple):
@@ -83,6 +82,10 @@ def evaluated(
         everything=everything or bool(settings["by"]),
         quiet=quiet,
     )
+    if most is not None and len(systems) > most:
+        raise ArgumentError(
+            f"{next(iter(sources.values())).path}: holds {len(systems)} systems; abstain compare takes more than {most}"
+        )
     if question.instrument is not None:
         systems = totals(systems, question.instrument)
     return Judged(_stem(systems.values()), judge(systems, settings, show_progress=not quiet))
@@ -98,22 +101,26 @@ def read_systems(
     quiet: bool,
 ) -> dict[str, Items]:
     """Return the items of every system; of a table only the columns that the judgement needs are read."""
-    from abstain import read  # noqa: PLC0415
+    from abstain import sources as doors  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.metrics.registry import select_metrics  # noqa: PLC0415
 
     asked = () if metrics is None else select_metrics(metrics)
     everything = everything or any({"should_abstain", "results"} & set(metric.needs) for metric in asked)
-    systems = {
-        name: read(
+    systems: dict[str, Items] = {}
+    for name, source in sources.items():
+        found = doors.read_systems(
             source.path,
             mode=source.mode,
             signals=None if everything else signals_needed(confidences[name] or "default"),
             metadata=None if everything else (),
             **reading.options,
         )
-        for name, source in sources.items()
-    }
+        # A table of several systems gives their names; those of several inputs are told apart by the input.
+        systems |= {
+            (f"{name} {own}" if len(sources) > 1 else own) if own else name: part
+            for own, part in found.items()
+        }
     if not quiet:
         _announce(systems.values(), settled=("confidence",) if any(confidences.values()) else ())
     return systems
@@ -123,7 +130,7 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
 
-    with progress_bar("resampling", settings["resamples"], wanted=show_progress) as progress:
+    with progress_bar("resampling", settings.get("resamples"), wanted=show_progress) as progress:
         return evaluate(systems, **settings, progress=progress)
 
 
@@ -131,7 +138,12 @@ def _scanned(source: InputFile, settings: Mapping[str, Any], reading: Mapping[st
     """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
     served = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
     unserved = [settings[name] for name in ("metrics", "by", "calibration", "resamples")]
-    if any(unserved) or source.mode is not None or not set(reading) <= set(served):
+    if (
+        settings["interval"] != "none"
+        or any(unserved)
+        or source.mode is not None
+        or not set(reading) <= set(served)
+    ):
         return None
     from abstain import scan  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
@@ -160,10 +172,26 @@ def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
 
     if instrument not in INSTRUMENTS and instrument.endswith(".json"):
         declared = _files.parse_json(_files.read_bytes(instrument), instrument)
-        form = Instrument.from_mapping(declared)
+        with at(instrument):
+            form = Instrument.from_mapping(declared)
     else:
         form = find_instrument(instrument)
-    return {name: total_items(items, form) for name, items in systems.items()}
+    found = {}
+    for name, items in systems.items():
+        with at(items.provenance.get("path", name)):
+            found[name] = total_items(items, form)
+    return found
+
+
+@contextlib.contextmanager
+def at(place: object) -> Iterator[None]:
+    """Let what goes wrong within say where: the file, unless it does already."""
+    try:
+        yield
+    except AbstainError as problem:
+        if str(place) in str(problem):
+            raise
+        raise type(problem)(f"{place}: {problem}") from None
 
 
 def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
@@ -177,54 +205,58 @@ def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
         columns = provenance["columns"]
         listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
         lines.append(f"{path}: a {FORMATS[provenance['format']]}; guessed {listed}")
-    rule = provenance.get("abstention_rule")
-    if rule:
-        counts = ", ".join(
-            f"{rule.get(state, 0)} {state}" for state in ("abstained", "answered", "undetermined")
+    for key, words in (("abstention_rule", "abstention rule"), ("failed_rule", "rule for failed answers")):
+        rule = provenance.get(key)
+        if rule:
+            states = {"abstained": "abstained" if key == "abstention_rule" else "failed"}
+            counts = ", ".join(
+                f"{rule.get(state, 0)} {states.get(state, state)}"
+                for state in ("abstained", "answered", "undetermined")
+            )
+            lines.append(f"{path}: the {words} found {counts}")
+    return [*lines, *_table_announcements(items, path), *_log_announcements(items, path)]
+
+
+def _table_announcements(items: Items, path: str) -> list[str]:
+    provenance, lines = items.provenance, []
+    percent = provenance.get("percent")
+    if percent:
+        lines.append(
+            f"{path}: {percent[0]} is taken for per cent and divided by 100; --percent none if it is not"
         )
-        lines.append(f"{path}: the abstention rule found {counts}")
+    join = provenance.get("join")
+    if join and join["unused"]:
+        lines.append(f"{path}: {join['unused']:,} rows of {join['path']} have a key that no row here has")
+    if provenance.get("never_equal"):
+        lines.append(
+            f"{path}: warning: no prediction ever equals its truth; are truth and prediction the right columns, and "
+            "written alike?"
+        )
+    return lines
+
+
+def _log_announcements(items: Items, path: str) -> list[str]:
+    provenance, lines = items.provenance, []
     if provenance.get("format") == "inspect" and provenance.get("status") != "success":
         lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
     filters = provenance.get("filters", ())
     if len(filters) > 1 and "filter" in items.metadata:
-        lines.append(
-            f"{path}: {len(filters)} filters read together ({', '.join(filters)}); --filter chooses one"
-        )
+        lines.append(f"{path}: {len(filters)} filters read together; --filter chooses one")
     return lines
 
 
 def _announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
     """Say it, once, on stderr."""
     for line in dict.fromkeys(line for items in sources for line in announcements(items, settled)):
-        typer.echo(line, err=True)
+        say(line, error=True)
 
 
-@contextlib.contextmanager
-def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that takes how many steps were done, or None when nobody would see the bar.
+class Written(NamedTuple):
+    """A file that a verb writes: what it is called, where it goes, and what it holds."""
 
-    The bar is on stderr, for work that takes longer than a second; silent where stderr is no terminal.
-    """
-    if not wanted or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=total)
-    began = time.monotonic()
-
-    def advance(steps: int) -> None:
-        bar.advance(task, steps)
-        if not bar.live.is_started and time.monotonic() - began > _PATIENCE_SECONDS:
-            bar.start()
-
-    try:
-        yield advance
-    finally:
-        bar.stop()
+    name: str
+    path: Path
+    content: bytes
 
 
 class Printing(NamedTuple):
@@ -262,35 +294,29 @@ def present(form: str, tables: Callable[[], Sequence[Table]], summary: Callable[
         return
     from abstain.report.tables import render  # noqa: PLC0415
 
-    typer.echo(render(tables(), form), nl=False)
+    say(render(tables(), form), end="")
 
 
 def publish(
     wanted: Printing,
     content: bytes,
-    written: Sequence[tuple[str, Path | None]],
+    written: Sequence[Written],
     tables: Callable[[], Sequence[Table]],
     summary: Callable[[], None],
+    *,
+    inputs: Sequence[Path],
 ) -> None:
-    """Print what is wanted of an artifact and of what was `written`, each after its name."""
-    if wanted.as_json:
-        typer.echo(content.decode(), nl=False)
-        return
-    if not wanted.quiet:
-        present(wanted.form, tables, summary)
-    if wanted.form == "text":
+    """Write files, and print what is wanted of an artifact and of what was `written`, each after its name."""
+    with putting({file.path: file.content for file in written}, inputs=inputs):
+        if wanted.as_json:
+            say_json(content.decode())
+        elif not wanted.quiet:
+            present(wanted.form, tables, summary)
+    if wanted.needs_file:
         if not wanted.quiet:
-            typer.echo()
-        for name, place in written:
-            typer.echo(str(place) if wanted.quiet else f"{name:<9} {place}")
-
-
-def show(summary: Callable[..., Any], *told: Any) -> None:
-    """Print a summary at the width of the screen."""
-    from abstain.report.console import console_for  # noqa: PLC0415
-
-    screen = console_for()
-    screen.print(summary(*told, width=screen.width))
+            say()
+        for file in written:
+            say(file.path if wanted.quiet else f"{file.name:<9} {file.path}")
 
 
 def show_result(result: Result) -> None:
@@ -320,14 +346,18 @@ def summary_text(result: Result) -> str:
     return printed.get()
 
 
-def hand_over(text: str, output: Path | None) -> None:
+def hand_over(text: str, output: Path | None, *, inputs: Sequence[Path]) -> None:
     """Print a text, or write it whole and say nothing."""
     if output is None:
-        typer.echo(text, nl=False)
+        say(text, end="")
         return
-    from abstain import _files  # noqa: PLC0415
+    with putting({output: encoded(text)}, inputs=inputs):
+        pass
 
-    _files.write_whole(output, text.encode("utf-8", "replace"))
+
+def encoded(text: str) -> bytes:
+    """Return a text as what a file holds."""
+    return text.encode("utf-8", "replace")
 
 
 def _stem(systems: Any) -> str:
@@ -345,11 +375,11 @@ def file_name(text: str) -> str:
 
 def new_name(stem: str, ending: str) -> Path:
     """Return a name that is not taken: what was written yesterday is not overwritten by what nobody named."""
-    safe = file_name(stem)
+    safe = file_name(stem)[:_LONGEST_STEM]
     before, after = ending.rsplit(".", 1)
     place = Path(f"{safe}{ending}")
     number = 1
-    while place.exists():
+    while os.path.lexists(place):
         number += 1
         place = Path(f"{safe}{before}-{number}.{after}")
     return place
@@ -365,10 +395,32 @@ def command_line(arguments: Sequence[str]) -> str:
     return shlex.join(["abstain", *arguments])
 
 
-def check_outputs(*places: Path | None) -> None:
-    """Find out before the work whether its results can be put where they should go."""
+def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:
+    """Find out before the work whether its results can be put where they should go, and harm none of the inputs."""
     from abstain import _files  # noqa: PLC0415
 
-    for place in places:
-        if place is not None:
-            _files.check_output(place)
+    _files.check_outputs([place for place in places if place is not None], inputs=inputs)
+
+
+@contextlib.contextmanager
+def putting(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> Iterator[None]:
+    """Put files in their places when what is printed is printed; from then on it is too late to stop."""
+    from abstain import _files, _process  # noqa: PLC0415
+
+    with _files.putting(contents, inputs=inputs):
+        yield
+        _process.begin_to_write()
+
+
+def files_of(*named: Path | Inputs | Question | Reading | Judging | None) -> list[Path]:
+    """Return the files that a call reads: those that its groups of options name, and single ones."""
+    from abstain.sources import expand  # noqa: PLC0415
+
+    found: list[Path] = []
+    for one in named:
+        for path in [one] if isinstance(one, Path) else one.files if one is not None else []:
+            try:
+                found += expand(path)
+            except ArgumentError:  # whoever reads it says what is wrong
+                found.append(path)
+    return found

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._options import SummaryFormat, named, output_to, spelled_out
-from abstain.cli._steps import check_outputs, printing, publish, show
+from abstain.cli._steps import Written, at, check_outputs, files_of, printing, publish
+from abstain.cli._terminal import show
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -104,20 +105,22 @@ def train_command(
 
 
 def _calibrate(fit: Callable[[Items], Calibration], lesson: Lesson, output: Path, checking: Checking) -> None:
-    from abstain import _files, read  # noqa: PLC0415
+    from abstain import read  # noqa: PLC0415
+    from abstain.report.calibration import calibration_summary, calibration_table  # noqa: PLC0415
 
     wanted = printing(checking.table_format, as_json=checking.as_json, quiet=checking.quiet)
     path = lesson.path
-    check_outputs(output)
-    calibration = fit(read(path, mode=lesson.mode))
+    files = files_of(path)
+    check_outputs(output, inputs=files)
+    items = read(path, mode=lesson.mode)
+    with at(path):
+        calibration = fit(items)
     content = calibration.to_json()
-    _files.write_whole(output, content)
-    from abstain.report.calibration import calibration_summary, calibration_table  # noqa: PLC0415
-
     publish(
         wanted,
         content,
-        [("artifact:", output)],
+        [Written("artifact:", output, content)],
         lambda: [calibration_table(calibration)],
         lambda: show(calibration_summary, calibration),
+        inputs=files,
     )

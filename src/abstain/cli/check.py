@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli._options import Reading, SummaryFormat, named, spelled_out
-from abstain.cli._steps import announcements, present, printing, show
+from abstain.cli._steps import announcements, present, printing
+from abstain.cli._terminal import say_json, show
 
 if TYPE_CHECKING:
     from abstain.evaluation import SourceCheck
@@ -43,7 +44,7 @@ def check_command(
     wanted = printing(table_format, as_json=as_json)
     found = check(inputs, mode=mode, confidence=confidence, **reading.options)
     if as_json:
-        typer.echo(json.dumps(_document(found), indent=2))
+        say_json(json.dumps(_document(found), indent=2) + "\n")
     else:
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 

@@ -20,6 +20,7 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
+from abstain.cli._terminal import progress_bar
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -61,16 +62,22 @@ def compare_command(
     """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
     from abstain import compare  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
+    from abstain.sources import is_table  # noqa: PLC0415
 
     as_report = table_format is None and _steps.is_report(output)
     form = format_of(table_format, None if as_report else output)
-    _steps.check_outputs(output)
+    files = _steps.files_of(inputs, judging, reading)
+    _steps.check_outputs(output, inputs=files)
     sources = inputs.sources
-    if len(sources) < 2:
+    if not sources or (len(sources) < 2 and not is_table(next(iter(sources.values())).path)):
         raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
     systems = _steps.read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
-    with _steps.progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
+    if len(systems) < 2:
+        raise ArgumentError(
+            f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
+        )
+    with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = compare(
             systems,
             metrics=metrics,
@@ -82,14 +89,16 @@ def compare_command(
             **pairing.options,
             progress=progress,
         )
-    if as_report and output is not None:
-        result.report(output, command=_steps.command_line(sys.argv[1:]))
-    elif form == "text" and output is None:
+    if form == "text" and output is None:
         _steps.show_result(result)
-    elif form == "text":
-        _steps.hand_over(_steps.summary_text(result), output)
+        return
+    if as_report:
+        from abstain.report.html import report_html  # noqa: PLC0415
+
+        text = report_html(result, command=_steps.command_line(sys.argv[1:]))
     else:
-        _steps.hand_over(render(_steps.tables_of(result), form), output)
+        text = _steps.summary_text(result) if form == "text" else render(_steps.tables_of(result), form)
+    _steps.hand_over(text, output, inputs=files)
 
 
 def _asked(each: Mapping[str, str | None]) -> str | dict[str, str] | None:

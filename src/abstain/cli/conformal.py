@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,11 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli import _steps
-from abstain.cli._options import AsJson, Group, SummaryFormat, named, output_to, spelled_out
+from abstain.cli._options import (
+    CROSSED,
+    INTERVAL,
+    AsJson,
+    Group,
+    SummaryFormat,
+    named,
+    output_to,
+    spelled_out,
+)
+from abstain.cli._steps import Written
+from abstain.cli._terminal import progress_bar, show
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -84,9 +96,11 @@ class Measuring(Group):
     margin: Annotated[
         float, typer.Option(metavar="X", help="How far below its claim coverage still holds.")
     ] = 0.0
+    interval: Annotated[str, typer.Option(metavar="NAME", help=INTERVAL)] = "jackknife"
     resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples; 0 for none.")
-    ] = 2_000
+        int | None,
+        named("--bootstrap-resamples", "N", "Cluster resamples; else 10,000 where --interval needs them."),
+    ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 42
     level: Annotated[float, typer.Option(metavar="P", help="Level of our intervals around the metrics.")] = (
         0.95
@@ -108,16 +122,16 @@ class Publishing:
     ] = False
     table_format: SummaryFormat = None
 
-    def check(self) -> Printing:
+    def check(self, inputs: Sequence[Path]) -> Printing:
         """Return what is printed; find out before the work whether its results can be put where they should go."""
-        from abstain import _validate  # noqa: PLC0415
+        from abstain import _files, _validate  # noqa: PLC0415
         from abstain.report.charts import FORMATS  # noqa: PLC0415
 
         wanted = _steps.printing(self.table_format, as_json=self.as_json, quiet=self.quiet)
-        _steps.check_outputs(self.output)
+        _steps.check_outputs(self.output, inputs=inputs)
         _validate.choice(self.chart_format, "chart format", [form.lstrip(".") for form in FORMATS])
-        if self.charts is not None and self.charts.exists() and not self.charts.is_dir():
-            raise ArgumentError(f"{self.charts}: is a file; --charts names a directory")
+        if self.charts is not None:
+            _files.check_folder(self.charts)
         return wanted
 
 
@@ -132,6 +146,7 @@ def intervals_command(
     columns: Columns,
     bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
     eta: Annotated[float, typer.Option(metavar="X", help=_ETA)] = 30.0,
+    crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None,
     measuring: Measuring,
     publishing: Publishing,
 ) -> None:
@@ -140,27 +155,27 @@ def intervals_command(
         raise ArgumentError(
             f"give --low, --high and --claim equally often, got {len(low)}, {len(high)} and {len(claims)}"
         )
-    wanted = publishing.check()
+    files = _steps.files_of(table)
+    wanted = publishing.check(files)
     import numpy as np  # noqa: PLC0415
 
     from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
     from abstain.sources import open_table  # noqa: PLC0415
 
     source = open_table(table)
-    bounds = np.stack(
-        [np.column_stack([source.numbers(name) for name in names]) for names in (low, high)], axis=1
-    )
+    truths = source.numbers(truth)
+    pairs = [source.bounds(lower, upper, truths, crossed) for lower, upper in zip(low, high, strict=True)]
     judge = partial(
         evaluate_intervals,
-        source.numbers(truth),
-        bounds,
+        truths,
+        np.stack(pairs, axis=2),
         claim=claims,
         bins=bins,
         eta=eta,
         **measuring.options,
     )
     result = _judged(source, {"truth": truth, "low": low, "high": high}, columns, judge, measuring, wanted)
-    _publish(result, publishing, wanted)
+    _publish(result, publishing, wanted, files)
 
 
 @spelled_out
@@ -186,7 +201,8 @@ def sets_command(
         raise ArgumentError("--classes goes with --set; with --members the columns are the classes")
     if len(sets or [members]) != len(claims):
         raise ArgumentError(f"give one --claim per set, got {len(claims)} for {len(sets or [members])}")
-    wanted = publishing.check()
+    files = _steps.files_of(table)
+    wanted = publishing.check(files)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
     from abstain.sources import open_table  # noqa: PLC0415
 
@@ -200,7 +216,7 @@ def sets_command(
         evaluate_sets, labels, table_of_sets, claim=claims, labels=names, bins=bins, **measuring.options
     )
     own = {"truth": truth, "set": sets, "members": names if members else None}
-    _publish(_judged(source, own, columns, judge, measuring, wanted), publishing, wanted)
+    _publish(_judged(source, own, columns, judge, measuring, wanted), publishing, wanted, files)
 
 
 def _judged(
@@ -214,7 +230,7 @@ def _judged(
     """Run a judgement under a progress bar and note where its rows came from."""
     shared = columns.read(source)
     watched = not (wanted.quiet or wanted.as_json)
-    with _steps.progress_bar("resampling", measuring.resamples, wanted=watched) as progress:
+    with progress_bar("resampling", measuring.resamples, wanted=watched) as progress:
         result = judge(**shared, progress=progress)
     named_columns = {**own, "cluster": columns.cluster, "by": columns.by, "weight": columns.weight}
     named_columns["feature"] = columns.features
@@ -222,7 +238,9 @@ def _judged(
     return replace(result, provenance={"path": source.label, "sha256": source.sha256(), "columns": read})
 
 
-def _publish(result: CoverageResult, publishing: Publishing, wanted: Printing) -> None:
+def _publish(
+    result: CoverageResult, publishing: Publishing, wanted: Printing, inputs: Sequence[Path]
+) -> None:
     """Write the artifact and the charts, and print what was asked for."""
     from abstain import _files  # noqa: PLC0415
     from abstain.report.artifact import encode  # noqa: PLC0415
@@ -233,32 +251,40 @@ def _publish(result: CoverageResult, publishing: Publishing, wanted: Printing) -
     output = publishing.output
     if output is None and wanted.needs_file:
         output = _steps.new_name(f"{Path(result.provenance['path']).stem}-{result.kind}", ".json")
-    if output is not None and _steps.is_report(output):
-        result.report(output, command=_steps.command_line(sys.argv[1:]))
-    elif output is not None:
-        _files.write_whole(output, content)
-    written = [("report:" if _steps.is_report(output) else "artifact:", output)]
-    if publishing.charts is not None:
-        written += [("chart:", place) for place in _draw(result, publishing.charts, publishing.chart_format)]
-    _steps.publish(
-        wanted,
-        content,
-        written,
-        lambda: coverage_tables(result),
-        lambda: _steps.show(coverage_summary, result),
-    )
+    written = [] if output is None else [_document(result, content, output)]
+    written += _charts(result, publishing)
+    with contextlib.nullcontext() if publishing.charts is None else _files.new_folder(publishing.charts):
+        _steps.publish(
+            wanted,
+            content,
+            written,
+            lambda: coverage_tables(result),
+            lambda: show(coverage_summary, result),
+            inputs=inputs,
+        )
 
 
-def _draw(result: CoverageResult, directory: Path, chart_format: str) -> list[Path]:
-    from abstain.report.charts import save_chart  # noqa: PLC0415
+def _document(result: CoverageResult, content: bytes, output: Path) -> Written:
+    """The report or the artifact, as the ending of the output says."""
+    if not _steps.is_report(output):
+        return Written("artifact:", output, content)
+    from abstain.report.html import report_html  # noqa: PLC0415
+
+    page = report_html(result, command=_steps.command_line(sys.argv[1:]))
+    return Written("report:", output, _steps.encoded(page))
+
+
+def _charts(result: CoverageResult, publishing: Publishing) -> list[Written]:
+    if publishing.charts is None:
+        return []
+    from abstain.report.charts import chart_content  # noqa: PLC0415
     from abstain.report.charts.intervals import charts  # noqa: PLC0415
 
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ArgumentError(f"{directory}: cannot be created ({problem.strerror})") from None
+    form = publishing.chart_format
     return [
-        save_chart(chart, directory / f"{_steps.file_name(name)}.{chart_format}")
+        Written(
+            "chart:", publishing.charts / f"{_steps.file_name(name)}.{form}", chart_content(chart, f".{form}")
+        )
         for name, chart in charts(result).items()
     ]
 

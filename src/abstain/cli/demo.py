@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from abstain.cli._terminal import say
+
 if TYPE_CHECKING:
     from abstain.evaluation import Result
+    from abstain.items import Items
 
 RUN_NAME = "abstain-demo-run.json"
 REPORT_NAME = "abstain-demo-report.html"
@@ -21,33 +25,31 @@ def demo_command(
         Path, typer.Option("--directory", metavar="DIR", help="Where the demo writes its run and its report.")
     ] = Path(),
     resamples: Annotated[
-        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples.")
-    ] = 10_000,
+        int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples of the bootstrap.")
+    ] = 0,
 ) -> None:
     """Train a careful and an over-confident classifier, let both abstain, and judge them."""
-    from abstain import _files, _validate, read  # noqa: PLC0415
-    from abstain.cli._steps import judge, show_result  # noqa: PLC0415
-    from abstain.sources.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT, demo_run  # noqa: PLC0415
+    from abstain import _validate  # noqa: PLC0415
+    from abstain.cli._steps import check_outputs, encoded, judge, putting, show_result  # noqa: PLC0415
+    from abstain.sources.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT  # noqa: PLC0415
 
     _validate.whole(resamples, "resamples")
-    place = _files.check_output(directory / RUN_NAME)
-    typer.echo(
+    run, report = directory / RUN_NAME, directory / REPORT_NAME
+    check_outputs(run, report, inputs=[])
+    say(
         "Two classifiers read handwritten digits: scikit-learn's 1,797 images with some noise, half of them to learn\n"
         f"from. Each declines to answer below a probability of {LEAST_PROBABILITY}. The {CAREFUL} one knows what it\n"
         f"does not know; the {OVERCONFIDENT} one exaggerates. Which may be trusted with what it answers?\n"
     )
-    import msgspec  # noqa: PLC0415
-
-    _files.write_whole(place, msgspec.json.format(msgspec.json.encode(demo_run()), indent=1) + b"\n")
-    systems = {mode: read(place, mode=mode) for mode in (CAREFUL, OVERCONFIDENT)}
+    content, systems = _trained(run)
     settings = {"confidence": "probability", "loss": "zero_one", "resamples": resamples}
-    show_result(judge({CAREFUL: systems[CAREFUL]}, settings))
-    typer.echo("\n" + "-" * 80 + "\n")
     compared = judge(systems, settings)
-    show_result(compared)
-    report = _write_report(compared, directory / REPORT_NAME, place)
-    run = str(place)
-    typer.echo(
+    page = _page(compared, report, run)
+    with putting({run: content, report: encoded(page)}, inputs=[]):
+        show_result(judge({CAREFUL: systems[CAREFUL]}, settings))
+        say("\n" + "-" * 80 + "\n")
+        show_result(compared)
+    say(
         f"\nThe run is in {run}. Try next:\n\n"
         f"  abstain evaluate {run} --mode {OVERCONFIDENT} --confidence probability,margin --loss zero_one\n"
         f"  abstain evaluate --input {run} --mode {CAREFUL} --input {run} --mode {OVERCONFIDENT} \\\n"
@@ -68,14 +70,32 @@ def _where_abstain_is() -> str:
     return f"\n(Your shell does not know `abstain` yet: write {near} for it.)\n"
 
 
-def _write_report(compared: Result, place: Path, run: Path) -> Path:
+def _trained(run: Path) -> tuple[bytes, dict[str, Items]]:
+    """The run file, and what every reader of it will find: it goes to its place only when all is done."""
+    import msgspec  # noqa: PLC0415
+
+    from abstain import read  # noqa: PLC0415
+    from abstain.sources.demo import CAREFUL, OVERCONFIDENT, demo_run  # noqa: PLC0415
+
+    content = msgspec.json.format(msgspec.json.encode(demo_run()), indent=1) + b"\n"
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / run.name
+        place.write_bytes(content)
+        systems = {
+            mode: read(place, mode=mode).with_provenance(path=str(run)) for mode in (CAREFUL, OVERCONFIDENT)
+        }
+    return content, systems
+
+
+def _page(compared: Result, place: Path, run: Path) -> str:
     from abstain.cli._steps import command_line  # noqa: PLC0415
+    from abstain.report.html import report_html  # noqa: PLC0415
     from abstain.sources.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
 
     inputs = [part for mode in (CAREFUL, OVERCONFIDENT) for part in ("--input", str(run), "--mode", mode)]
     again = ["report", *inputs, "--confidence", "probability", "--loss", "zero_one", "-o", str(place)]
-    return compared.report(
-        place,
+    return report_html(
+        compared,
         title="Two classifiers that may decline to answer: careful against over-confident",
         command=command_line(again),
     )

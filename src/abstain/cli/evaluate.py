@@ -18,7 +18,17 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import check_outputs, evaluated, new_name, printing, publish, show_result, tables_of
+from abstain.cli._steps import (
+    Written,
+    check_outputs,
+    evaluated,
+    files_of,
+    new_name,
+    printing,
+    publish,
+    show_result,
+    tables_of,
+)
 
 _OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
 
@@ -48,15 +58,14 @@ def evaluate_command(
     reading: Reading,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
-    from abstain import _files  # noqa: PLC0415
     from abstain.report.artifact import artifact, encode  # noqa: PLC0415
 
     wanted = printing(table_format, as_json=as_json, quiet=quiet)
-    check_outputs(output)
+    files = files_of(inputs, question, judging, reading)
+    check_outputs(output, inputs=files)
     stem, result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet)
     if output is None and wanted.needs_file:
         output = new_name(stem, "-metrics.json")
     content = encode(artifact(result, datetime.now(UTC)))
-    if output is not None:
-        _files.write_whole(output, content)
-    publish(wanted, content, [("artifact:", output)], lambda: tables_of(result), lambda: show_result(result))
+    written = [] if output is None else [Written("artifact:", output, content)]
+    publish(wanted, content, written, lambda: tables_of(result), lambda: show_result(result), inputs=files)

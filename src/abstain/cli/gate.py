@@ -17,7 +17,9 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import check_outputs, hand_over, progress_bar, read_systems
+from abstain.cli._steps import check_outputs, encoded, files_of, putting, read_systems
+from abstain.cli._terminal import progress_bar, say
+from abstain.errors import ArgumentError
 
 _FAIL_IF = (
     "A condition under which the run fails, such as 'augrc worse by 0.005', 'cmax below 0.6' or 'ece above 0.1'; "
@@ -71,7 +73,8 @@ def gate_command(
     conditions = [parse_condition(text) for text in fail_if]
     if undecided is not None:
         _validate.choice(undecided, "undecided", ("pass", "fail"))
-    check_outputs(output, junit, markdown)
+    files = files_of(run, baseline, judging, reading)
+    check_outputs(output, junit, markdown, inputs=files)
     sources = {"run": InputFile(run, mode)}
     if baseline is not None:
         sources["baseline"] = InputFile(baseline, baseline_mode or mode)
@@ -82,6 +85,10 @@ def gate_command(
         metrics=[condition.metric for condition in conditions],
         quiet=quiet,
     )
+    if len(runs) > len(sources):
+        raise ArgumentError(
+            "a gate judges one system, and a table here holds several; keep the rows of one of them"
+        )
     with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
         result = gate(
             runs["run"],
@@ -93,10 +100,9 @@ def gate_command(
             **pairing.options,
             progress=progress,
         )
-    if junit is not None:
-        hand_over(gate_junit(result), junit)
-    if markdown is not None:
-        hand_over(gate_markdown(result), markdown)
-    if output is not None or not quiet:
-        hand_over(gate_text(result) if form == "text" else render([gate_table(result)], form), output)
+    text = gate_text(result) if form == "text" else render([gate_table(result)], form)
+    texts = {junit: gate_junit(result), markdown: gate_markdown(result), output: text}
+    with putting({path: encoded(told) for path, told in texts.items() if path is not None}, inputs=files):
+        if output is None and not quiet:
+            say(text, end="")
     raise typer.Exit(result.exit_code)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._options import SummaryFormat, spelled_out
-from abstain.cli._steps import present, printing, show
+from abstain.cli._steps import present, printing
+from abstain.cli._terminal import say, say_json, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def metrics_command(
         import msgspec  # noqa: PLC0415
 
         content = msgspec.json.encode([_record(metric) for metric in metrics])
-        typer.echo(msgspec.json.format(content, indent=2).decode())
+        say_json(msgspec.json.format(content, indent=2).decode() + "\n")
         return
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
@@ -51,7 +52,7 @@ def metrics_command(
 
 
 def _describe(metrics: Sequence[MetricSpecification]) -> None:
-    typer.echo("\n\n".join(_described(metric) for metric in metrics))
+    say("\n\n".join(_described(metric) for metric in metrics))
 
 
 def _list(metrics: Sequence[MetricSpecification]) -> None:
@@ -60,12 +61,10 @@ def _list(metrics: Sequence[MetricSpecification]) -> None:
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
     show(shown, metrics_table(metrics))
-    typer.echo("bundles")
+    say("bundles")
     for bundle, members in BUNDLES.items():
-        typer.echo(f"  {bundle}: {', '.join(members)}")
-    typer.echo(
-        "\nAsk for them with `abstain evaluate --metric NAMES`; all about one with `abstain metrics NAME`."
-    )
+        say(f"  {bundle}: {', '.join(members)}")
+    say("\nAsk for them with `abstain evaluate --metric NAMES`; all about one with `abstain metrics NAME`.")
 
 
 def _record(metric: MetricSpecification) -> dict[str, object]:

@@ -18,7 +18,8 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import evaluated
+from abstain.cli._steps import check_outputs, evaluated, files_of, putting
+from abstain.cli._terminal import say
 
 _OUTPUT = "The figure; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
 _CHART = "Of one input: curve, curves, areas or reliability. Of two: difference, left or right."
@@ -49,9 +50,13 @@ def plot_command(
     reading: Reading,
 ) -> None:
     """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
-    from abstain.report.charts import check_chart_output, draw, save_chart  # noqa: PLC0415
+    from abstain.report.charts import chart_content, chart_format, draw  # noqa: PLC0415
 
-    check_chart_output(output)
+    form = chart_format(output)
+    files = files_of(inputs, question, judging, reading)
+    check_outputs(output, inputs=files)
     result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet, selective=True).result
-    save_chart(draw(result, chart, confidence=of, risk=risk, metric=shown), output)
-    typer.echo(str(output) if quiet else f"figure: {output}")
+    figure = draw(result, chart, confidence=of, risk=risk, metric=shown)
+    with putting({output: chart_content(figure, form)}, inputs=files):
+        pass
+    say(output if quiet else f"figure: {output}")

@@ -20,7 +20,8 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import check_outputs, command_line, evaluated, new_name, progress_bar
+from abstain.cli._steps import check_outputs, command_line, evaluated, files_of, hand_over, new_name
+from abstain.cli._terminal import progress_bar, say
 from abstain.errors import ArgumentError
 
 _OUTPUT = "Where the report goes; else into a new file here, whose name is printed."
@@ -65,11 +66,13 @@ def report_command(
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _validate  # noqa: PLC0415
+    from abstain.report.html import report_html  # noqa: PLC0415
 
     _validate.whole(mistakes, "mistakes")
     if responses and not mistakes:
         raise ArgumentError("--responses goes with --mistakes: say how many to show")
-    check_outputs(output)
+    files = files_of(inputs, question, judging, reading)
+    check_outputs(output, inputs=files)
     stem, result = evaluated(
         inputs,
         replace(question, metrics=question.metrics or list(METRICS)),
@@ -82,16 +85,17 @@ def report_command(
         everything=True,
     )
     place = output or new_name(stem, "-report.html")
-    steps = judging.resamples * sum(len(system) for system in result.systems.values())
+    steps = result.settings.resamples * sum(len(system) for system in result.systems.values())
     with progress_bar("drawing", steps, wanted=not quiet) as progress:
-        result.report(
-            place,
+        page = report_html(
+            result,
             title=title,
             command=command_line(sys.argv[1:]),
             mistakes=mistakes,
             responses=responses,
             progress=progress,
         )
-    typer.echo(str(place) if quiet else f"report: {place}")
+    hand_over(page, place, inputs=files)
+    say(place if quiet else f"report: {place}")
     if open_it:
         typer.launch(str(place))

@@ -6,6 +6,8 @@ import json
 
 import typer
 
+from abstain.cli._terminal import say_json
+
 KINDS = ("metrics", "calibration", "conformal")
 
 
@@ -24,4 +26,4 @@ def schema_command(
 
     _validate.choice(kind, "schema", KINDS)
     schemas = {"metrics": metrics_schema, "calibration": calibration_schema, "conformal": conformal_schema}
-    typer.echo(json.dumps(schemas[kind](), indent=2))
+    say_json(json.dumps(schemas[kind](), indent=2) + "\n")

@@ -11,6 +11,7 @@ from abstain.evaluation._differences import Difference, Rank
 from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
 from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
 from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._power import PowerAnswer, power
 from abstain.evaluation._profile import Line, Profile, WorkingPoints
 from abstain.evaluation._result import ConfidenceResult, Deltas, Population, Result, Settings, SystemResult
 from abstain.evaluation._scan import scan
@@ -33,6 +34,7 @@ __all__ = [
     "Line",
     "MetricTable",
     "Population",
+    "PowerAnswer",
     "Profile",
     "Rank",
     "Result",
@@ -46,5 +48,6 @@ __all__ = [
     "evaluate",
     "gate",
     "parse_condition",
+    "power",
     "scan",
 ]

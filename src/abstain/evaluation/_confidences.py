@@ -83,7 +83,10 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
     calibration = _choose(name, calibrations)
     warnings = []
     if name == "calibrated":
-        features = extract_features(items, calibration.feature_names)
+        try:
+            features = extract_features(items, calibration.feature_names)
+        except DataError as problem:
+            raise type(problem)(f"confidence {name}: {problem}") from None
         predicted = calibration.calibrator.predict(features.matrix)
         filled = features.filled_counts(items.answered)
         if filled:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._presenting import Shown
+from abstain.inference import resamples_wanted
 from abstain.metrics.intervals import checked_eta
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class CoverageSettings:
         bins: how many strata of width, or None for one per set size.
         eta: how hard the width criterion punishes a coverage away from the claim.
         margin: how far below the claim a coverage still counts as covered.
+        interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
         resamples: how many times the clusters were drawn.
         seed: the seed of the draws.
         level: the level of the intervals around the metrics, not what the predictions claim.
@@ -48,20 +50,30 @@ class CoverageSettings:
     bins: int | None
     eta: float
     margin: float
+    interval: str
     resamples: int
     seed: int
     level: float
 
     @classmethod
     def checked(
-        cls, *, bins: int | None, eta: float, margin: float, resamples: int, seed: int, level: float
+        cls,
+        *,
+        bins: int | None,
+        eta: float,
+        margin: float,
+        interval: str,
+        resamples: int | None,
+        seed: int,
+        level: float,
     ) -> CoverageSettings:
         """Check what a user asked for; what goes with the predictions is checked against them."""
         return cls(
             bins=bins,
             eta=checked_eta(eta),
             margin=_validate.real(margin, "margin"),
-            resamples=_validate.whole(resamples, "resamples"),
+            interval=interval,
+            resamples=resamples_wanted(resamples, interval),
             seed=_validate.seed(seed),
             level=_validate.level(level),
         )
@@ -76,7 +88,7 @@ class Stratum:
         low: the smallest width or size of the stratum; NaN for a group.
         high: the largest width or size of the stratum; NaN for a group.
         count: how many rows (or how much weight) it holds.
-        coverage: with the interval of the cluster bootstrap.
+        coverage: with its interval over clusters.
         verdict: with the exact binomial interval; None where there is no row.
     """
 

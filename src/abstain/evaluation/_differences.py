@@ -13,17 +13,12 @@ from abstain.evaluation._metric_tables import ALL, Key
 from abstain.inference import (
     CANNOT_TELL,
     LEFT,
-    Estimate,
-    LeaveOut,
     at_level,
     clusters_needed,
     decide,
-    difference_estimate,
     holm,
     p_value,
-    replicates,
     verdict_words,
-    with_percentile,
     within_margin,
 )
 from abstain.metrics.curves import MATCHED_METRICS, matched_measure
@@ -31,16 +26,13 @@ from abstain.metrics.curves import MATCHED_METRICS, matched_measure
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from abstain.evaluation._result import Settings
     from abstain.evaluation._system import SystemWork
-    from abstain.inference import Draws, MarginVerdict
+    from abstain.inference import Estimate, Intervals, MarginVerdict, Weighed
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.tally import Measure
 
-    Floats = NDArray[np.float64]
     Pair = tuple[str, str]
 
 __all__ = ["Difference", "DifferenceWork", "Rank"]
@@ -83,7 +75,7 @@ class Difference:
         right: the other.
         left_value: the metric there.
         right_value: the metric here.
-        estimate: right - left, with its jackknife interval; the bootstrap's stands in ``estimate.percentile``.
+        estimate: right - left, with its interval; the bootstrap's stands in ``estimate.percentile``.
         coverage: the coverage that both reach, where they are compared at it; NaN where over all items.
         p: two-sided p-value; NaN where there is none, and then ``estimate.reason`` says why.
         p_adjusted: the same after Holm's correction within its family.
@@ -216,10 +208,10 @@ class DifferenceWork:
     works: Mapping[str, SystemWork]
     pairs: list[Pair]
     matched: list[_Matched]
-    leave: LeaveOut
     matching: Matching
     settings: Settings
     compared: frozenset[str]
+    intervals: Intervals
 
     @classmethod
     def prepare(
@@ -228,16 +220,16 @@ class DifferenceWork:
         matching: Matching,
         settings: Settings,
         metrics: Sequence[MetricSpecification],
+        intervals: Intervals,
     ) -> DifferenceWork:
         """Find the pairs, and what they are compared by, `metrics` and those at matched coverage."""
         names, reference = list(works), settings.reference
         pairs = list(itertools.combinations(names, 2))
         if reference is not None:
             pairs = [(reference, name) for name in names if name != reference]
-        leave = LeaveOut.of(next(iter(works.values())).judged.cluster_ids)
         matched = _matched(works, pairs, settings, metrics)
         compared = frozenset(metric.key for metric in metrics)
-        return cls(works, pairs, matched, leave, matching, settings, compared)
+        return cls(works, pairs, matched, matching, settings, compared, intervals)
 
     @property
     def measures(self) -> list[Measure]:
@@ -245,33 +237,23 @@ class DifferenceWork:
         return [each.measure for each in self.matched]
 
     def differences(
-        self, replicated: Mapping[str, Sequence[Floats]], matched: Sequence[Floats], draws: Draws
+        self, weighed: Mapping[str, Sequence[Weighed]], matched: Sequence[Weighed]
     ) -> tuple[Difference, ...]:
-        """Return every difference; `replicated` and `matched` are what the draws gave."""
-        sides = {name: list(work.measures.values()) for name, work in self.works.items()}
-        flat = [measure for measures in sides.values() for measure in measures]
-        left_out = replicates([*flat, *self.measures], self.leave)
-        without, start = {}, 0
-        for name, measures in sides.items():
-            without[name] = self.works[name].by_key(left_out[start : start + len(measures)])
-            start += len(measures)
+        """Return every difference; `weighed` and `matched` are what weighing the measures gave."""
+        values = {name: self.works[name].by_key(own) for name, own in weighed.items()}
         points = {name: work.points() for name, work in self.works.items()}
-        drawn = {name: self.works[name].by_key(values) for name, values in replicated.items()}
         first = next(iter(self.works.values()))
         found: list[Difference] = []
         for slot, metrics in first.metrics.items():
             for metric in (metric for metric in metrics if metric.key in self.compared):
                 for label in (ALL, *(group.label for group in first.groups)):
                     key = Key(slot, metric.key, label)
-                    if not all(key in values for values in points.values()):
+                    if not all(key in own for own in points.values()):
                         continue
-                    family = [
-                        self._difference(pair, key, metric, points, without, drawn, draws)
-                        for pair in self.pairs
-                    ]
+                    family = [self._difference(pair, key, metric, points, values) for pair in self.pairs]
                     found += self._judged(family)
-        for place, each in enumerate(self.matched):
-            found += self._at_matched(each, left_out[start + place], matched[place], draws)
+        for each, own in zip(self.matched, matched, strict=True):
+            found += self._at_matched(each, own)
         return tuple(self._families(found))
 
     def _difference(
@@ -280,17 +262,11 @@ class DifferenceWork:
         key: Key,
         metric: MetricSpecification,
         points: Mapping[str, Mapping[Key, float]],
-        without: Mapping[str, Mapping[Key, Floats]],
-        drawn: Mapping[str, Mapping[Key, Floats]],
-        draws: Draws,
+        values: Mapping[str, Mapping[Key, Weighed]],
     ) -> Difference:
         left, right = pair
         ends = (points[left][key], points[right][key])
-        # Infinite on both sides is no difference at all.
-        with np.errstate(invalid="ignore"):
-            changes = without[right][key] - without[left][key]
-            replicas = drawn[right][key] - drawn[left][key]
-        estimate = self._estimate(ends, changes, replicas, draws)
+        estimate = self._estimate(ends, values[right][key].less(values[left][key]))
         reason = self._obstacle(pair, key, metric, ends)
         if reason:  # what is not compared has no interval
             estimate = replace(estimate, low=math.nan, high=math.nan, method="none", reason=reason)
@@ -308,13 +284,11 @@ class DifferenceWork:
             cluster_noun=self._noun,
         )
 
-    def _estimate(self, ends: Sequence[float], changes: Floats, replicas: Floats, draws: Draws) -> Estimate:
-        """Second - first with the jackknife's interval, and the bootstrap's beside it."""
-        n, level = self.matching.judged, self.settings.level
+    def _estimate(self, ends: Sequence[float], change: Weighed) -> Estimate:
+        """Second - first with its interval."""
         with np.errstate(invalid="ignore"):
             value = float(np.subtract(ends[1], ends[0]))
-        found = difference_estimate(value, changes, self.leave, n=n, level=level)
-        return with_percentile(found, replicas, draws)
+        return self.intervals.difference(value, change, n=self.matching.judged)
 
     def _obstacle(self, pair: Pair, key: Key, metric: MetricSpecification, values: Sequence[float]) -> str:
         """Why a pair is not compared by a metric; empty where it is."""
@@ -331,17 +305,13 @@ class DifferenceWork:
                 return f"{key.metric} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
         return ""
 
-    def _at_matched(
-        self, matched: _Matched, left_out: Floats, drawn: Floats, draws: Draws
-    ) -> list[Difference]:
+    def _at_matched(self, matched: _Matched, weighed: Weighed) -> list[Difference]:
         points = matched.measure.points
         found = []
         for place, name in enumerate(matched.names):
             left, right = 1 + 2 * place, 2 + 2 * place
             ends = (float(points[left]), float(points[right]))
-            estimate = self._estimate(
-                ends, left_out[:, right] - left_out[:, left], drawn[:, right] - drawn[:, left], draws
-            )
+            estimate = self._estimate(ends, weighed.column(right).less(weighed.column(left)))
             found.append(
                 Difference(
                     metric=name,

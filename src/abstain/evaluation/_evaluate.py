@@ -1,11 +1,11 @@
 """Evaluate one system or many: what was asked, and the one `Result` that answers it.
 
-Systems that are compared are matched first (see `abstain.matching`). Clusters are drawn once for all systems,
-and every difference is paired: right - left with the same weights. A difference gets its interval and p-value
-from the jackknife over clusters, Holm's correction within its family (all pairs of systems by one metric,
-confidence and group), and its verdict from `abstain.inference.decide`. Where two systems answer different
-shares of the items, they are compared at the coverage that both reach, too, because the one that answers less
-else looks better. A system that answered nothing is not compared and not ranked: the area over an empty range
+Systems that are compared are matched first (see `abstain.matching`). Clusters are left out, and drawn, once for
+all systems, and every difference is paired: right - left with the same weights. A difference gets its interval
+and p-value from one statistic (see `abstain.inference`), Holm's correction within its family (all pairs of systems
+by one metric, confidence and group), and its verdict from `abstain.inference.decide`. Where two systems answer
+different shares of the items, they are compared at the coverage that both reach, too, because the one that answers
+less else looks better. A system that answered nothing is not compared and not ranked: the area over an empty range
 is 0, and 0 must not win.
 """
 
@@ -37,7 +37,7 @@ from abstain.evaluation._warnings import (
     general_warnings,
     left_out_warnings,
 )
-from abstain.inference import Draws, replicates
+from abstain.inference import Intervals, resamples_wanted
 from abstain.items import Items
 from abstain.losses import LOSS_NAMES, common_loss, item_loss
 from abstain.matching import match as match_items
@@ -48,18 +48,15 @@ from abstain.metrics.selective import in_convention
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from abstain.calibrators import Calibration
     from abstain.evaluation._confidences import CalibrationLike
     from abstain.evaluation._differences import Difference
-    from abstain.inference import Estimate
+    from abstain.inference import Estimate, Weighed
     from abstain.losses import ItemLoss, Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.metrics.registry import MetricLike
 
-    Floats = NDArray[np.float64]
     Progress = Callable[[int], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
 
@@ -87,7 +84,8 @@ def evaluate(
     match: str = "names",
     intersection_only: bool = False,
     truth_may_differ: bool = False,
-    resamples: int = 10_000,
+    interval: str = "jackknife",
+    resamples: int | None = None,
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
@@ -112,11 +110,15 @@ def evaluate(
         reference: the system that all others are compared with; every pair when left out.
         margin: the smallest difference that would matter: whether systems are within it, or one not worse than another
             by more than it, is then said too, and how many clusters would tell a difference of that size.
-        simultaneous: let the intervals of differences hold for all pairs of systems together.
+        simultaneous: let the intervals of differences hold for all pairs of systems together, and the band of a curve
+            for all thresholds.
         match: how items of several systems are matched: "names", or "rows" where the order of rows is the match.
         intersection_only: compare the items that all systems have when some lack some; an error otherwise.
         truth_may_differ: compare although systems disagree about the truth of items; an error otherwise.
-        resamples: how many times the clusters are drawn for percentile intervals; 0 for none.
+        interval: how intervals are made: "jackknife" over clusters, "percentile" or "bca" for those of the cluster
+            bootstrap, "none" for none.
+        resamples: how many times the clusters are drawn for the bootstrap. When left out, 10,000 where a bootstrap
+            interval is asked for and for run files, whose artifact has one; else none.
         seed: the same seed gives the same intervals.
         level: confidence level of the intervals; a difference is told at ``1 - level``.
         progress: called with the number of resamples done since the last call.
@@ -124,9 +126,9 @@ def evaluate(
     >>> from abstain import Items
     >>> truth, prediction, sure = [0, 1, 1, 0], [0, 1, 0, None], [0.9, 0.8, 0.3, 0.1]
     >>> items = Items.from_arrays(truth, prediction, abstained=[0, 0, 0, 1], confidence=sure)
-    >>> result = evaluate(items, resamples=200)
+    >>> result = evaluate(items)
     >>> print(result["confidence"].cmax)
-    0.750 [0.250, 1.000]
+    0.750 [0.131, 0.984]
     >>> print(result.loss.rule)
     loss zero_one: whole-number labels, no scale declared
     """
@@ -136,7 +138,8 @@ def evaluate(
     settings = Settings.checked(
         coverage_grid=coverage_grid,
         area_coverage=area_coverage,
-        resamples=resamples,
+        interval=interval,
+        resamples=resamples_wanted(resamples, interval, of_a_run=any(map(_is_run, named.values()))),
         seed=seed,
         level=level,
         convention=convention,
@@ -185,6 +188,10 @@ def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     if len(_named(systems)) < 2:
         raise ArgumentError(f"a comparison needs at least two systems, got {len(_named(systems))}")
     return evaluate(*systems, **{"selective": options.get("metrics") is None, **options})
+
+
+def _is_run(items: Items) -> bool:
+    return items.provenance.get("format") == "run"
 
 
 def _named(systems: Sequence[Items | Mapping[str, Items]]) -> dict[str, Items]:
@@ -280,6 +287,7 @@ class _Job:
     sources: Mapping[str, Items]
     works: Mapping[str, SystemWork]
     matching: Matching | None
+    intervals: Intervals
 
     @classmethod
     def alone(cls, request: _Request, name: str, items: Items) -> _Job:
@@ -288,7 +296,7 @@ class _Job:
         if not len(items):
             raise DataError("there is no item to judge: the source is empty")
         if not len(judged):  # everything is undefined, and says so
-            request = replace(request, settings=replace(request.settings, resamples=0))
+            request = replace(request, settings=replace(request.settings, interval="none", resamples=0))
         loss = request.loss
         if loss is not None and not isinstance(loss, str) and not callable(loss):
             # One number per item of the source: those of the judged ones are kept.
@@ -326,6 +334,7 @@ class _Job:
             )
         metrics = request.metrics(ranked=ranked)
         losses = _losses(kept, metrics, request.loss, ranked=ranked)
+        intervals = _intervals(next(iter(kept.values())), request.settings)
         works = {
             name: SystemWork.prepare(
                 name,
@@ -334,35 +343,32 @@ class _Job:
                 metrics,
                 confidences={slot: confidences[name][slot] for slot in common},
                 loss=losses[name],
-                # One system without resamples is never weighed, and a single unit costs much less memory.
-                weighed=len(kept) > 1 or request.settings.resamples > 0,
+                intervals=intervals,
                 groups=groups_of(items, request.by) if request.by else (),
             )
             for name, items in kept.items()
         }
-        return cls(request, sources, works, matching)
+        return cls(request, sources, works, matching, intervals)
 
     def run(self, progress: Progress | None) -> Result:
         """Weigh everything and put the estimates in their places."""
-        settings = self.request.settings
         first = next(iter(self.works.values()))
-        draws = Draws(first.clusters(), settings.resamples, settings.seed)
         work = None
         if self.matching is not None:
             told = self.request.told(ranked=bool(first.confidences))
-            work = DifferenceWork.prepare(self.works, self.matching, settings, told)
+            work = DifferenceWork.prepare(
+                self.works, self.matching, self.request.settings, told, self.intervals
+            )
         extra = [] if work is None else work.measures
         measures = [*(measure for side in self.works.values() for measure in side.ordered), *extra]
-        drawn = replicates(measures, draws, progress)
+        weighed = self.intervals.weigh(measures, progress)
         systems, start = {}, 0
-        replicated: dict[str, list[Floats]] = {}
+        by_system: dict[str, list[Weighed]] = {}
         for name, side in self.works.items():
-            replicated[name] = drawn[start : start + len(side.ordered)]
+            by_system[name] = weighed[start : start + len(side.ordered)]
             start += len(side.ordered)
-            systems[name] = self._system(name, replicated[name], draws)
-        differences: tuple[Difference, ...] = ()
-        if work is not None:
-            differences = work.differences(replicated, drawn[start:], draws)
+            systems[name] = self._system(name, by_system[name])
+        differences = () if work is None else work.differences(by_system, weighed[start:])
         return Result(
             systems=systems,
             specifications={
@@ -374,30 +380,22 @@ class _Job:
             differences=differences,
             ranks=_ranks(systems, self.works, differences),
             matching=self.matching,
-            settings=settings,
+            settings=self.request.settings,
             warnings=self._warnings(systems, differences),
         )
 
-    def _system(self, name: str, replicated: list[Floats], draws: Draws) -> SystemResult:
+    def _system(self, name: str, weighed: list[Weighed]) -> SystemResult:
         request, work, source = self.request, self.works[name], self.sources[name]
         settings = request.settings
         population = self._population(name)
-        found = work.estimates(replicated, draws, settings.level)
+        found = work.estimates(weighed)
         if self.matching is None:
             found = work.with_bounds(found)
         counts = source.counts
         outcomes = replace(population_table(work.judged), failed=counts.failed, unscored=counts.unscored)
         table = None
         if request.asked:
-            table = work.table(
-                request.listed,
-                found,
-                replicated,
-                draws,
-                by=request.by,
-                level=settings.level,
-                outcomes=outcomes,
-            )
+            table = work.table(request.listed, found, weighed, by=request.by, outcomes=outcomes)
         selective = request.selective and work.loss is not None
         wanted = request.selective or any(metric.ranked for metric in request.asked)
         return SystemResult(
@@ -444,10 +442,23 @@ class _Job:
             return next(iter(systems.values())).warnings
         first = next(iter(systems.values()))
         found = [*comparison_warnings(systems, differences), *self.matching.warnings]
-        found += few_clusters(self.matching.clusters, first.cluster_noun)
+        found += few_clusters(self.matching.clusters, first.cluster_noun, self.request.settings.interval)
         codes = {warning.code for warning in found}
         found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
         return tuple(dict.fromkeys(found))
+
+
+def _intervals(items: Items, settings: Settings) -> Intervals:
+    """How intervals are made over the clusters that all systems share."""
+    counts = np.bincount(items.cluster_index, weights=items.weight, minlength=len(items.cluster_ids))
+    return Intervals.of(
+        items.cluster_ids,
+        counts.astype(np.float64),
+        interval=settings.interval,
+        resamples=settings.resamples,
+        seed=settings.seed,
+        level=settings.level,
+    )
 
 
 def _unstated(slot: str, items: Items) -> VariantConfidence:

@@ -31,7 +31,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.evaluation._evaluate import compare, evaluate
 from abstain.evaluation._warnings import few_clusters
-from abstain.inference import beyond
+from abstain.inference import beyond, resamples_wanted
 from abstain.metrics.registry import find_metric
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ def gate(
     match: str = "names",
     intersection_only: bool = False,
     truth_may_differ: bool = False,
-    resamples: int = 10_000,
+    interval: str = "jackknife",
+    resamples: int | None = None,
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
@@ -147,21 +148,22 @@ def gate(
         match: how items of run and baseline are matched: "names", or "rows" where the order of rows is the match.
         intersection_only: measure changes on the items that both runs have when some lack some.
         truth_may_differ: measure changes although the runs disagree about the truth of items.
-        resamples: how many times the clusters are drawn.
+        interval: how intervals are made: "jackknife", "percentile" or "bca".
+        resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
         seed: the same seed gives the same verdict.
         level: confidence level of the intervals.
         progress: called with the number of resamples done since the last call.
 
     >>> from abstain import Items
     >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
-    >>> gate(run, ["accuracy below 0.5", "accuracy below 0.75"], resamples=500)
+    >>> gate(run, ["accuracy below 0.5", "accuracy below 0.75"])
     Gate: undecided
-      pass: accuracy is 0.800 [0.667, 0.933], not below 0.5
-      undecided: accuracy is 0.800 [0.667, 0.933], which spans 0.75
+      pass: accuracy is 0.800 [0.615, 0.909], not below 0.5
+      undecided: accuracy is 0.800 [0.615, 0.909], which spans 0.75
     """
     conditions = _conditions(fail_if)
     _validate.choice(undecided, "undecided", EXIT_CODES)
-    _validate.whole(resamples, "resamples", least=2)
+    _validate.choice(interval, "interval", ("jackknife", "percentile", "bca"))
     changes = [condition for condition in conditions if condition.needs_baseline]
     levels = [condition for condition in conditions if not condition.needs_baseline]
     if changes and baseline is None:
@@ -174,7 +176,9 @@ def gate(
         "selective": False,
         "loss": loss,
         "convention": convention,
-        "resamples": resamples,
+        "interval": interval,
+        # A verdict needs no bootstrap beside its interval.
+        "resamples": resamples_wanted(resamples, interval),
         "seed": seed,
         "level": level,
         "progress": progress,
@@ -202,7 +206,7 @@ def gate(
         if comparison.matching is not None and not levels:
             clusters = comparison.matching.clusters
         found |= {id(condition): _change(condition, comparison) for condition in changes}
-    warnings += few_clusters(clusters, items.cluster_noun)
+    warnings += few_clusters(clusters, items.cluster_noun, interval)
     silent = not items.counts.answered
     return GateResult(
         checks=tuple(_judged(condition, *found[id(condition)], silent=silent) for condition in conditions),

@@ -2,8 +2,8 @@
 
 Metrics sum a curve up; a profile has the curve itself: its working points with the interval of the risk at
 each threshold, the curves of a perfect and of a random order, how the confidences differ from the best of
-them, and how far those that claim to be probabilities can be believed. The intervals come from the same draws
-as those of the metrics. Nothing here knows what a picture looks like.
+them, and how far those that claim to be probabilities can be believed. The intervals are made as those of the
+metrics are. Nothing here knows what a picture looks like.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.evaluation._differences import Difference
+from abstain.evaluation._points import points_of
 from abstain.evaluation._system import fingerprint
-from abstain.inference import Band, Draws, LeaveOut, band, difference_estimate, holm, p_value, replicates
+from abstain.inference import holm, p_value
 from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
-from abstain.metrics.curves import optimal_curve, threshold_measure
+from abstain.metrics.curves import optimal_curve
 from abstain.metrics.registry import METRICS
 from abstain.metrics.selective import in_convention
 
@@ -66,7 +67,7 @@ class WorkingPoints:
         wrong: how many of them have a loss above 0.
         coverage: answered, as a share of all items.
         selective_risk: mean loss of what is answered.
-        selective_low: lower end of its interval, at this threshold; NaN without resamples.
+        selective_low: lower end of its interval, at this threshold; NaN where there is none.
         selective_high: upper end of its interval.
         generalized_risk: loss of what is answered, divided by all items.
         generalized_low: lower end of its interval.
@@ -119,7 +120,6 @@ class Profile:
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:
     """Return the profile of a system, with at most about `most` working points per confidence."""
     judged, settings, columns = basis.judged, basis.settings, basis.work.columns
-    draws = Draws(len(judged.cluster_ids), settings.resamples, settings.seed)
     if not len(judged):
         nothing = Line(np.empty(0), np.empty(0), np.empty(0))
         return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
@@ -133,9 +133,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
             rows.loss, rows.confidence, abstained=rows.abstained, sample_weight=rows.weight
         )
         chosen = _choice(curves[key], settings.coverage_grid, most)
-        measure = threshold_measure(rows, curves[key].threshold[chosen])
-        ends = band(measure, draws, level=settings.level, progress=progress)
-        found[key] = _working_points(curves[key], chosen, ends, basis, name)
+        found[key] = _working_points(curves[key], chosen, basis, name, progress)
     lines = {key: _line(curve) for key, curve in curves.items()}
     leader, contrasts = _contrasts(basis, shared)
     random = _random(basis)
@@ -158,7 +156,7 @@ def _contrasts(basis: Basis, shared: Mapping[str, bytes]) -> tuple[str, dict[str
     judged, settings = basis.judged, basis.settings
     if not basis.confidences or not judged.answered.any():
         return "", {}
-    columns = basis.work.columns.in_units(judged.cluster_index, len(judged.cluster_ids))
+    intervals, columns = basis.work.intervals, basis.work.columns
     metric = in_convention(METRICS["augrc"], settings.convention)
     measures = {
         name: measure_metrics(columns.with_confidence(values), [metric])
@@ -169,15 +167,11 @@ def _contrasts(basis: Basis, shared: Mapping[str, bytes]) -> tuple[str, dict[str
     others = [name for name in area if shared[name] != shared[leader]]
     if not others:
         return leader, {}
-    leave = LeaveOut.of(judged.cluster_ids)
-    first, *rest = replicates([measures[name] for name in (leader, *others)], leave)
+    first, *rest = intervals.weigh([measures[name] for name in (leader, *others)])
     found = []
-    for name, without in zip(others, rest, strict=True):
+    for name, weighed in zip(others, rest, strict=True):
         ends = (area[leader], area[name])
-        left_out = (without - first)[:, 0]
-        estimate = difference_estimate(
-            ends[1] - ends[0], left_out, leave, n=len(judged), level=settings.level
-        )
+        estimate = intervals.difference(ends[1] - ends[0], weighed.less(first).column(0), n=len(judged))
         made = Difference("augrc", "lower", "", "", leader, name, *ends, estimate, p=p_value(estimate))
         found.append(replace(made, cluster_noun=judged.cluster_noun))
     adjusted = holm([each.p for each in found]).tolist()
@@ -216,7 +210,7 @@ def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Ind
 
 
 def _working_points(
-    curve: RiskCoverageCurve, chosen: Indices, ends: Band, basis: Basis, name: str
+    curve: RiskCoverageCurve, chosen: Indices, basis: Basis, name: str, progress: Progress | None
 ) -> WorkingPoints:
     answered = basis.judged.answered
     thresholds, count = curve.threshold[chosen], len(chosen)
@@ -227,17 +221,21 @@ def _working_points(
         added = np.bincount(rung, weights=weights, minlength=count)
         return np.cumsum(added).round().astype(np.intp)
 
+    rows, settings = basis.work.columns.with_confidence(basis.confidences[name]), basis.settings
+    points = points_of(
+        rows, thresholds, basis.work.intervals, simultaneous=settings.simultaneous, progress=progress
+    )
     return WorkingPoints(
         threshold=thresholds,
         answered=climbed(weight),
         wrong=climbed(weight * wrong),
         coverage=curve.coverage[chosen],
         selective_risk=curve.selective_risk[chosen],
-        selective_low=ends.low[:count],
-        selective_high=ends.high[:count],
+        selective_low=points.low[0],
+        selective_high=points.high[0],
         generalized_risk=curve.generalized_risk[chosen],
-        generalized_low=ends.low[count:],
-        generalized_high=ends.high[count:],
+        generalized_low=points.low[1],
+        generalized_high=points.high[1],
         in_curve=len(curve),
     )
 

@@ -46,6 +46,7 @@ class Settings:
     Attributes:
         coverage_grid: coverages at which the selective risk is asked for.
         area_coverage: coverage at which the truncated areas end.
+        interval: how intervals are made: "jackknife", "percentile", "bca" or "none".
         resamples: how many times the clusters are drawn.
         seed: the seed of the draws.
         level: confidence level of the intervals; a difference is told at ``1 - level``.
@@ -57,6 +58,7 @@ class Settings:
 
     coverage_grid: tuple[float, ...]
     area_coverage: float
+    interval: str
     resamples: int
     seed: int
     level: float
@@ -71,6 +73,7 @@ class Settings:
         *,
         coverage_grid: Iterable[float],
         area_coverage: float,
+        interval: str,
         resamples: int,
         seed: int,
         level: float,
@@ -85,7 +88,8 @@ class Settings:
         return cls(
             coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
             area_coverage=_validate.coverage(area_coverage, "area_coverage"),
-            resamples=_validate.whole(resamples, "resamples"),
+            interval=interval,
+            resamples=resamples,
             seed=_validate.seed(seed),
             level=_validate.level(level),
             convention=_validate.choice(convention, "convention", CONVENTIONS),

@@ -82,8 +82,7 @@ def scan(
         coverage_grid=coverage_grid,
         area_coverage=area_coverage,
         convention=convention,
-        resamples=0,
-        seed=0,
+        interval="none",
     )
     name, system = next(iter(result.systems.items()))
     # Rows that are alike stand for all of them, and their clusters were counted in the file.

@@ -17,9 +17,10 @@ import numpy as np
 from abstain import labels
 from abstain.errors import DataError
 from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._points import read_off_points
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
-from abstain.inference import estimates
+from abstain.inference import with_companions
 from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
 from abstain.metrics.curves import NO_CURVE, NO_TIES
 from abstain.results import items_to_results
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._confidences import VariantConfidence
     from abstain.evaluation._metric_tables import Group
     from abstain.evaluation._result import Settings
-    from abstain.inference import Draws, Estimate
+    from abstain.inference import Estimate, Intervals, Weighed
     from abstain.items import Items
     from abstain.losses import ItemLoss
     from abstain.metrics import MetricSpecification
@@ -62,6 +63,7 @@ class SystemWork:
         columns: the rows, without a confidence.
         groups: the groups of rows.
         measures: by (confidence, group): the measure of its metrics.
+        intervals: how intervals are made.
         metrics: by confidence, the metrics that are measured under it; the empty name for those that need none.
         rests: by (confidence, metric, group): the measure of the rows outside the worst group of a metric.
     """
@@ -75,6 +77,7 @@ class SystemWork:
     groups: tuple[Group, ...]
     metrics: Mapping[str, tuple[MetricSpecification, ...]]
     measures: Mapping[tuple[str, str], Measure]
+    intervals: Intervals
     rests: dict[Key, Measure] = field(default_factory=dict)
 
     @classmethod
@@ -87,20 +90,20 @@ class SystemWork:
         *,
         confidences: Mapping[str, VariantConfidence],
         loss: ItemLoss | None,
+        intervals: Intervals,
         groups: tuple[Group, ...] = (),
-        weighed: bool = True,
     ) -> SystemWork:
-        """Build the measures of judged items; those that are not `weighed` count as one unit."""
+        """Build the measures of judged items, over the units that the intervals weigh."""
         columns = _columns(judged, loss, {column for metric in metrics for column in metric.needs})
-        if weighed:
-            columns = columns.in_units(judged.cluster_index, len(judged.cluster_ids))
+        if intervals.units > 1:
+            columns = columns.in_units(intervals.unit_of_cluster[judged.cluster_index], intervals.units)
         ranked = tuple(metric for metric in metrics if metric.ranked)
         by_confidence = {ALL: tuple(metric for metric in metrics if not metric.ranked)}
         if confidences:
             by_confidence |= dict.fromkeys(confidences, ranked)
         else:  # the metrics that need a confidence are undefined, and say so
             by_confidence[ALL] += ranked
-        work = cls(name, source, judged, loss, confidences, columns, groups, by_confidence, {})
+        work = cls(name, source, judged, loss, confidences, columns, groups, by_confidence, {}, intervals)
         built: dict[tuple[bytes | None, str], Measure] = {}
         measures: dict[tuple[str, str], Measure] = {}
         for slot, asked in by_confidence.items():
@@ -112,7 +115,8 @@ class SystemWork:
                 # Confidences that are the same numbers under another name share their measure: weighed once.
                 same = (fingerprint(rows.confidence) if slot else None, label)
                 if same not in built:
-                    built[same] = measure_metrics(rows if kept is None else rows.take(kept), asked)
+                    wanted = rows if kept is None else rows.take(kept)
+                    built[same] = measure_metrics(wanted, with_companions(asked))
                 measures[slot, label] = built[same]
         work = replace(work, measures=measures)
         work.rests.update(work._rests())
@@ -139,28 +143,32 @@ class SystemWork:
         return {
             Key(slot, metric.key, label): float(value)
             for (slot, label), measure in self.measures.items()
-            for metric, value in zip(self.metrics[slot], measure.points, strict=True)
+            # Columns beyond these are debiased forms, which intervals alone need.
+            for metric, value in zip(self.metrics[slot], measure.points, strict=False)
         }
 
-    def by_key(self, replicated: Sequence[Floats]) -> dict[Key, Floats]:
-        """Return the replicates of every estimate, one array each."""
+    def by_key(self, weighed: Sequence[Weighed]) -> dict[Key, Weighed]:
+        """Return what weighing gave for every estimate."""
         return {
-            Key(slot, metric.key, label): values[:, place]
-            for (slot, label), values in zip(self.measures, replicated, strict=False)
+            Key(slot, metric.key, label): values.column(place)
+            for (slot, label), values in zip(self.measures, weighed, strict=False)
             for place, metric in enumerate(self.metrics[slot])
         }
 
-    def estimates(self, replicated: Sequence[Floats], draws: Draws, level: float) -> dict[Key, Estimate]:
+    def estimates(self, weighed: Sequence[Weighed]) -> dict[Key, Estimate]:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
         found = {}
-        for ((slot, label), measure), values in zip(self.measures.items(), replicated, strict=False):
+        for ((slot, label), measure), values in zip(self.measures.items(), weighed, strict=False):
             rows = self.rows(slot)
             group = next((group for group in self.groups if group.label == label), None)
             rows = rows if group is None else rows.take(group.rows)
-            clusters = self.clusters(group)
-            made = estimates(measure.points, values, draws, n=_count(rows.weight), level=level)
+            items = None if group is None else self._items_by_cluster(group)
+            made = self.intervals.metrics(
+                rows, self.metrics[slot], measure, values, n=_count(rows.weight), items=items
+            )
+            made = read_off_points(self.metrics[slot], made, rows, self.intervals)
             for metric, estimate in zip(self.metrics[slot], made, strict=True):
-                reason = "" if group is None else self.note(group)
+                reason = estimate.reason if group is None else self.note(group) or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
                 if not len(self.judged):
@@ -168,7 +176,7 @@ class SystemWork:
                 elif not estimate.defined:
                     problem = metric.problem(rows)
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
-                found[Key(slot, metric.key, label)] = replace(estimate, reason=reason, clusters=clusters)
+                found[Key(slot, metric.key, label)] = replace(estimate, reason=reason)
         return found
 
     def with_bounds(self, found: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
@@ -180,7 +188,7 @@ class SystemWork:
         left_out = self.source.counts.failed + self.source.counts.unscored
         if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.judged):
             return dict(found)
-        worst = _largest_loss(self.loss, self.judged)
+        worst = self.columns.worst_loss if self.loss is not None else 1.0
         bounded = dict(found)
         for slot, asked in self.metrics.items():
             metrics = [metric for metric in asked if metric.of_outcomes]
@@ -252,11 +260,9 @@ class SystemWork:
         self,
         asked: Sequence[MetricSpecification],
         found: Mapping[Key, Estimate],
-        replicated: Sequence[Floats],
-        draws: Draws,
+        weighed: Sequence[Weighed],
         *,
         by: tuple[str, ...],
-        level: float,
         outcomes: PopulationTable,
     ) -> MetricTable:
         """Return the table of the metrics that were asked for by name."""
@@ -273,7 +279,7 @@ class SystemWork:
             estimates={name: found[key] for name, key in keys.items()},
             by=by,
             groups=tuple(self._group(group, keys, found) for group in self.groups),
-            gaps=self._gaps(keys, found, replicated, draws, level),
+            gaps=self._gaps(keys, found, weighed),
             outcomes=outcomes,
         )
 
@@ -289,26 +295,29 @@ class SystemWork:
         )
 
     def _gaps(
-        self,
-        keys: Mapping[str, Key],
-        found: Mapping[Key, Estimate],
-        replicated: Sequence[Floats],
-        draws: Draws,
-        level: float,
+        self, keys: Mapping[str, Key], found: Mapping[Key, Estimate], weighed: Sequence[Weighed]
     ) -> dict[str, GroupGap]:
-        values = self.by_key(replicated)
-        others = dict(zip(self.rests, replicated[len(self.measures) :], strict=True))
+        values, n = self.by_key(weighed), len(self.columns)
+        others = dict(zip(self.rests, weighed[len(self.measures) :], strict=True))
         gaps = {}
         for name, key in keys.items():
             for worst in (rest for rest in self.rests if rest[:2] == key[:2]):
-                point = self.rests[worst].points
-                rest = estimates(point, others[worst], draws, n=len(self.columns), level=level)[0]
-                with np.errstate(invalid="ignore"):
-                    change = values[worst][:, None] - others[worst]
-                    size = np.array([found[worst].value]) - point
-                gap = estimates(size, change, draws, n=len(self.columns), level=level)[0]
+                measure, metric = self.rests[worst], self._metric(worst)
+                rest = self.intervals.metrics(
+                    self.rows(key.confidence), [metric], measure, others[worst], n=n
+                )[0]
+                change = values[worst].less(others[worst].column(0))
+                gap = self.intervals.difference(found[worst].value - rest.value, change, n=n)
                 gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
         return gaps
+
+    def _metric(self, key: Key) -> MetricSpecification:
+        return next(metric for metric in self.metrics[key.confidence] if metric.key == key.metric)
+
+    def _items_by_cluster(self, group: Group) -> Floats:
+        rows = group.rows
+        index, weight = self.judged.cluster_index[rows], self.columns.weight[rows]
+        return np.bincount(index, weights=weight, minlength=self.intervals.clusters).astype(np.float64)
 
     def _rests(self) -> dict[Key, Measure]:
         """The rows outside the worst group of every metric."""
@@ -320,7 +329,9 @@ class SystemWork:
                 worst = self._worst(Key(slot, metric.key), metric.direction, points)
                 if worst is not None:
                     rows = self.rows(slot).take(~worst.rows)
-                    rests[Key(slot, metric.key, worst.label)] = measure_metrics(rows, [metric])
+                    rests[Key(slot, metric.key, worst.label)] = measure_metrics(
+                        rows, with_companions([metric])
+                    )
         return rests
 
     def _worst(self, key: Key, direction: str, points: Mapping[Key, float]) -> Group | None:
@@ -402,6 +413,8 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         "truth": labels.truths(items.truth, "truth"),
         "prediction": labels.column(items.prediction, "prediction"),
         "scale": items.scale,
+        "largest_loss": _largest_loss(loss, items),
+        "may_abstain": items.may_abstain,
     }
     if items.weight is not None:
         given["weight"] = items.weight

@@ -1,19 +1,29 @@
 """Inference: how certain a number is, and which of two is better.
 
-`Draws` and `LeaveOut` say which clusters enter; `replicates` weighs measures with them; `estimates` turns
-replicates into percentile intervals; `difference_estimate` gives a difference its jackknife interval,
-`p_value` its p-value, and `decide` the one verdict. `bootstrap` and `paired_delta` do all of it for any
-function of `Items`. `binomial_interval` and `coverage_verdict` say how certain a share is without any
-resample. Metrics are defined elsewhere.
+`Intervals` says how the intervals of one judgement are made, and makes them: `LeaveOut` and `Draws` say which
+clusters enter, measures are weighed with them, and metrics and differences get their ends. `p_value` is a
+difference's p-value, and `decide` the one verdict. `jackknife`, `bootstrap` and `paired_delta` do all of it for any
+function of `Items`. `binomial_interval` and `coverage_verdict` say how certain a share is by the binomial
+distribution. Metrics are defined elsewhere.
 """
 
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
-from abstain.inference._estimate import Band, Estimate, band, estimates, replicates, with_percentile
-from abstain.inference._functions import bootstrap, function_measure, paired_delta
-from abstain.inference._jackknife import Scale, at_level, difference_estimate, jackknife_estimates, p_value
+from abstain.inference._estimate import INTERVALS, Estimate, replicates
+from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
+from abstain.inference._intervals import (
+    Intervals,
+    Weighed,
+    at_level,
+    difference_estimate,
+    p_value,
+    resamples_wanted,
+    simultaneous_level,
+    with_companions,
+)
 from abstain.inference._verdict import (
     CANNOT_TELL,
     LEFT,
+    POWER,
     RIGHT,
     MarginVerdict,
     beyond,
@@ -27,18 +37,19 @@ from abstain.inference._weights import Draws, LeaveOut, group_of
 
 __all__ = [
     "CANNOT_TELL",
+    "INTERVALS",
     "LEFT",
+    "POWER",
     "RIGHT",
-    "Band",
     "CoverageVerdict",
     "Draws",
     "Estimate",
+    "Intervals",
     "LeaveOut",
     "MarginVerdict",
-    "Scale",
     "Trials",
+    "Weighed",
     "at_level",
-    "band",
     "beyond",
     "binomial_interval",
     "bootstrap",
@@ -46,15 +57,16 @@ __all__ = [
     "coverage_verdict",
     "decide",
     "difference_estimate",
-    "estimates",
     "function_measure",
     "group_of",
     "holm",
-    "jackknife_estimates",
+    "jackknife",
     "p_value",
     "paired_delta",
     "replicates",
+    "resamples_wanted",
+    "simultaneous_level",
     "verdict_words",
-    "with_percentile",
+    "with_companions",
     "within_margin",
 ]

@@ -75,9 +75,8 @@ class Trials:
         mass = mass * (mass.sum() / (mass**2).sum())
         happened = hit[counted].astype(np.float64)
         count = mass.sum(keepdims=True)
-        # Where all rows agree the share is 0 or 1 itself, not a sum of weights that rounding has left beside it.
-        agreed = happened[0] if (happened == happened[0]).all() else None
-        share = (mass @ happened) / count if agreed is None else np.array([agreed])
+        # Summed in the order of the weights themselves, a part of them never exceeds the whole by rounding.
+        share = (mass * happened).sum(keepdims=True) / count
         one_bin = np.zeros(len(counted), np.intp)
         worth = effective_counts(one_bin, index, mass, happened, count, share, level)
         return cls(float(share[0]), float(worth[0]) if clusters > 1 else 0.0, rows, clusters)

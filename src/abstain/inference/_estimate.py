@@ -1,18 +1,17 @@
 """What every number carries, and where its interval comes from: measures weighed many times.
 
 Measures that are weighed together share their weights, so that any two of them can be compared vector by vector.
-The percentile interval of the bootstrap is that of the replicates in which the metric is defined.
+The intervals of the bootstrap, percentile and BCa, are read off the replicates in which the metric is defined.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain import _validate
 from abstain.errors import DataError
 from abstain.tally import Batch
 
@@ -27,9 +26,68 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Progress = Callable[[int], None]
 
-__all__ = ["Band", "Estimate", "band", "estimates", "replicates", "with_percentile"]
+__all__ = ["INTERVALS", "Drawn", "Estimate", "replicates", "with_draws"]
 
-METHOD = "cluster bootstrap, percentile interval"
+JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
+METHODS = {PERCENTILE: "cluster bootstrap, percentile interval", BCA: "cluster bootstrap, BCa interval"}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Drawn:
+    """The replicates of a bootstrap, from which intervals at any level and p-values are read.
+
+    Attributes:
+        values: the replicates in which the metric is defined.
+        bias: how far the middle of the replicates lies from the value, in standard deviations; 0 for percentile ends.
+        acceleration: how fast the standard error changes with the value; 0 for percentile ends.
+    """
+
+    values: Floats
+    bias: float = 0.0
+    acceleration: float = 0.0
+
+    @classmethod
+    def corrected(cls, values: Floats, value: float, left_out: Floats) -> Drawn:
+        """Return replicates with the corrections of BCa, from the value and those without each cluster.
+
+        Reference: Efron, "Better Bootstrap Confidence Intervals", 1987.
+        """
+        from scipy.special import ndtri  # noqa: PLC0415
+
+        share = ((values < value).sum() + 0.5 * (values == value).sum()) / len(values)
+        known = left_out[np.isfinite(left_out)]
+        away = known.mean() - known if len(known) else np.zeros(1)
+        spread = float((away**2).sum()) ** 1.5
+        acceleration = float((away**3).sum()) / (6.0 * spread) if spread > 0.0 else 0.0
+        least = 0.5 / len(values)
+        return cls(values, float(ndtri(min(max(share, least), 1.0 - least))), acceleration)
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the interval at a level."""
+        shares = [self._share((1.0 - level) / 2.0), self._share((1.0 + level) / 2.0)]
+        # Infinite replicates cannot be interpolated between.
+        method = "linear" if np.isfinite(self.values).all() else "inverted_cdf"
+        low, high = np.quantile(self.values, shares, method=method)  # type: ignore[call-overload]
+        return float(low), float(high)
+
+    def _share(self, nominal: float) -> float:
+        """The share of replicates below the end whose nominal share is given."""
+        if not self.bias and not self.acceleration:
+            return nominal
+        from scipy.special import ndtr, ndtri  # noqa: PLC0415
+
+        moved = self.bias + float(ndtri(nominal))
+        return float(ndtr(self.bias + moved / (1.0 - self.acceleration * moved)))
+
+    def p_value(self, bound: float) -> float:
+        """Return the least ``1 - level`` whose interval leaves the bound out."""
+        from scipy.special import ndtr, ndtri  # noqa: PLC0415
+
+        count = len(self.values)
+        share = ((self.values < bound).sum() + 0.5 * (self.values == bound).sum()) / count
+        moved = float(ndtri(min(max(share, 1.0 / (count + 1)), count / (count + 1)))) - self.bias
+        tail = float(ndtr(moved / (1.0 + self.acceleration * moved) - self.bias))
+        return 2.0 * min(tail, 1.0 - tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +108,7 @@ class Estimate:
         drop_rate: share of resamples in which the metric was undefined.
         seed: the seed of the draws.
         percentile: the percentile interval of the bootstrap, whatever `low` and `high` are; None without resamples.
+        drawn: what the interval was made from, where it is one of the bootstrap; None otherwise.
         bounds: the value if all items that were left out had gone wrong, and if all had gone right; None where hardly
             any was left out.
         reason: why the value is undefined or must not be trusted; empty when there is nothing to say.
@@ -75,6 +134,7 @@ class Estimate:
     drop_rate: float = 0.0
     seed: int | None = None
     percentile: tuple[float, float] | None = None
+    drawn: Drawn | None = field(default=None, repr=False, compare=False)
     bounds: tuple[float, float] | None = None
     reason: str = ""
 
@@ -114,7 +174,7 @@ def replicates(
         source: the weights.
         progress: called with the number of weight vectors done since the last call.
     """
-    if source.vectors and any(measure.units != source.clusters for measure in measures):
+    if source.vectors and any(measure.units != source.units for measure in measures):
         raise DataError("measures that are weighed together must have the same clusters")
     _settle_heap()
     values = [np.empty((source.vectors, len(measure.names))) for measure in measures]
@@ -133,125 +193,45 @@ def replicates(
     return values
 
 
-def estimates(
-    values: Floats, replicated: Floats, draws: Draws, *, n: int, level: float = 0.95
-) -> list[Estimate]:
-    """Turn point estimates and their replicates into estimates, one per metric.
+def with_draws(
+    estimate: Estimate,
+    replicated: Floats,
+    draws: Draws,
+    interval: str = JACKKNIFE,
+    left_out: Floats | None = None,
+) -> Estimate:
+    """Return an estimate with the bootstrap's percentile interval beside its own, or in its place.
 
     A replicate that is NaN is dropped; with fewer than two left the interval is the point itself. Without any
-    resamples, or where the point is undefined, there is no interval.
+    resamples, or where the value is undefined, there is none.
+
+    Args:
+        estimate: the value, with its jackknife interval or without any.
+        replicated: the values of the resamples.
+        draws: the resamples.
+        interval: "jackknife" to keep the interval, "percentile" or "bca" for one of the bootstrap instead.
+        left_out: the values without each cluster, which BCa needs.
     """
-    level = _validate.level(level)
-    valid = ~np.isnan(replicated)
-    counts = valid.sum(axis=0)
-    low, high, spread = _percentiles(replicated, valid, level)
-    result = []
-    for column, value in enumerate(values.tolist()):
-        drop_rate = 1.0 - int(counts[column]) / draws.resamples if draws.resamples else 0.0
-        ends = None
-        if draws.resamples and not math.isnan(value):
-            ends = (float(low[column]), float(high[column])) if counts[column] >= 2 else (value, value)
-        result.append(
-            Estimate(
-                value=value,
-                low=math.nan if ends is None else ends[0],
-                high=math.nan if ends is None else ends[1],
-                level=level,
-                se=float(spread[column]),
-                method=METHOD if draws.resamples else "none",
-                n=n,
-                clusters=draws.clusters,
-                resamples=draws.resamples,
-                drop_rate=1.0 if math.isnan(value) and draws.resamples else drop_rate,
-                seed=draws.seed,
-                percentile=ends,
-            )
-        )
-    return result
-
-
-def with_percentile(difference: Estimate, replicated: Floats, draws: Draws) -> Estimate:
-    """Return a difference with the bootstrap's percentile interval beside its own."""
-    value, level = np.array([difference.value]), difference.level
-    beside = estimates(value, replicated.reshape(-1, 1), draws, n=difference.n, level=level)[0]
-    return replace(
-        difference,
-        resamples=draws.resamples,
-        seed=draws.seed,
-        drop_rate=beside.drop_rate,
-        percentile=beside.percentile,
-    )
-
-
-def _percentiles(replicated: Floats, valid: NDArray[np.bool_], level: float) -> tuple[Floats, Floats, Floats]:
-    """The ends of the interval and the standard error of each column, over its valid replicates."""
-    metrics = replicated.shape[1]
-    low, high, spread = np.full(metrics, np.nan), np.full(metrics, np.nan), np.full(metrics, np.nan)
-    quantiles = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    for column in range(metrics):
-        kept = np.ascontiguousarray(replicated[:, column])
-        if not valid[:, column].all():
-            kept = kept[valid[:, column]]
-        if len(kept) >= 2:
-            if np.isfinite(kept).all():
-                low[column], high[column] = np.quantile(kept, quantiles)
-                spread[column] = kept.std(ddof=1)
-            else:  # infinite replicates cannot be interpolated between, and have no spread
-                low[column], high[column] = np.quantile(kept, quantiles, method="inverted_cdf")
-    return low, high, spread
+    if not draws.resamples:
+        return estimate
+    kept = replicated[~np.isnan(replicated)]
+    dropped = 1.0 - len(kept) / draws.resamples if estimate.defined else 1.0
+    found = replace(estimate, resamples=draws.resamples, seed=draws.seed, drop_rate=dropped)
+    if not estimate.defined:
+        return found
+    drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
+    found = replace(found, percentile=drawn.ends(estimate.level))
+    if interval not in METHODS:
+        return found
+    if interval == BCA and left_out is not None:
+        drawn = Drawn.corrected(drawn.values, estimate.value, left_out)
+    low, high = drawn.ends(estimate.level)
+    spread = float(kept.std(ddof=1)) if len(kept) >= 2 and np.isfinite(kept).all() else math.nan
+    method = METHODS[interval]
+    return replace(found, low=low, high=high, se=spread, degrees=0.0, method=method, drawn=drawn, reason="")
 
 
 def _settle_heap() -> None:
     # Arrays of a batch are freed and asked for again thousands of times. One large block, freed at once and never
     # touched, teaches the C library of Linux to keep such memory instead of handing it back to the kernel each time.
     np.empty((1 << 22) - 4096)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Band:
-    """Pointwise intervals: each holds for its own column, not for all of them at once."""
-
-    low: Floats
-    high: Floats
-
-
-def band(measure: Measure, draws: Draws, *, level: float = 0.95, progress: Progress | None = None) -> Band:
-    """Return the percentile interval of every column of a measure; NaN where there are no resamples.
-
-    It is the one that `estimates` gives, to seven digits: replicates are kept in single precision, which is plenty
-    for a picture, and is what makes hundreds of columns cost as much as a few.
-
-    A replicate that is NaN is dropped; with fewer than two left the interval is the point itself.
-    """
-    level = _validate.level(level)
-    columns = len(measure.names)
-    if not draws.resamples or not columns:
-        return Band(np.full(columns, np.nan), np.full(columns, np.nan))
-    values = np.empty((columns, draws.resamples), np.float32)
-    done = 0
-    for weights in draws.batches(measure.width):
-        values[:, done : done + len(weights)] = measure(weights).T
-        done += len(weights)
-        if progress is not None:
-            progress(len(weights))
-    gaps = np.flatnonzero(np.isnan(values).any(axis=1))
-    incomplete = {int(column): values[column][~np.isnan(values[column])] for column in gaps}
-    share = (1.0 - level) / 2.0
-    low, high = _lower(values, share), -_lower(np.negative(values, out=values), share)
-    point = measure.points if len(gaps) else np.empty(0)
-    for column, kept in incomplete.items():
-        ends = np.quantile(kept, [share, 1.0 - share]) if len(kept) >= 2 else (point[column], point[column])
-        low[column], high[column] = ends
-    return Band(low, high)
-
-
-def _lower(values: NDArray[np.float32], share: float) -> Floats:
-    """The quantile at a share below one half, straight between order statistics; reorders each row in place."""
-    position = share * (values.shape[1] - 1)
-    below = int(position)
-    # One place is cheap to find, several are not; the next one up is the least of all that lie above.
-    values.partition(below, axis=1)
-    found = values[:, below].astype(np.float64)
-    if below + 1 < values.shape[1]:
-        found = found + (position - below) * (values[:, below + 1 :].min(axis=1) - found)
-    return found

@@ -1,4 +1,4 @@
-"""Inference for any function of items: slower, because it sees copied rows, but with the same draws and rules."""
+"""Inference for any function of items: slower, because it sees copied rows, but with the same weights and rules."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.errors import DataError
-from abstain.inference._estimate import estimates, replicates, with_percentile
-from abstain.inference._jackknife import difference_estimate
-from abstain.inference._weights import Draws, LeaveOut
+from abstain.inference._estimate import JACKKNIFE, PERCENTILE
+from abstain.inference._intervals import USUAL_RESAMPLES, Intervals
 from abstain.matching import match
+from abstain.metrics.scales import Scale
 from abstain.tally import Batch, Measure
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     Metric = Callable[[Items], float | None]
     Progress = Callable[[int], None]
 
-__all__ = ["bootstrap", "function_measure", "paired_delta"]
+__all__ = ["bootstrap", "function_measure", "jackknife", "paired_delta"]
 
 
-def function_measure(metric: Metric, items: Items) -> Measure:
-    """Return any function of `Items` as a measure of the judged items.
+def function_measure(metric: Metric, items: Items, intervals: Intervals | None = None) -> Measure:
+    """Return any function of `Items` as a measure of the judged items, over the units that the intervals weigh.
 
     >>> from abstain import Items
     >>> items = Items.from_arrays([1, 0], [1, 1])
@@ -40,28 +40,57 @@ def function_measure(metric: Metric, items: Items) -> Measure:
     judged = items.judged
     if not len(judged):
         raise DataError("there is no item to judge: none is answered or abstained")
-    order = np.argsort(judged.cluster_index, kind="stable")
-    clusters = len(judged.cluster_ids)
-    rows_of_cluster = np.split(order, np.cumsum(np.bincount(judged.cluster_index, minlength=clusters))[:-1])
+    unit, units = judged.cluster_index, len(judged.cluster_ids)
+    if intervals is not None:
+        unit, units = intervals.unit_of_cluster[unit], intervals.units
+    order = np.argsort(unit, kind="stable")
+    rows_of_unit = np.split(order, np.cumsum(np.bincount(unit, minlength=units))[:-1])
 
     def finish(batch: Batch) -> Floats:
         values = np.full((len(batch), 1), np.nan)
         for place, weight in enumerate(batch.weights):
-            drawn = np.repeat(np.arange(clusters), weight.astype(np.intp))
-            rows = np.concatenate([rows_of_cluster[cluster] for cluster in drawn])
+            drawn = np.repeat(np.arange(units), weight.astype(np.intp))
+            rows = np.concatenate([rows_of_unit[number] for number in drawn])
             value = metric(judged.take(rows))
             values[place, 0] = math.nan if value is None else float(value)
         return values
 
     name = getattr(metric, "__name__", "metric").strip("<>")
-    return Measure((name,), clusters, len(judged), finish)
+    return Measure((name,), units, len(judged), finish)
+
+
+def jackknife(
+    metric: Metric,
+    items: Items,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    level: float = 0.95,
+) -> Estimate:
+    """Return any metric of yours with its jackknife interval over clusters.
+
+    Args:
+        metric: a function of `Items` that returns a number, or None or NaN where it is undefined.
+        items: the items to judge; failed and unscored ones are left out.
+        low: the least that the metric can be; an interval never reaches beyond it.
+        high: the most that it can be.
+        level: the confidence level.
+
+    >>> from abstain import Items
+    >>> items = Items.from_arrays([1, 0, 1, 1], [1, 1, 1, 0])
+    >>> def accuracy(items):
+    ...     return (items.truth == items.prediction).mean()
+    >>> print(jackknife(accuracy, items, low=0.0, high=1.0))
+    0.500 [0.061, 0.939]
+    """
+    return _estimate(metric, items, _intervals(items.judged, JACKKNIFE, 0, 0, level), Scale(low, high))
 
 
 def bootstrap(
     metric: Metric,
     items: Items,
     *,
-    resamples: int = 10_000,
+    resamples: int = USUAL_RESAMPLES,
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
@@ -83,10 +112,22 @@ def bootstrap(
     >>> print(bootstrap(accuracy, items, resamples=500))
     0.500 [0.000, 1.000]
     """
-    measure = function_measure(metric, items)
-    draws = Draws(measure.units, resamples, seed)
-    replicated = replicates([measure], draws, progress)[0]
-    return estimates(measure.points, replicated, draws, n=len(items.judged), level=level)[0]
+    intervals = _intervals(items.judged, PERCENTILE, resamples, seed, level)
+    return _estimate(metric, items, intervals, Scale(), progress)
+
+
+def _intervals(judged: Items, interval: str, resamples: int | None, seed: int, level: float) -> Intervals:
+    counts = np.bincount(judged.cluster_index, minlength=len(judged.cluster_ids)).astype(np.float64)
+    settings = {"resamples": resamples, "seed": seed}
+    return Intervals.of(judged.cluster_ids, counts, interval=interval, level=level, **settings)  # type: ignore[arg-type]
+
+
+def _estimate(
+    metric: Metric, items: Items, intervals: Intervals, scale: Scale, progress: Progress | None = None
+) -> Estimate:
+    measure = function_measure(metric, items, intervals)
+    weighed = intervals.weigh([measure], progress)[0]
+    return intervals.estimates(measure.points, weighed, [scale], n=len(items.judged))[0]
 
 
 def paired_delta(
@@ -97,15 +138,15 @@ def paired_delta(
     match_by: str = "names",
     intersection_only: bool = False,
     truth_may_differ: bool = False,
-    resamples: int = 10_000,
+    interval: str = JACKKNIFE,
+    resamples: int | None = None,
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
 ) -> Estimate:
     """Return right - left for any metric of yours, over the items that both sides have judged.
 
-    Items are matched as `abstain.compare` matches them. The interval is that of the jackknife over clusters; the
-    percentile interval of the bootstrap, with the same draws on both sides, stands beside it in ``percentile``.
+    Items are matched as `abstain.compare` matches them, and weighed alike on both sides.
 
     Args:
         metric: a function of `Items` that returns a number, or None or NaN where it is undefined.
@@ -114,7 +155,8 @@ def paired_delta(
         match_by: "names", or "rows" where the order of rows is the match.
         intersection_only: leave out items that one side lacks; an error otherwise.
         truth_may_differ: go on where the sides disagree about the truth of an item; an error otherwise.
-        resamples: how many times the clusters are drawn; 0 for no percentile interval.
+        interval: "jackknife" over clusters, or "percentile" or "bca" for those of the bootstrap.
+        resamples: how many times the clusters are drawn; with the jackknife, for a percentile interval beside it.
         seed: the same seed gives the same draws.
         level: the confidence level.
         progress: called with the number of resamples done since the last call.
@@ -124,7 +166,7 @@ def paired_delta(
     >>> left, right = Items.from_arrays(truth, [0, 1, 1, 1]), Items.from_arrays(truth, [1, 0, 1, 1])
     >>> def accuracy(items):
     ...     return (items.truth == items.prediction).mean()
-    >>> print(paired_delta(accuracy, left, right, match_by="rows", resamples=500))
+    >>> print(paired_delta(accuracy, left, right, match_by="rows"))
     0.500 [-0.419, 1.419]
     """
     kept, matching = match(
@@ -133,11 +175,8 @@ def paired_delta(
         intersection_only=intersection_only,
         truth_may_differ=truth_may_differ,
     )
-    measures = [function_measure(metric, side) for side in kept.values()]
-    leave = LeaveOut.of(kept["left"].cluster_ids)
-    without = replicates(measures, leave)
+    intervals = _intervals(kept["left"], interval, resamples, seed, level)
+    measures = [function_measure(metric, side, intervals) for side in kept.values()]
+    first, second = intervals.weigh(measures, progress)
     value = measures[1].point - measures[0].point
-    found = difference_estimate(value, (without[1] - without[0])[:, 0], leave, n=matching.judged, level=level)
-    draws = Draws(measures[0].units, resamples, seed)
-    drawn = replicates(measures, draws, progress)
-    return with_percentile(found, drawn[1] - drawn[0], draws)
+    return intervals.difference(value, second.less(first).column(0), n=matching.judged)

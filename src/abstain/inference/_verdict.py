@@ -1,7 +1,7 @@
 """The verdict: who is better, decided here and nowhere else.
 
 A difference (right - left) has a direction in which it is good, an interval and a p-value from the same
-statistic (see `_jackknife`), corrected for the family that it belongs to. `decide` makes the verdict of
+statistic (see `_intervals`), corrected for the family that it belongs to. `decide` makes the verdict of
 these: "left", "right" or "cannot tell". Words, sentences, colours, gates and files ask for it. With two
 systems the family is one difference, and "better" is said exactly where the interval excludes 0. "Cannot
 tell" is never "the same": that two systems are within a margin of each other, or one not worse than the other
@@ -18,7 +18,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import DataError
-from abstain.inference._jackknife import p_value
+from abstain.inference._intervals import p_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,9 +169,10 @@ def clusters_needed(
 
     The standard error falls with the square root of the clusters, so with ``C`` of them now::
 
-        needed = C * ((z(1 - alpha / 2) + z(power)) * se / difference)^2        alpha = 1 - level
+        needed = C * ((t(1 - alpha / 2) + t(power)) * se / difference)^2        alpha = 1 - level
 
-    rounded up. Infinite for a difference of 0; NaN where the difference or its standard error is undefined.
+    with quantiles of the t distribution on ``needed - 1`` degrees of freedom, rounded up. Infinite for a difference of
+    0; NaN where the difference or its standard error is undefined.
 
     Args:
         difference: the difference to be told: the one observed, or the smallest that would matter.
@@ -180,15 +181,21 @@ def clusters_needed(
         level: the confidence level at which it is to be told.
         power: the chance of telling it.
 
-    >>> clusters_needed(0.005, 0.01, 40)         # 40 * (2.8016 * 2)^2 = 1255.8
-    1256.0
+    >>> clusters_needed(0.005, 0.01, 40)         # 40 * (2.8039 * 2)^2 = 1257.9
+    1258.0
     """
-    from scipy.special import ndtri  # noqa: PLC0415
+    from scipy.special import stdtrit  # noqa: PLC0415
 
-    alpha = 1.0 - _validate.level(level)
-    reach = float(ndtri(1.0 - alpha / 2.0) + ndtri(_validate.level(power, "power")))
+    half, chance = (1.0 + _validate.level(level)) / 2.0, _validate.level(power, "power")
     if math.isnan(difference) or math.isnan(se):
         return math.nan
-    ratio = reach * se / abs(difference) if difference else math.inf
-    needed = clusters * ratio * ratio
-    return float(math.ceil(needed)) if math.isfinite(needed) else math.inf
+    ratio = se / abs(difference) if difference else math.inf
+    if not math.isfinite(clusters * ratio * ratio):
+        return math.inf
+    # The quantiles depend on the answer, but hardly: a few rounds settle it.
+    needed = 1e6
+    for _ in range(50):
+        degrees = max(needed - 1.0, 1.0)
+        reach = float(stdtrit(degrees, half) + stdtrit(degrees, chance))
+        needed = max(math.ceil(clusters * (reach * ratio) ** 2), 2)
+    return float(needed)

@@ -42,15 +42,15 @@ class Weights(Protocol):
     """A source of weight vectors over clusters."""
 
     @property
-    def clusters(self) -> int:
-        """How many clusters a weight vector has."""
+    def units(self) -> int:
+        """How many units a weight vector has."""
 
     @property
     def vectors(self) -> int:
         """How many weight vectors there are."""
 
     def batches(self, width: int) -> Iterator[Floats]:
-        """Yield the weights (vectors, clusters) in batches sized for `width` numbers per vector."""
+        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector."""
 
 
 def _batch_size(width: int) -> int:
@@ -73,6 +73,11 @@ class Draws:
     def __post_init__(self) -> None:
         _validate.whole(self.resamples, "resamples")
         _validate.seed(self.seed)
+
+    @property
+    def units(self) -> int:
+        """How many units a weight vector has: the clusters."""
+        return self.clusters
 
     @property
     def vectors(self) -> int:
@@ -99,6 +104,7 @@ class LeaveOut:
         group: the group of each cluster, numbered from 0 without a gap.
         sizes: how many clusters each group has.
         degrees: the degrees of freedom that the groups are worth: their effective number, by items, less one.
+        by_group: True where the units of a weight vector are the groups, else they are the clusters.
 
     >>> leave = LeaveOut.of(np.array(["ann", "bob", "cat"]))
     >>> [batch.tolist() for batch in leave.batches(width=3)]
@@ -108,49 +114,82 @@ class LeaveOut:
     group: Indices
     sizes: Floats
     degrees: float
+    by_group: bool = False
 
     @classmethod
-    def of(cls, cluster_ids: NDArray[Any], items: Floats | None = None) -> LeaveOut:
+    def of(
+        cls, cluster_ids: NDArray[Any], items: Floats | None = None, *, by_group: bool = False
+    ) -> LeaveOut:
         """Leave out each of these clusters, or each of 200 groups where there are more than 400.
 
         Args:
             cluster_ids: the names of the clusters.
             items: how many items each cluster has; alike when left out.
+            by_group: let weight vectors be over groups: cheaper where nothing else weighs clusters.
         """
         count = len(cluster_ids)
         held: Floats = np.ones(count) if items is None else items
         if count == 1:  # without the only one there is nothing
-            return cls(np.zeros(1, np.intp), np.empty(0), 0.0)
-        if count <= MOST_SINGLE:
-            return cls(np.arange(count), np.ones(count), _degrees(held))
-        _, group = np.unique(group_of(cluster_ids), return_inverse=True)
+            return cls(np.zeros(1, np.intp), np.empty(0), 0.0, by_group)
+        group = np.arange(count)
+        if count > MOST_SINGLE:
+            group = np.unique(group_of(cluster_ids), return_inverse=True)[1].astype(np.intp)
         sizes = np.bincount(group).astype(np.float64)
-        return cls(
-            group.astype(np.intp), sizes, _degrees(np.bincount(group, weights=held).astype(np.float64))
-        )
+        return cls(group, sizes, _degrees(np.bincount(group, weights=held).astype(np.float64)), by_group)
+
+    @classmethod
+    def nothing(cls, clusters: int) -> LeaveOut:
+        """Leave nothing out: no weight vectors, for those who want no interval; all rows are one unit."""
+        return cls(np.zeros(clusters, np.intp), np.empty(0), 0.0, by_group=True)
 
     @property
     def clusters(self) -> int:
-        """How many clusters a weight vector has."""
+        """How many clusters there are."""
         return len(self.group)
+
+    @property
+    def units(self) -> int:
+        """How many units a weight vector has."""
+        return max(self.vectors, 1) if self.by_group else self.clusters
 
     @property
     def vectors(self) -> int:
         """How many weight vectors there are: one per group."""
         return len(self.sizes)
 
+    @property
+    def unit_of_cluster(self) -> Indices:
+        """The unit that each cluster is counted in."""
+        return self.group if self.by_group else np.arange(self.clusters)
+
+    def within(self, items: Floats) -> tuple[LeaveOut, Indices]:
+        """Return the clusters that have any of these items, per cluster, and which weight vectors leave them out."""
+        held = np.bincount(self.group, weights=items, minlength=self.vectors)[: self.vectors]
+        kept = np.flatnonzero(held)
+        if len(kept) == self.vectors and (items > 0.0).all():
+            return self, kept
+        clusters = np.bincount(self.group[items > 0.0], minlength=self.vectors).astype(np.float64)[kept]
+        group = np.repeat(np.arange(len(kept)), clusters.astype(np.intp))
+        if len(kept) == 1:
+            return LeaveOut(np.zeros(len(group), np.intp), np.empty(0), 0.0, self.by_group), kept[:0]
+        return LeaveOut(group, clusters, _degrees(held[kept].astype(np.float64)), self.by_group), kept
+
     def batches(self, width: int) -> Iterator[Floats]:
-        """Yield the weights (groups, clusters): 0 for the group that is left out, else 1."""
+        """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
         size = _batch_size(width)
+        left_out = np.arange(self.vectors) if self.by_group else self.group
         for start in range(0, self.vectors, size):
             groups = np.arange(start, min(start + size, self.vectors))
-            yield (self.group[None, :] != groups[:, None]).astype(np.float64)
+            yield (left_out[None, :] != groups[:, None]).astype(np.float64)
 
 
 def _degrees(items: Floats) -> float:
     """Kish's effective number of groups less one, at least one; a group that holds most of the items is worth one."""
-    total = float(items.sum())
-    return max(total * total / float((items**2).sum()) - 1.0, 1.0) if total else 1.0
+    largest = float(items.max(initial=0.0))
+    if not largest:
+        return 1.0
+    parts = items / largest  # whose squares cannot overflow
+    return max(float(parts.sum()) ** 2 / float((parts**2).sum()) - 1.0, 1.0)
 
 
 def group_of(cluster_ids: NDArray[Any], groups: int = GROUPS) -> Indices:

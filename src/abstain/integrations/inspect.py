@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ __all__ = ["augrc", "aurc", "coverage", "selective_accuracy", "token_confidence"
 
 _LOG = logging.getLogger(__name__)
 _REFUSALS = ("refusal", "no_response")
+_LARGEST = sys.float_info.max
 
 
 @metric(scores="unreduced")
@@ -153,7 +155,8 @@ def _problem(answer: _Answer, key: str) -> str:
     if not 0.0 <= answer.grade <= 1.0:
         return f"sample {answer.sample}: the grade must lie in [0, 1], got {answer.grade:g}"
     value = answer.metadata.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    # Compared, not asked whether it is finite: that would fail for a whole number beyond all floats.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
         keys = ", ".join(sorted(answer.metadata)) or "none"
         return f"sample {answer.sample}: Score.metadata has no finite number {key!r} to rank by; keys: {keys}"
     return ""

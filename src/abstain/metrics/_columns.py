@@ -7,6 +7,7 @@ ones are left out before. Beside them stand the checks and the division that all
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,6 +48,8 @@ class Columns:
         weight: multiplicities.
         units: how many units a weight vector has; some may have no row here.
         scale: the declared lowest and highest truth.
+        largest_loss: the largest loss that there can be; NaN where nobody knows.
+        may_abstain: False where the source has no way to abstain.
         intervals: (rows, 2), the lower and upper bound of a prediction; NaN where there is none.
         sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
         class_index: which of these classes the truth is; None where truths are such numbers themselves.
@@ -64,6 +67,8 @@ class Columns:
     weight: Floats
     units: int
     scale: tuple[float, float] | None = None
+    largest_loss: float = math.nan
+    may_abstain: bool = True
     intervals: Floats = field(default_factory=lambda: np.empty((0, 2)))
     sets: Mask = field(default_factory=lambda: np.empty((0, 0), np.bool_))
     class_index: Indices | None = None
@@ -218,6 +223,13 @@ class Columns:
     def with_confidence(self, confidence: Floats) -> Columns:
         """Return the same rows under another confidence."""
         return replace(self, confidence=confidence)
+
+    @property
+    def worst_loss(self) -> float:
+        """The largest loss that there can be; the largest that there is, where nobody knows."""
+        if not math.isnan(self.largest_loss):
+            return self.largest_loss
+        return float(np.max(self.loss, where=self.answered & np.isfinite(self.loss), initial=0.0))
 
     def in_units(self, cluster: Indices, units: int) -> Columns:
         """Return the same rows divided into units, numbered from 0."""

@@ -46,6 +46,7 @@ CONVENTIONS = ("trapezoid", "interpolated", "mean", "torch-uncertainty")
 TOLERANCE = 1e-9
 # A run of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
 _BLOCK = 1 << 22
+_TABLE = 1 << 16
 _NEAR = 64
 # Metrics that are not read off the order of confidences, areas that end at a coverage, and metrics that compare with
 # the order of losses.
@@ -356,17 +357,19 @@ def truncated(run: Run, limit: Floats) -> Run:
 
 
 def harmonic(count: Floats) -> Floats:
-    """Return the harmonic numbers less that of the smallest count, continued to fractions by the digamma function."""
-    whole = count.astype(np.intp)
-    if (whole == count).all():
-        low, high = (int(whole.min()), int(whole.max())) if whole.size else (0, 0)
-        table = np.zeros(high - low + 1)
-        np.cumsum(1.0 / np.arange(low + 1, high + 1), out=table[1:])
-        whole -= low
-        return table.take(whole)
-    from scipy.special import digamma  # noqa: PLC0415  (only fractional weights need it)
+    """Return the harmonic numbers less that of the smallest count, continued to fractions by the digamma function.
 
-    values: Floats = digamma(count + 1.0) + np.euler_gamma
+    Counts of rows are looked up in a table. Large weights would need a table far beyond the counts themselves; for
+    them, too, the digamma function serves, and what it adds by rounding is the same for all.
+    """
+    low, high = (float(count.min()), float(count.max())) if count.size else (0.0, 0.0)
+    if high - low <= _TABLE + 4 * count.size and (count == np.floor(count)).all():
+        table = np.zeros(int(high - low) + 1)
+        np.cumsum(1.0 / np.arange(low + 1.0, high + 1.0), out=table[1:])
+        return table.take((count - low).astype(np.intp))
+    from scipy.special import digamma  # noqa: PLC0415  (only large and fractional weights need it)
+
+    values: Floats = digamma(count + 1.0) - digamma(low + 1.0)
     return values
 
 

@@ -22,6 +22,7 @@ from abstain import _validate, labels
 from abstain.errors import ArgumentError
 from abstain.metrics._columns import ratio
 from abstain.metrics._risk import TOLERANCE, risk_measure
+from abstain.metrics.scales import BY_UNIT, Scale, share_scale
 from abstain.tally import Measure
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class MetricSpecification:
         finish: where a family shares its sums, what makes this metric of them and of the parameter.
         undefined: the conditions under which the metric is undefined, in order.
         undefined_at: the same, where it depends on the parameter.
+        scale_at: what the metric can be for some rows and a parameter, where its unit does not say.
+        debiased: the same metric without the bias of small bins, around which its interval is made.
         rows: which rows the function is called with: "all", "stated" (answered, with a confidence), "bounded"
             (answered, with an interval) or "gathered" (answered, with a set).
         answered_only: True where only answered rows are judged, so that the value means little without coverage.
@@ -125,6 +128,8 @@ class MetricSpecification:
     finish: Callable[..., Any] | None = None
     undefined: tuple[Condition, ...] = ()
     undefined_at: Callable[[Columns, Any], Condition | None] | None = None
+    scale_at: Callable[[Columns, Any], Scale] | None = None
+    debiased: MetricSpecification | None = None
     rows: str = "all"
     answered_only: bool = False
     parameter: Parameter | None = None
@@ -194,6 +199,18 @@ class MetricSpecification:
         if found is None and self.undefined_at is not None:
             return self.undefined_at(columns, self.value)
         return found
+
+    def scale(self, columns: Columns) -> Scale:
+        """Return what the metric can be for these rows."""
+        if self.scale_at is not None:
+            return self.scale_at(columns, self.value)
+        if self.unit == "share":
+            everything = self.rows == "all" and not self.answered_only
+            rows = "answered" if self.rows == "all" else self.rows
+            return share_scale(
+                columns, np.ones(len(columns), np.bool_) if everything else getattr(columns, rows)
+            )
+        return BY_UNIT.get(self.unit, Scale())
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ over nothing is NaN. Each function is its measure at weights all one. Accuracy w
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from abstain.metrics._specification import (
     outcome_measure,
 )
 from abstain.metrics.answers import auroc_measure
+from abstain.metrics.scales import Scale, auroc_scale, coverage_scale
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 
@@ -454,6 +455,11 @@ def checked_target(target: float, name: str = "target") -> float:
     return number
 
 
+def _abstention_auroc_scale(columns: Columns, _value: Any) -> Scale:
+    counted = columns.guided & ~np.isnan(columns.confidence)
+    return auroc_scale(columns, columns.should_abstain[counted], counted)
+
+
 def _abstention_auroc(columns: Columns) -> Measure:
     rows = columns.take(columns.guided & ~np.isnan(columns.confidence))
     return auroc_measure("abstention_auroc", rows.should_abstain, -rows.confidence, rows)
@@ -474,9 +480,19 @@ _GUIDANCE = {"should_abstain": "should_abstain"}
 _metric = alike(arguments=LABELS | _GUIDANCE, direction=HIGHER, unit="share", measure=outcome_measure)
 METRICS: tuple[MetricSpecification, ...] = (
     # Over all rows.
-    _metric(answer_rate, finish=lambda t: ratio(t.answered, t.n), arguments=_DONE, direction=NEITHER),
     _metric(
-        abstention_rate, finish=lambda t: ratio(t.n - t.answered, t.n), arguments=_DONE, direction=NEITHER
+        answer_rate,
+        finish=lambda t: ratio(t.answered, t.n),
+        arguments=_DONE,
+        direction=NEITHER,
+        scale_at=coverage_scale,
+    ),
+    _metric(
+        abstention_rate,
+        finish=lambda t: ratio(t.n - t.answered, t.n),
+        arguments=_DONE,
+        direction=NEITHER,
+        scale_at=coverage_scale,
     ),
     _metric(
         simpleqa_f,
@@ -531,6 +547,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.ONE_GUIDANCE,
         arguments={"confidence": "confidence"} | _GUIDANCE,
         measure=alone(_abstention_auroc),
+        scale_at=_abstention_auroc_scale,
     ),
     # Over the answered rows, which means little without the coverage.
     _metric(

@@ -34,6 +34,7 @@ from abstain.metrics._specification import (
     outcome_measure,
     sums_measure,
 )
+from abstain.metrics.scales import auroc_scale
 from abstain.tally import Batch, Measure, keys_ascending
 
 if TYPE_CHECKING:
@@ -395,6 +396,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.ONE_EVENT,
         arguments={"y_true": "event", "score": "event_probability"},
         measure=alone(_auroc),
+        scale_at=lambda columns, _value: auroc_scale(columns, columns.event[columns.stated], columns.stated),
         rows="stated",
     ),
     _metric(
@@ -403,6 +405,9 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.ONE_CORRECTNESS,
         arguments={**LABELS, "confidence": "confidence"},
         measure=alone(_correctness_auroc),
+        scale_at=lambda columns, _value: auroc_scale(
+            columns, columns.correct[columns.stated], columns.stated
+        ),
     ),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

@@ -46,7 +46,7 @@ class BaseMetric(ABC):
     Attributes:
         name: the metric's key on the command line and in files.
         direction: "higher" or "lower" where that is better, "neither" where it depends.
-        unit: what one unit of the value is, such as "share"; for tables.
+        unit: what one unit of the value is, such as "share", which lies in [0, 1], and so does its interval.
 
     >>> class Verbosity(BaseMetric):
     ...     name = "mean_output_tokens"

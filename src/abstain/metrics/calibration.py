@@ -14,7 +14,7 @@ Abstained items have no place here: leave them out before the call.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +36,11 @@ from abstain.metrics.calibration_tests import (
     spiegelhalter,
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
+from abstain.metrics.scales import Scale, biased_scale, mean_scale
 from abstain.tally import Measure, total_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -508,9 +509,24 @@ def _top_label_of_rows(rows: Columns) -> Measure:
 
 def binned_error_metric(**settings: Any) -> MetricSpecification:
     """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
-    _bin_settings(**settings)
+    checked_settings = _bin_settings(**settings)
+    if not checked_settings["debiased"] and checked_settings["norm"] != "max":
+        return replace(_binned_error(settings), debiased=_binned_error({**settings, "debiased": True}))
+    return _binned_error(settings)
+
+
+def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
     build = partial(_expected_calibration_error, **settings)
-    return _metric(expected_calibration_error, measure=_stated(build), settings=settings)
+    return _metric(expected_calibration_error, measure=_stated(build), settings=settings, scale_at=_biased)
+
+
+def _biased(columns: Columns, _value: Any) -> Scale:
+    return biased_scale(columns, columns.stated)
+
+
+def _brier_scale(columns: Columns, _value: Any) -> Scale:
+    rows = columns.stated
+    return mean_scale(columns, ((columns.event_probability - columns.event) ** 2)[rows], rows)
 
 
 _metric = alike(
@@ -522,13 +538,14 @@ _metric = alike(
     answered_only=True,
 )
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(expected_calibration_error, measure=_stated(_expected_calibration_error)),
-    _metric(smooth_calibration_error, measure=_stated(smooth_measure)),
+    binned_error_metric(),
+    _metric(smooth_calibration_error, measure=_stated(smooth_measure), scale_at=_biased),
     _metric(negative_log_likelihood, measure=_stated(_negative_log_likelihood), unit="nats"),
     _metric(
         top_label_calibration_error,
         measure=_stated(_top_label_of_rows),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
+        scale_at=_biased,
     ),
     _metric(
         brier_score,
@@ -536,5 +553,6 @@ METRICS: tuple[MetricSpecification, ...] = (
         measure=_stated(_brier_score),
         arguments={"y_true": "event", "confidence": "event_probability"},
         unit="squared probability",
+        scale_at=_brier_scale,
     ),
 )

@@ -236,9 +236,9 @@ def _matched(work: Work, metrics: Sequence[str], coverage: Floats, convention: s
 
 
 def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
-    """Return the selective risk, then the generalized risk, at fixed thresholds: confidences that occur, descending.
+    """Return selective risk, generalized risk and coverage at fixed thresholds: confidences that occur, descending.
 
-    A threshold that is fixed accepts the same rows whatever their weights, so its risks are ratios of running
+    A threshold that is fixed accepts the same rows whatever their weights, so all three are ratios of running
     sums. Ranks between the thresholds asked for are one rank, which changes nothing at the thresholds
     themselves and makes a curve of a million rows as cheap as one of a hundred.
     """
@@ -246,13 +246,16 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
     # Ascending for the search; a row enters at the highest threshold that it reaches.
     key = np.searchsorted(-thresholds, -columns.confidence[answered])
     ranking = Ranking(columns)
-    tally, total = ranking.tally(key, len(thresholds)), ranking.counts[:, 0]
+    # Rows below the last threshold are a rank of their own, which is not asked for.
+    tally, total = ranking.tally(key, len(thresholds) + 1), ranking.counts[:, 0]
 
     def finish(batch: Batch) -> Floats:
-        count, risk_sum = tally.run(batch.weights)[:, :, 1:]
-        return np.concatenate([ratio(risk_sum, count), risk_sum / (batch.weights @ total)[:, None]], axis=1)
+        count, risk_sum = tally.run(batch.weights)[:, :, 1:-1]
+        everything = (batch.weights @ total)[:, None]
+        return np.concatenate([ratio(risk_sum, count), risk_sum / everything, count / everything], axis=1)
 
-    names = [f"{risk}[{place}]" for risk in ("selective", "generalized") for place in range(len(thresholds))]
+    kinds = ("selective", "generalized", "coverage")
+    names = [f"{kind}[{place}]" for kind in kinds for place in range(len(thresholds))]
     return Measure(tuple(names), columns.units, max(columns.units, tally.width), finish)
 
 

@@ -6,8 +6,8 @@ value per level. Infinite bounds are legal: they cover, their width is infinite,
 bounds, NaN and shapes that do not agree are errors that name the first offending row. ``sample_weight`` are
 multiplicities: a weight of 2 is the row twice.
 
-Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that the
-bootstrap weighs. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
+Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that an
+interval weighs. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
 `abstain.metrics.quantiles`; intervals for these metrics, and a verdict, in `abstain.evaluation.conformal`.
 """
 
@@ -33,6 +33,7 @@ from abstain.metrics.coverage import (
     quantiles_measure,
 )
 from abstain.metrics.predictions import IntervalRows, nominal
+from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -441,8 +442,21 @@ METRICS: tuple[MetricSpecification, ...] = (
         direction=LOWER,
         arguments={"intervals": "intervals"},
     ),
-    _metric(interval_size_stratified_coverage, measure=_over(_worst_stratum), direction=HIGHER, unit="share"),
-    _metric(interval_hsic, when.SINGLE_INTERVAL, measure=_over(_hsic), direction=LOWER, unit="dependence"),
+    _metric(
+        interval_size_stratified_coverage,
+        measure=_over(_worst_stratum),
+        direction=HIGHER,
+        unit="share",
+        scale_at=lambda columns, _value: share_scale(columns, columns.bounded, parts=_BINS),
+    ),
+    _metric(
+        interval_hsic,
+        when.SINGLE_INTERVAL,
+        measure=_over(_hsic),
+        direction=LOWER,
+        unit="dependence",
+        scale_at=lambda _columns, _value: DEPENDENCE,
+    ),
     _metric(
         interval_coverage_width_criterion,
         when.CONSTANT_BOUNDED,
@@ -451,6 +465,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         unit="points",
         parameter=_LEVEL,
         settings={"eta": _ETA},
+        scale_at=lambda _columns, _value: WIDTH_CRITERION,
     ),
     _metric(winkler_score, measure=_over(mean_of(_winkler)), direction=LOWER, parameter=_LEVEL),
     _metric(weighted_interval_score, measure=_over(mean_of(_weighted)), direction=LOWER, parameter=_LEVEL),

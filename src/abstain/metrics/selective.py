@@ -23,6 +23,7 @@ from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
 from abstain.metrics._risk import CONVENTIONS, in_convention, risk_measure
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
+from abstain.metrics.scales import coverage_scale, risk_scale
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -288,16 +289,18 @@ METRICS: tuple[MetricSpecification, ...] = (
     _ranked(
         coverage_at_risk, direction=HIGHER, unit="share", parameter=Parameter("risk", 0.1, _validate.real)
     ),
-    _ranked(risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE),
-    _ranked(aurc_at_coverage, parameter=_AT_COVERAGE),
-    _ranked(augrc_at_coverage, parameter=_AT_COVERAGE),
-    _ranked(aurc),
-    _ranked(augrc),
-    _ranked(eaurc),
-    _ranked(eaugrc),
-    _ranked(aurc_achievable),
-    _unranked(cmax, direction=NEITHER, unit="share"),
-    _unranked(aurc_optimal),
-    _unranked(augrc_optimal),
+    _ranked(
+        risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE, scale_at=risk_scale("risk")
+    ),
+    _ranked(aurc_at_coverage, parameter=_AT_COVERAGE, scale_at=risk_scale("area")),
+    _ranked(augrc_at_coverage, parameter=_AT_COVERAGE, scale_at=risk_scale("generalized")),
+    _ranked(aurc, scale_at=risk_scale("area")),
+    _ranked(augrc, scale_at=risk_scale("generalized")),
+    _ranked(eaurc, scale_at=risk_scale("area")),
+    _ranked(eaugrc, scale_at=risk_scale("generalized")),
+    _ranked(aurc_achievable, scale_at=risk_scale("area")),
+    _unranked(cmax, direction=NEITHER, unit="share", scale_at=coverage_scale),
+    _unranked(aurc_optimal, scale_at=risk_scale("area", power=2.0)),
+    _unranked(augrc_optimal, scale_at=risk_scale("generalized", power=2.0)),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

@@ -5,14 +5,14 @@ True says that the class is in the set. Truths are class indices from 0. A metri
 float; of (rows, classes, levels) it is an array with one value per level. Empty sets are legal: they cover
 nothing. ``sample_weight`` are multiplicities.
 
-Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that the
-bootstrap weighs. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
+Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that an
+interval weighs. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
 verdict, in `abstain.evaluation.conformal`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecifi
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
 from abstain.metrics.coverage import Search, WorstSlab, groups_measure
 from abstain.metrics.predictions import SetRows
+from abstain.metrics.scales import Scale, share_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -222,6 +223,17 @@ def _share_of_size(size: float) -> Build:
     return _over(mean_of(lambda rows: rows.width[0] == size))
 
 
+def _size_scale(columns: Columns, _value: Any) -> Scale:
+    """A set has no class, or all of them."""
+    shares = share_scale(columns, columns.gathered)
+    return Scale(0.0, float(columns.sets.shape[1]), units=shares.units)
+
+
+def _worst_scale(columns: Columns, _value: Any) -> Scale:
+    """The worst of about as many parts as there are classes."""
+    return share_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
+
+
 _metric = alike(
     when.NO_SETS,
     arguments={"y_true": "truth_class", "sets": "sets"},
@@ -239,9 +251,12 @@ METRICS: tuple[MetricSpecification, ...] = (
         direction=LOWER,
         unit="classes",
         arguments=_SETS,
+        scale_at=_size_scale,
     ),
-    _metric(set_size_stratified_coverage, measure=_over(_worst_size), direction=HIGHER),
-    _metric(set_coverage_by_label, measure=_over(_worst_label), direction=HIGHER),
+    _metric(
+        set_size_stratified_coverage, measure=_over(_worst_size), direction=HIGHER, scale_at=_worst_scale
+    ),
+    _metric(set_coverage_by_label, measure=_over(_worst_label), direction=HIGHER, scale_at=_worst_scale),
     _metric(set_singleton_rate, measure=_share_of_size(1.0), arguments=_SETS),
     _metric(set_empty_rate, measure=_share_of_size(0.0), arguments=_SETS),
 )

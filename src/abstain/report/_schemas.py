@@ -186,7 +186,7 @@ class RiskAtCoverage(Struct, kw_only=True):
 
 
 class Intervals(Struct, kw_only=True):
-    """Percentile intervals of the metrics, at the level that the bootstrap names."""
+    """Intervals of the metrics; those of the bootstrap are percentile intervals at the level that it names."""
 
     cmax: Interval | None
     aurc_full: Interval | None
@@ -201,6 +201,17 @@ class Intervals(Struct, kw_only=True):
     mae_at_coverage: dict[str, Interval | None]
 
 
+class OwnIntervals(Intervals, kw_only=True):
+    """The intervals that summaries, reports and verdicts go by, and how they were made.
+
+    `methods` names the metrics whose interval was made in another way than most.
+    """
+
+    method: str
+    level: Share
+    methods: dict[str, str]
+
+
 class DropRate(Struct, kw_only=True):
     """The share of resamples in which a metric was undefined."""
 
@@ -208,7 +219,7 @@ class DropRate(Struct, kw_only=True):
 
 
 class Bootstrap(Struct, kw_only=True, omit_defaults=True):
-    """How the intervals were made; empty when none were asked for."""
+    """The percentile intervals of the cluster bootstrap; empty when no resamples were drawn."""
 
     seed: int | UnsetType = UNSET
     n_resamples: int | UnsetType = UNSET
@@ -258,6 +269,7 @@ class VariantPart(Struct, kw_only=True):
     aurc_at_c: AreaAtCoverage
     augrc_at_c: AreaAtCoverage
     mae_at_coverage: dict[str, RiskAtCoverage | None]
+    intervals: OwnIntervals
     bootstrap: Bootstrap
     curve: Curve
     tie_sensitivity: Ties

@@ -6,6 +6,7 @@ What it holds is in `_schemas`, and `abstain schema metrics` publishes it as JSO
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -176,6 +177,7 @@ def _variant(variant: ConfidenceResult, system: SystemResult) -> schema.VariantP
         **parts,
         interpretation=filled(schema.Interpretation, variant),
         mae_at_coverage={_key(coverage): _risk(variant, coverage, risk) for coverage, risk in risks.items()},
+        intervals=_intervals(told, risks, settings),
         bootstrap=_bootstrap(variant, settings),
         curve=_curve(variant.curve),
         tie_sensitivity=filled(
@@ -223,6 +225,26 @@ def _curve(curve: RiskCoverageCurve) -> schema.Curve:
     chosen = kept if count > _CURVE_POINTS else slice(None)
     columns = ("coverage", "selective_risk", "generalized_risk", "threshold")
     return schema.Curve(points=count, **{name: getattr(curve, name)[chosen].tolist() for name in columns})
+
+
+def _intervals(
+    told: Mapping[str, Estimate], risks: Mapping[float, Estimate], settings: Settings
+) -> schema.OwnIntervals:
+    """The intervals of the metrics, and the method of most of them."""
+    methods = Counter(estimate.method for estimate in told.values() if estimate.interval is not None)
+    usual = methods.most_common(1)[0][0] if methods else "none"
+    risk_keys = {f"mae_at_coverage.{_key(coverage)}" for coverage in risks}
+    return schema.OwnIntervals(
+        **{name: _ends(estimate.interval) for name, estimate in told.items() if name not in risk_keys},
+        mae_at_coverage={_key(coverage): _ends(risk.interval) for coverage, risk in risks.items()},
+        method=usual,
+        level=settings.level,
+        methods={
+            name: estimate.method
+            for name, estimate in told.items()
+            if estimate.interval is not None and estimate.method != usual
+        },
+    )
 
 
 def _bootstrap(variant: ConfidenceResult, settings: Settings) -> schema.Bootstrap:

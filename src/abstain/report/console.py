@@ -1,33 +1,56 @@
 """The terminal: its width, and lines that are bold, dim or coloured. Columns line up in `tables`; words are in `views`.
 
-Everything that came from a file (labels, paths, modes) is printed as plain text, never as markup.
+Everything that came from a file (labels, paths, modes) is printed as plain text, never as markup: what is printed
+goes through `Terminal`, which lets letters through and its own styles, and nothing else.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.text import Text
 
-from abstain.report._text import display_width, plain_text, wrapped
 from abstain.report.tables import table_text
+from abstain.report.text import display_width, plain_text, printable, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from abstain.report.tables import Table
 
-__all__ = ["WIDTH", "console_for", "heading", "line", "listed", "shown", "warnings_list", "word_list"]
+__all__ = [
+    "WIDTH",
+    "Terminal",
+    "console_for",
+    "heading",
+    "line",
+    "listed",
+    "shown",
+    "warnings_list",
+    "word_list",
+]
 
 # Without a terminal there is no width to keep to; this one keeps nearly every table on one line per row.
 WIDTH = 120
 
 
+class Terminal(Console):
+    """A console that shows text as text, whoever wrote it."""
+
+    def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+        """Yield what is printed: text made plain, and the console's own styles and movements as they are."""
+        for part in super().render(*arguments, **options):
+            yield part if part.control else Segment(printable(part.text), part.style)
+
+
 def console_for(*, stderr: bool = False) -> Console:
     """Return a console: the terminal's width where there is a terminal, wide enough for every table elsewhere."""
-    console = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH)
+    console = Terminal(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
 
 
 def heading(text: str) -> Text:

@@ -172,10 +172,12 @@ def _method(result: CoverageResult) -> str:
     settings = result.settings
     percent = f"{100 * settings.level:g}% intervals"
     exact = "of the verdict: exact binomial, scaled to clusters"
-    if not settings.resamples:
-        return f"[{percent}: none by bootstrap (0 resamples); {exact}]"
-    drawn = f"{many(settings.resamples, 'resample')} of {many(result.clusters, 'cluster')}"
-    return f"[{percent}: {drawn}, seed {settings.seed}; {exact}]"
+    made = f"{settings.interval} over {many(result.clusters, 'cluster')}"
+    if settings.interval == "none":
+        made = "none"
+    elif settings.resamples:
+        made += f", {many(settings.resamples, 'resample')}, seed {settings.seed}"
+    return f"[{percent}: {made}; {exact}]"
 
 
 def _coloured(table: Text) -> Text:

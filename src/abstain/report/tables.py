@@ -3,7 +3,7 @@
 A table holds numbers as numbers and estimates as estimates; a form decides how they look. Where a person reads
 (text, Markdown, LaTeX, HTML) an estimate is one cell, ``0.134 [0.094, 0.176]``; where a program does (CSV, JSON)
 it becomes three columns, with all digits. Text from a file is hostile: no form lets it become markup, a
-spreadsheet formula, a LaTeX command or a terminal's control sequence. How text lines up is in `_text`. Nothing is
+spreadsheet formula, a LaTeX command or a terminal's control sequence. How text lines up is in `text`. Nothing is
 computed here, and no result is worded.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import Estimate
-from abstain.report._text import display_width, plain_text, text_lines, wrapped
+from abstain.report.text import display_width, plain_text, printable_json, text_lines, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -301,7 +301,9 @@ def _json(tables: Sequence[Table]) -> str:
         }
         for table in tables
     ]
-    return json.dumps({"tables": records}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        printable_json(json.dumps({"tables": records}, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+    )
 
 
 def table_html(table: Table) -> str:

@@ -120,11 +120,9 @@ def interval_lines(result: Result) -> list[str]:
     own = [estimate for system in result.systems.values() for estimate in system.estimates.values()]
     methods = "; ".join(_methods(own))
     if methods:
-        drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
-        clusters = many(result.population.included, result.cluster_noun)
-        lines.append(f"{level}: {methods} over {clusters}{drawn}; convention {settings.convention}")
+        lines.append(f"{level}: {methods}; convention {settings.convention}")
     elif result.population.items:
-        lines.append("no intervals: 0 resamples")
+        lines.append("no intervals" + (" were asked for" if settings.interval == "none" else ""))
     compared = [each for each in result.differences if each.compared]
     if not compared:
         return lines
@@ -144,7 +142,18 @@ def interval_lines(result: Result) -> list[str]:
 
 
 def _methods(estimates: Iterable[Estimate]) -> list[str]:
-    return list(dict.fromkeys(each.method for each in estimates if each.interval is not None))
+    """How intervals were made, without the scale of each metric; exact bounds last, and not what cannot vary."""
+    found = dict.fromkeys(each.method for each in estimates if each.interval is not None)
+    bounds = any(method.startswith(_BOUND) for method in found)
+    usual = [
+        "".join(method.partition(_DISTRIBUTION)[:2])
+        for method in found
+        if not method.startswith((_BOUND, "it cannot vary"))
+    ]
+    return [*dict.fromkeys(usual), *(["exact bounds where nothing varied"] if bounds else [])]
+
+
+_BOUND, _DISTRIBUTION = "exact bound", "t distribution"
 
 
 def outcomes_line(table: MetricTable) -> str:

@@ -24,6 +24,7 @@ from abstain.sources._evaluation_file import (
     EvaluationFile,
     load_evaluation_file,
     read_evaluation_file,
+    read_items,
     write_evaluation_file,
 )
 from abstain.sources._lm_eval import LM_EVAL_KEYS
@@ -45,17 +46,18 @@ __all__ = [
     "EvaluationFile",
     "Problems",
     "expand",
+    "is_table",
     "load_evaluation_file",
     "open_table",
     "read",
     "read_evaluation_file",
+    "read_systems",
     "recognise",
     "scan_table",
     "write_evaluation_file",
 ]
 
 MEMBER_LIMIT = 1 << 27
-TOTAL_LIMIT = 1 << 36
 FORMATS = {
     "run": "run file",
     "evaluation": "evaluation file",
@@ -68,6 +70,7 @@ FORMATS = {
 _TABLES = ("csv", "parquet", "jsonl")
 # What there is to choose within a file that is no table.
 _CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
+_KEPT = ("signals", "metadata", "null_prediction")
 _BEGINNING = 1 << 20
 _PATTERN = "*?["
 _LINES = (".jsonl", ".ndjson")
@@ -96,10 +99,15 @@ def read(
     metadata: Sequence[str] | None = None,
     null_prediction: str | None = None,
     abstain_rule: AbstentionRule | str | None = None,
+    failed_rule: AbstentionRule | str | None = None,
+    join: tuple[str, Any] | None = None,
+    system: str | None = None,
+    percent: Sequence[str] | None = None,
+    crossed: str | None = None,
     scorer: str | None = None,
     filter: str | None = None,  # noqa: A002
     member_limit: int = MEMBER_LIMIT,
-    total_limit: int = TOTAL_LIMIT,
+    total_limit: int | None = None,
     problems: Problems | None = None,
 ) -> Items:
     """Read items from a file, several files or a data frame.
@@ -134,47 +142,82 @@ def read(
         null_prediction: what a missing prediction means, "abstained" or "failed"; an error when left out.
         abstain_rule: who declined where the source does not say: "choice:E", "regex:(?i)not sure",
             "phrases:I don't know|cannot say", or an `AbstentionRule`.
+        failed_rule: which answers of a table are none, because the run produced nothing: how they begin, such as
+            "ERR:", or a rule in the forms of `abstain_rule`.
+        join: a key and a second table, where truth and predictions stand apart: every row gets the columns of the row
+            with the same key there.
+        system: the column that says whose row it is, ``system`` or ``model`` when left out; see `read_systems`.
+        percent: the signals that are per cent, and are divided by 100; when left out, a confidence is taken for per
+            cent if its values tell: none between 0 and 1, and the largest from above 10 up to 100.
+        crossed: what a lower bound above the upper one means: "sort" to exchange them, "empty" for an interval that
+            holds nothing; an error when left out.
         scorer: which judge of a log: a scorer of Inspect ("name", or "name.key" where it gives several
             values), or a metric of lm-eval.
         filter: which filter of lm-eval samples; all when left out.
         member_limit: most bytes of one sample of an Inspect log, decompressed.
-        total_limit: most bytes of all its samples together.
+        total_limit: most bytes of all its samples together; 4 MiB and 200 times its own size when left out.
         problems: where to collect what is wrong with the rows of a table, instead of raising the first.
 
     >>> read("tests/data/examples/run_a.json", mode="few_shot")
     Items(240 items in 30 participants: 150 answered, 66 abstained, 24 failed, 0 unscored)
     """
+    systems = read_systems(source, **{name: value for name, value in locals().items() if name != "source"})
+    if len(systems) > 1:
+        items = next(iter(systems.values()))
+        raise ArgumentError(
+            f"{items.provenance.get('path', 'the frame')}: holds {len(systems)} systems, told apart by the column "
+            f"{items.provenance['system_column']!r}; abstain.sources.read_systems gives each of them, and "
+            "metadata=[...] with its name makes it a column like any other"
+        )
+    return next(iter(systems.values()))
+
+
+def read_systems(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002
+    mode: str | None = None,
+    scale: Sequence[float] | None = None,
+    abstain_rule: AbstentionRule | str | None = None,
+    scorer: str | None = None,
+    filter: str | None = None,  # noqa: A002
+    cluster: str | None = None,
+    cluster_by: str | None = None,
+    member_limit: int = MEMBER_LIMIT,
+    total_limit: int | None = None,
+    problems: Problems | None = None,
+    **of_tables: Any,
+) -> dict[str, Items]:
+    """Read the items of every system that a source holds, by name; a single one is called "".
+
+    A long table holds several: one per value of its column ``system`` or ``model``, or of the column that `system`
+    names. The arguments are those of `read`.
+
+    >>> import polars
+    >>> table = polars.DataFrame({"model": ["a", "b"], "item": [1, 1], "truth": [0, 0], "prediction": [0, 1]})
+    >>> sorted(read_systems(table))
+    ['a', 'b']
+    """
     if cluster is not None and cluster_by is not None:
         raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
-    columns = {
-        "truth": truth,
-        "prediction": prediction,
-        "correct": correct,
-        "confidence": confidence,
-        "abstained": abstained,
-        "failed": failed,
-        "cluster": cluster if cluster is not None else cluster_by,
-        "item": item,
-        "weight": weight,
-        "low": low,
-        "high": high,
-        "set": set,
-    }
-    named = {role: name for role, name in columns.items() if name is not None}
+    given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
+    named = {role: value for role, value in given.items() if value is not None}
     rule = AbstentionRule.parse(abstain_rule) if isinstance(abstain_rule, str) else abstain_rule
     said: dict[str, Any] = {"rule": rule, "scale": scale}
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
-    paths, kind = _recognised(source, format)
+    files, kind = _recognised(source, format)
     if kind in ("frame", *_TABLES):
-        said |= {"signals": signals, "metadata": metadata, "null_prediction": null_prediction}
+        paths = _table_paths(files, kind)
         return _read_table(source, paths, kind, {**named, **said}, choices, problems)
+    # What is kept of a table is no matter for logs, which keep everything.
+    named = {role: value for role, value in named.items() if role not in _KEPT}
     limits = {"member_limit": member_limit, "total_limit": total_limit}
-    parts = [_read_log(path, kind, named, choices, limits, **said) for path in paths]
+    parts = [_read_log(file, kind, named, choices, limits, **said) for file in files]
     if len(parts) == 1:
-        return parts[0]
+        return {"": parts[0]}
     from abstain.sources._log_items import concatenate  # noqa: PLC0415
 
-    return concatenate(parts)
+    return {"": concatenate(parts)}
 
 
 def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
@@ -190,10 +233,10 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     >>> table.numbers("y"), table.labels("site").tolist(), table.lists("set")
     (array([1.5, 2. ]), ['a', 'b'], [['x'], ['x', 'y']])
     """
-    paths, kind = _recognised(source, format)
+    files, kind = _recognised(source, format)
     if kind not in ("frame", *_TABLES):
-        raise ArgumentError(f"{paths[0]}: {_described(kind)}, and this takes a table: CSV, Parquet or JSONL")
-    return _opened(source, paths, kind)
+        raise ArgumentError(f"{files[0]}: {_described(kind)}, and this takes a table: CSV, Parquet or JSONL")
+    return _opened(source, _table_paths(files, kind), kind)
 
 
 def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
@@ -202,11 +245,11 @@ def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> Scann
     from abstain.sources._roles import Roles  # noqa: PLC0415
     from abstain.sources._tables import open_files  # noqa: PLC0415
 
-    paths, kind = _recognised(source, format)
+    files, kind = _recognised(source, format)
     if kind not in _TABLES:
         found = FORMATS.get(kind, "data frame")
         raise ArgumentError(f"only tables of one format are scanned, not {found}; read and evaluate others")
-    table = open_files(paths, kind)
+    table = open_files(_table_paths(files, kind), kind)
     scanned = _scan.scan_table(table, Roles(**roles))
     return replace(scanned, items=scanned.items.with_provenance(**_origin(table, kind)))
 
@@ -217,7 +260,7 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
     paths: list[Path] = []
     for part in parts:
         path = Path(part)
-        if any(letter in str(part) for letter in _PATTERN) and not path.exists():
+        if any(letter in str(part) for letter in _PATTERN) and not _files.SourceFile(path).exists():
             found = sorted(glob.glob(str(part), recursive=True))  # noqa: PTH207  (patterns may be absolute)
             if not found:
                 raise ArgumentError(f"{part}: no file fits this pattern")
@@ -227,34 +270,51 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
     if not paths:
         raise ArgumentError("no file was named; pass a path, a pattern or several paths")
     for path in paths:
+        file = _files.SourceFile(path)
+        if not file.exists():
+            raise ArgumentError(f"{file}: no such file{_validate.suggestion(path.name, _neighbours(path))}")
         if path.is_dir():
-            raise ArgumentError(f"{path}: is a directory; name files, or a pattern such as {path}/*.eval")
-        if not path.exists():
-            names = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-            raise ArgumentError(f"{path}: no such file{_validate.suggestion(path.name, names)}")
+            raise ArgumentError(f"{file}: is a directory; name files, or a pattern such as {file}/*.eval")
     return paths
+
+
+def _neighbours(path: Path) -> list[str]:
+    """Return what else is in the folder of a file that is not there, as far as one may look."""
+    try:
+        return os.listdir(path.parent)  # noqa: PTH208  (names are wanted, not paths)
+    except (OSError, ValueError):
+        return []
 
 
 def recognise(path: Path) -> str:
     """Return the format of a file, one of `FORMATS`."""
-    beginning, whole = _beginning(path)
+    return _format_of(_files.SourceFile(path))
+
+
+def _format_of(file: _files.SourceFile) -> str:
+    beginning, whole = _beginning(file)
     if beginning.startswith(b"PK\x03\x04"):
         return "inspect"
     if beginning.startswith(b"PAR1"):
         return "parquet"
     if beginning.startswith((b"ARROW1", b"FEA1")):
-        raise FormatError(f"{path}: an Arrow file; open it with pyarrow and pass the table")
+        raise FormatError(f"{file}: an Arrow file; open it with pyarrow and pass the table")
     text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text:
-        raise FormatError(f"{path}: the file is empty")
-    if path.suffix == ".json" and text[:1] not in (b"{", b"["):
-        raise _unknown_json(path, whole=whole)
+        raise FormatError(f"{file}: the file is empty")
+    if file.path.suffix == ".json" and text[:1] not in (b"{", b"["):
+        raise _unknown_json(text, file, whole=whole)
     if b"\x00" in beginning[:4096]:
-        raise FormatError(f"{path}: neither text nor any format known here ({', '.join(FORMATS.values())})")
-    return _json_kind(text, path, whole=whole) if text[:1] in (b"{", b"[") else "csv"
+        raise FormatError(f"{file}: neither text nor any format known here ({', '.join(FORMATS.values())})")
+    return _json_kind(text, file, whole=whole) if text[:1] in (b"{", b"[") else "csv"
 
 
-def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:
+def is_table(path: Path) -> bool:
+    """True where a path or a pattern names tables, which may hold several systems."""
+    return recognise(expand(path)[0]) in _TABLES
+
+
+def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile], str]:
     """Return the files that a source names, and the one format that they have; none and "frame" for a data frame."""
     parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
     if not all(isinstance(part, (str, os.PathLike)) for part in parts):
@@ -263,12 +323,20 @@ def _recognised(source: Any, kind: str | None) -> tuple[list[Path], str]:
         return [], "frame"
     if kind is not None:
         _validate.choice(kind, "format", FORMATS)
-    paths = expand(parts)
-    kinds = {path: kind or recognise(path) for path in paths}
-    if len({*kinds.values()}) > 1:
-        listed = ", ".join(f"{path} ({FORMATS[found]})" for path, found in kinds.items())
+    files = [_files.SourceFile(path) for path in expand(parts)]
+    kinds = [kind or _format_of(file) for file in files]
+    if len({*kinds}) > 1:
+        listed = ", ".join(f"{file} ({FORMATS[found]})" for file, found in zip(files, kinds, strict=True))
         raise FormatError(f"the files are of different formats and cannot be read as one: {listed}")
-    return paths, kinds[paths[0]]
+    return files, kinds[0]
+
+
+def _table_paths(files: Sequence[_files.SourceFile], kind: str) -> list[Path]:
+    """Return where the files of a table are: it is read from there, column by column, which no pipe can serve."""
+    for file in files:
+        if not file.path.is_file():
+            raise ArgumentError(f"{file}: {_described(kind)} in a pipe; write it to a file first")
+    return [file.path for file in files]
 
 
 def _described(kind: str) -> str:
@@ -297,14 +365,24 @@ def _read_table(
     roles: Mapping[str, Any],
     choices: Mapping[str, str | None],
     problems: Problems | None,
-) -> Items:
+) -> dict[str, Items]:
     from abstain.sources._columns import items_from_table  # noqa: PLC0415
     from abstain.sources._roles import Roles  # noqa: PLC0415
 
     _refuse(choices, "a data frame" if kind == "frame" else f"{paths[0]}: {_described(kind)}")
     table = _opened(source, paths, kind)
-    items = items_from_table(table, Roles(**roles), problems)
-    return items.with_provenance(**_origin(table, kind))
+    said = dict(roles)
+    joined, failed = said.pop("join", None), said.get("failed_rule")
+    if isinstance(failed, str):
+        said["failed_rule"] = AbstentionRule.parse_failed(failed)
+    origin = _origin(table, kind)
+    if joined is not None:
+        from abstain.sources._joining import JoinedTable  # noqa: PLC0415
+
+        table = JoinedTable(table, open_table(joined[1]), joined[0])
+        origin["join"] = table.origin
+    systems = items_from_table(table, Roles(**said), problems)
+    return {name: items.with_provenance(**origin) for name, items in systems.items()}
 
 
 def _origin(table: SourceTable, kind: str) -> dict[str, Any]:
@@ -314,11 +392,11 @@ def _origin(table: SourceTable, kind: str) -> dict[str, Any]:
 
 
 def _read_log(
-    path: Path,
+    file: _files.SourceFile,
     kind: str,
     named: Mapping[str, str],
     choices: Mapping[str, str | None],
-    limits: Mapping[str, int],
+    limits: Mapping[str, Any],
     *,
     rule: AbstentionRule | None,
     scale: Sequence[float] | None,
@@ -327,36 +405,36 @@ def _read_log(
     served = ("cluster", "item") if kind == "evaluation" else ("cluster",)
     for role in named:
         if role not in served:
-            raise ArgumentError(f"{path}: {role} names a column of a table, and this is {_described(kind)}")
-    _refuse(choices, f"{path}: {_described(kind)}", but=_CHOICES[kind])
+            raise ArgumentError(f"{file}: {role} names a column of a table, and this is {_described(kind)}")
+    _refuse(choices, f"{file}: {_described(kind)}", but=_CHOICES[kind])
     cluster, scorer = named.get("cluster"), choices["scorer"]
     if kind == "run":
         from abstain.sources._run_file import read_run_file  # noqa: PLC0415
 
         if cluster is not None or rule is not None:
             raise ArgumentError(
-                f"{path}: a run file knows its clusters and abstentions; leave cluster and rule out"
+                f"{file}: a run file knows its clusters and abstentions; leave cluster and rule out"
             )
-        return read_run_file(path, mode=choices["mode"], scale=scale).with_provenance(format=kind)
+        return read_run_file(file, mode=choices["mode"], scale=scale).with_provenance(format=kind)
     if kind == "evaluation":
         if rule is not None:
-            raise ArgumentError(f"{path}: an evaluation file says who abstained; leave the rule out")
-        items = read_evaluation_file(path, cluster=cluster, item=named.get("item"), scale=scale)
+            raise ArgumentError(f"{file}: an evaluation file says who abstained; leave the rule out")
+        items = read_items(file, cluster=cluster, item=named.get("item"), scale=scale)
         return items.with_provenance(format=kind)
     if kind == "inspect":
         from abstain.sources._inspect import read_inspect  # noqa: PLC0415
 
-        items = read_inspect(path, scorer=scorer, cluster=cluster, rule=rule, scale=scale, **limits)
+        items = read_inspect(file, scorer=scorer, cluster=cluster, rule=rule, scale=scale, **limits)
     else:
         from abstain.sources._lm_eval import read_lm_eval  # noqa: PLC0415
 
         items = read_lm_eval(
-            path, scorer=scorer, filter_name=choices["filter"], cluster=cluster, rule=rule, scale=scale
+            file, scorer=scorer, filter_name=choices["filter"], cluster=cluster, rule=rule, scale=scale
         )
-    return items.with_provenance(format=kind, sha256=_files.digest([path]))
+    return items.with_provenance(format=kind)
 
 
-def _json_kind(text: bytes, path: Path, *, whole: bool) -> str:
+def _json_kind(text: bytes, file: _files.SourceFile, *, whole: bool) -> str:
     line, _, rest = text.partition(b"\n")
     first = _keys(line)
     keys = first if first is not None else set(outer_keys(text))
@@ -368,18 +446,19 @@ def _json_kind(text: bytes, path: Path, *, whole: bool) -> str:
         return "evaluation"
     if "eval" in keys and keys & {"version", "status", "samples", "plan"}:
         return "inspect"
-    lines = first is not None and (rest.lstrip()[:1] == b"{" or path.suffix in _LINES)
+    named_lines = file.path.suffix in _LINES
+    lines = first is not None and (rest.lstrip()[:1] == b"{" or named_lines)
     # A list of objects is a table too; so, by its ending alone, is a line longer than what was looked at.
-    if lines or (text[1:].lstrip()[:1] == b"{" and text[:1] == b"[") or (not whole and path.suffix in _LINES):
+    if lines or (text[1:].lstrip()[:1] == b"{" and text[:1] == b"[") or (not whole and named_lines):
         return "jsonl"
-    raise _unknown_json(path, whole=whole)
+    raise _unknown_json(text, file, whole=whole)
 
 
-def _unknown_json(path: Path, *, whole: bool) -> FormatError:
+def _unknown_json(text: bytes, file: _files.SourceFile, *, whole: bool) -> FormatError:
     if whole:
-        _files.parse_json(_files.read_bytes(path), path)  # says where it is no JSON at all
+        _files.parse_json(text, file)  # says where it is no JSON at all
     return FormatError(
-        f"{path}: not a run file (an object with a list of experiments), nor any other form of JSON known here "
+        f"{file}: not a run file (an object with a list of experiments), nor any other form of JSON known here "
         "(evaluation results, an Inspect log, one object per line); say which it is (format, --input-format)"
     )
 
@@ -393,15 +472,13 @@ def _keys(line: bytes) -> set[str] | None:
     return set(record) if isinstance(record, dict) else None
 
 
-def _beginning(path: Path) -> tuple[bytes, bool]:
+def _beginning(file: _files.SourceFile) -> tuple[bytes, bool]:
     try:
-        with path.open("rb") as file:
-            beginning = file.read(_BEGINNING)
-        if beginning.startswith(b"\x1f\x8b"):
-            with gzip.open(path) as file:
-                beginning = file.read(_BEGINNING)
-    except PermissionError:
-        raise ArgumentError(f"{path}: cannot be read (permission denied)") from None
+        with file.open() as opened:
+            beginning = opened.read(_BEGINNING)
+            if beginning.startswith(b"\x1f\x8b"):
+                opened.seek(0)
+                beginning = gzip.GzipFile(fileobj=opened).read(_BEGINNING)
     except (OSError, EOFError, zlib.error):
-        raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
+        raise FormatError(f"{file}: cannot be read; the file may be damaged or cut off") from None
     return beginning, len(beginning) < _BEGINNING

@@ -9,6 +9,7 @@ metadata. Which column plays which role is known to `_roles`; rows are never mat
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -17,17 +18,17 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
-from abstain.errors import DataError
+from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
 from abstain.labels import is_missing, missing
 from abstain.sources import _values
-from abstain.sources._roles import Roles, assign_columns, declared, provenance
+from abstain.sources._roles import Roles, assign_columns, declared, provenance, system_column
 from abstain.sources._rules import Ruling
 from abstain.sources._tables import check_columns
-from abstain.sources._values import Problems, listed_rows
+from abstain.sources._values import Problems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,32 +38,49 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-__all__ = ["agree_on_labels", "check_label_kinds", "items_from_table"]
+__all__ = ["Rows", "items_from_rows", "items_from_table"]
 
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
+_MOST_SYSTEMS = 100
+# Stated confidences are per cent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
+_PERCENT_NAMES = ("confidence", "conf", "prob", "probability", "certainty")
+_BEYOND_SCALES = 10.0
 
 
-def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None = None) -> Items:
-    """Return the items of a table; see `abstain.read`."""
+def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None = None) -> dict[str, Items]:
+    """Return the items of every system in a table; one without a name where no column says whose a row is."""
     problems = problems or Problems(collect=False)
     problems.label = table.label
     columns = assign_columns(table, roles)
-    signals, metadata = _further(table, roles, columns)
-    agree_on_labels(table, columns)
-    loaded = table.load(list(dict.fromkeys([*columns.values(), *signals, *metadata])))
-    rows = _Rows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems)
-    if not len(rows):
+    system = system_column(table, roles, columns)
+    further = _further(table, roles, columns)
+    loaded = table.load(list(dict.fromkeys([*columns.values(), *further, *([system] if system else [])])))
+    if not len(next(iter(loaded.values()))):
         raise DataError(f"{table.label}: the table has no rows")
+    whose = None if system is None else _values.as_names(loaded[system], system, problems)
+    rows = Rows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems, whose)
+    items = items_from_rows(rows, roles, {name: loaded[name] for name in further})
+    known = {*columns.values(), *items.signals, *items.metadata, system}
+    kinds = ("text", "boolean", "unknown")
+    unread = [name for name, kind in table.kinds.items() if name not in known and kind in kinds]
+    return _by_system(items.with_provenance(unread=tuple(unread)), system, whose, table)
+
+
+def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]]) -> Items:
+    """Return the items that rows are; `further` are columns that play no role, or that of the confidence."""
+    table, columns = rows.table, rows.columns
     truth, prediction = rows.truth_and_prediction()
-    check_label_kinds(truth, prediction, columns, table)
-    ruling = Ruling(None if "outcome" in columns else roles.rule)
-    outcome = rows.outcomes(truth, prediction, ruling, roles.null_prediction)
+    rulings = [Ruling(None if "outcome" in columns else rule) for rule in (roles.rule, roles.failed_rule)]
+    outcome = rows.outcomes(truth, prediction, rulings, roles.null_prediction)
+    rows.check_labels(truth, prediction, outcome)
     cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
     rows.check_unique(cluster, item)
-    found = {name: _signal(loaded[name], loaded.get(name + ABSENT_SUFFIX), name) for name in signals}
+    signals, metadata = _signals_and_metadata(rows, roles, further)
     if "confidence" in columns:
-        found.setdefault("confidence", found[columns["confidence"]])
-        rows.check_confidence(found["confidence"], outcome)
+        rows.check_confidence(signals["confidence"], outcome)
+    in_percent = _in_percent(signals, columns, roles, outcome)
+    for name in in_percent:
+        signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
     sets, classes = rows.sets(truth, outcome)
     items = Items(
         truth=truth,
@@ -70,97 +88,151 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
         outcome=outcome,
         cluster=cluster,
         item=item,
-        signals=found,
-        metadata=rows.metadata({name: loaded[name] for name in metadata}, found),
+        signals=signals,
+        metadata=metadata,
         **declared(table, columns, roles),
-        unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
+        unnamed=tuple(role for role in ("cluster", "item", "abstained") if role not in columns),
         weight=rows.weight(),
-        intervals=rows.intervals(outcome),
+        intervals=rows.intervals(outcome, truth, roles.crossed),
         sets=sets,
         classes=classes,
     )
     return items.with_provenance(
         **provenance(table, columns, roles),
-        unread=tuple(
-            name for name, kind in table.kinds.items() if name not in loaded and kind in ("text", "boolean")
-        ),
-        **ruling.provenance(),
+        **({"percent": in_percent} if in_percent else {}),
+        **rulings[0].provenance(),
+        **rulings[1].provenance("failed_rule"),
+        **({"never_equal": True} if _never_equal(items) else {}),
     )
 
 
-def _further(table: SourceTable, roles: Roles, columns: Columns) -> tuple[list[str], list[str]]:
-    """Return the names of the signal and the metadata columns."""
-    check_columns(table, [*(roles.signals or ()), *(roles.metadata or ())])
+def _never_equal(items: Items) -> bool:
+    """True where no answer is the truth, of several: more often a misreading than a model that is always wrong."""
+    answered = items.answered & ~missing(items.prediction)
+    if answered.sum() < 2 or not labels.whole(labels.column(items.truth[answered], "truth")):
+        return False
+    pair = (labels.column(column[answered], "label") for column in (items.truth, items.prediction))
+    return not labels.matches(*pair).any()
+
+
+def _by_system(
+    items: Items, column: str | None, whose: NDArray[Any] | None, table: SourceTable
+) -> dict[str, Items]:
+    """Return the items of each system under its name; all of them under none where there is but one."""
+    if column is None or whose is None or (whose == whose[0]).all():
+        return {"": items}
+    names = dict.fromkeys(whose.tolist())
+    if len(names) > _MOST_SYSTEMS:
+        raise ArgumentError(
+            f"{table.label}: the column {column!r} would make {len(names):,} systems, and at most {_MOST_SYSTEMS} are "
+            "judged together; rename the column if it does not name systems"
+        )
+    return {
+        str(name): items.take(whose == name).with_provenance(system=str(name), system_column=column)
+        for name in names
+    }
+
+
+def _further(table: SourceTable, roles: Roles, columns: Columns) -> list[str]:
+    """Return the names of the columns to load that play no role, and that of the confidence."""
+    asked = [*(roles.signals or ()), *(roles.metadata or ()), *(roles.percent or ())]
+    check_columns(table, asked)
     taken = {name for role, name in columns.items() if role != "confidence"}
-    kept = set(roles.metadata or ())
-    others = [
-        name for name in table.kinds if name not in taken and table.kinds[name] not in ("list", "other")
-    ]
-    kept.update(name for name in others if name.startswith(METADATA_PREFIX))
-    if roles.signals is None:
-        signals = [name for name in others if table.kinds[name] in ("number", "whole") and name not in kept]
-    else:
-        signals = list(dict.fromkeys(roles.signals))
-    if "confidence" in columns and columns["confidence"] not in signals:
-        signals.insert(0, columns["confidence"])
-    if roles.metadata is not None:
-        metadata = list(dict.fromkeys(roles.metadata))
-    else:
-        plain = [name for name in others if name in kept or table.kinds[name] in ("text", "boolean")]
-        metadata = [name for name in plain if name not in signals]
-    metadata += [name + ABSENT_SUFFIX for name in signals if name + ABSENT_SUFFIX in table.kinds]
-    for name in signals:
-        if table.kinds[name] not in ("number", "whole"):
-            raise DataError(
-                f"{table.label}: the column {name!r} holds {_described(table, name)}, and a confidence or signal needs "
-                "numbers"
-            )
-    return signals, list(dict.fromkeys(metadata))
+    if "confidence" in columns:
+        asked.insert(0, columns["confidence"])
+    asked += [name + ABSENT_SUFFIX for name in asked if name + ABSENT_SUFFIX in table.kinds]
+    wanted = [*(("number", "whole") if roles.signals is None else ()), "unknown"]
+    if roles.metadata is None:
+        wanted += ["text", "boolean"]
+    if roles.signals is None or roles.metadata is None:
+        asked += table.loadable(
+            [
+                name
+                for name, kind in table.kinds.items()
+                if name not in taken and (kind in wanted or name.endswith(ABSENT_SUFFIX))
+            ]
+        )
+    chosen = set(asked)
+    return [name for name in table.kinds if name in chosen]
 
 
-def _described(table: SourceTable, name: str) -> str:
-    if table.kinds[name] != "text":
-        return f"{table.kinds[name]}s"
-    values = table.load([name])[name]
-    words = [value is not None and _values.as_number(value) is None for value in values.tolist()]
-    return f"text (first at row {words.index(True)})" if any(words) else "text"
+def _signals_and_metadata(
+    rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]]
+) -> tuple[dict[str, Signal], dict[str, NDArray[Any]]]:
+    """Part the further columns into signals, which are numbers, and metadata."""
+    kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
+    typed = {
+        name: values if kinds[name] == "text" else _values.typed(values) for name, values in further.items()
+    }
+    absent = {
+        name for name in typed if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in typed
+    }
+    named = set(roles.metadata or ())
+    kept = {name for name in typed if name in named or name.startswith(METADATA_PREFIX) or name in absent}
+    chosen = roles.signals
+    if chosen is None:
+        chosen = [name for name, values in typed.items() if values.dtype.kind in "iuf" and name not in kept]
+    found = dict.fromkeys(chosen)
+    if confidence is not None and not (
+        _is_optional(rows, roles) and typed[confidence].dtype.kind not in "iuf"
+    ):
+        found = found if confidence in found else {confidence: None, **found}
+    signals = {name: rows.signal(name, typed) for name in found}
+    if confidence in signals:
+        signals.setdefault("confidence", signals[confidence])
+    metadata = {
+        name: values
+        for name, values in typed.items()
+        if name not in absent and (name in named or (roles.metadata is None and name not in signals))
+    }
+    return signals, rows.metadata(metadata)
 
 
-def agree_on_labels(table: SourceTable, columns: Columns) -> None:
-    """Where a file does not say what its columns are, truth and prediction must be taken alike."""
-    both = [columns[role] for role in ("truth", "prediction") if role in columns]
-    kinds = {table.kinds[name] for name in both}
-    if len(kinds) > 1 and not kinds <= {"whole", "number"}:
-        table.as_text(both)
-
-
-def check_label_kinds(
-    truth: NDArray[Any], prediction: NDArray[Any], columns: Columns, table: SourceTable
-) -> None:
-    """Raise where truth and prediction can never be equal: numbers in one column and words in the other."""
-    if (truth.dtype.kind == "f") == (prediction.dtype.kind == "f"):
-        return
-    numbers, texts = (truth, prediction) if truth.dtype.kind == "f" else (prediction, truth)
-    # A column without any value is of no kind, and a number may be written as text.
-    comparable = any(
-        not isinstance(labels.canonical(text, "label", 0), str) for text in texts.tolist() if text
+def _is_optional(rows: Rows, roles: Roles) -> bool:
+    """True where other signals were named, and the confidence is a guess that nobody may need."""
+    return (
+        bool(roles.signals)
+        and roles.confidence is None
+        and rows.columns["confidence"] not in (roles.signals or ())
     )
-    if comparable or np.isnan(numbers).all():
-        return
-    raise DataError(
-        f"{table.label}: {columns['truth']!r} and {columns['prediction']!r} are numbers in one column and text in "
-        "the other; they would never be equal"
-    )
+
+
+def _in_percent(
+    signals: Mapping[str, Signal], columns: Columns, roles: Roles, outcome: NDArray[np.uint8]
+) -> tuple[str, ...]:
+    """Return the signals that are per cent: as asked for, else a confidence whose values tell."""
+    column = columns.get("confidence")
+    if roles.percent is not None:
+        asked = [name for name in roles.percent if name in signals]
+        return tuple([*asked, "confidence"] if column in asked and column != "confidence" else asked)
+    if "confidence" not in signals or column is None:
+        return ()
+    if roles.confidence is None and column.casefold() not in _PERCENT_NAMES:
+        return ()
+    values = signals["confidence"].values[outcome == Outcome.ANSWERED]
+    values = values[~np.isnan(values)]
+    shares = (values > 0.0) & (values < 1.0)
+    told = len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
+    return tuple(dict.fromkeys((column, "confidence"))) if told else ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of a table: the name and the values of each role's column, and where to say what is wrong."""
+class Rows:
+    """The rows of a table: the name and the values of each role's column, and where to say what is wrong.
+
+    Attributes:
+        table: where they come from.
+        columns: the column of each role.
+        values: the values of each role.
+        problems: where to say what is wrong.
+        whose: the system of each row, if there are several.
+    """
 
     table: SourceTable
     columns: Columns
     values: Mapping[str, NDArray[Any]]
     problems: Problems
+    whose: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -177,32 +249,43 @@ class _Rows:
         )
 
     def _labels(self, role: str) -> NDArray[Any]:
-        values, name = self.values[role], self.columns[role]
-        if values.dtype.kind in "fiub":
-            return values.astype(np.float64, copy=False)
-        numeric = self.table.kinds[name] in ("boolean", "whole", "number")
-        if numeric or not any(isinstance(value, str) for value in values.tolist()):
-            return _validate.floats(values, name)
-        return values
+        return _values.as_labels(self.values[role])
+
+    def check_labels(self, truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]) -> None:
+        """Report truths and predictions that can never be equal: numbers in one column and words in the other."""
+        kinds = [_label_kinds(column) for column in (truth, prediction)]
+        if all(kinds) and not kinds[0] & kinds[1] and (outcome == Outcome.ANSWERED).any():
+            self.problems.report(
+                f"{self.columns['truth']!r} and {self.columns['prediction']!r} are numbers in one column and text in "
+                "the other; they would never be equal"
+            )
 
     def outcomes(
-        self, truth: NDArray[Any], prediction: NDArray[Any], ruling: Ruling, null_prediction: str | None
+        self,
+        truth: NDArray[Any],
+        prediction: NDArray[Any],
+        rulings: Sequence[Ruling],
+        null_prediction: str | None,
     ) -> NDArray[np.uint8]:
-        """Return every row's outcome: what is said, what the rule says, and what a missing prediction means."""
+        """Return every row's outcome: what is said, what the rules say, and what a missing prediction means.
+
+        The first rule says who abstained, the second who failed.
+        """
         if "outcome" in self.values:
             return self._said_outcomes()
         declined, broken = self._flags("abstained"), self._flags("failed")
         both = declined & broken
         if both.any():
             self.problems.report(
-                f"row {listed_rows(both)} is both abstained and failed; an item has one outcome"
+                f"an item has one outcome, and is both abstained and failed {self.problems.place(both)}"
             )
-        declined = declined | _ruled(ruling, prediction, truth, declined | broken)
+        broken = broken | _ruled(rulings[1], prediction, truth, declined | broken)
+        declined = declined | _ruled(rulings[0], prediction, truth, declined | broken)
         silent = self._silent(prediction) & ~declined & ~broken
         if silent.any() and null_prediction is None:
             names = ", ".join(self.columns[role] for role in _ANSWERS if role in self.columns)
             self.problems.report(
-                f"the prediction ({names}) is missing at row {listed_rows(silent)} and nothing says why",
+                f"the prediction ({names}) is missing {self.problems.place(silent)} and nothing says why",
                 way_out="name a column of abstentions (abstained, --abstained), or say what it means "
                 "(null_prediction, --null-prediction: abstained or failed)",
             )
@@ -219,8 +302,8 @@ class _Rows:
         unknown = found < 0
         if unknown.any():
             self.problems.report(
-                f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not at row "
-                f"{listed_rows(unknown)}",
+                f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not "
+                f"{self.problems.place(unknown)}",
                 way_out="rename the column if it means something else",
             )
         return np.where(unknown, Outcome.FAILED, found).astype(np.uint8)
@@ -242,46 +325,62 @@ class _Rows:
 
     def identifiers(self, role: str) -> NDArray[Any]:
         """Return the names of clusters or items: whole numbers where all of them are, else text."""
-        values = self.values.get(role, np.arange(len(self)))
-        if values.dtype.kind in "iu":
-            return values
-        gaps = missing(values)
-        if gaps.any():
-            self.problems.report(
-                f"the {role} ({self.columns[role]}) is missing at row {listed_rows(gaps)}; every item needs one"
-            )
-        if values.dtype.kind == "f":
-            whole = np.where(gaps, -1, values)
-            if (whole == np.floor(whole)).all():
-                return whole.astype(np.int64)
-        return np.array(["" if value is None else str(value) for value in values.tolist()], dtype=np.str_)
+        if role not in self.values:
+            return np.arange(len(self))
+        return _values.as_names(self.values[role], self.columns[role], self.problems)
 
     def check_unique(self, cluster: NDArray[Any], item: NDArray[Any]) -> None:
         """An item may not stand twice in one cluster; without clusters not twice at all."""
         if "item" not in self.columns:
             return
-        where, codes = "", np.unique(item, return_inverse=True)[1]
+        where, codes = "", np.unique(item, return_inverse=True)[1].astype(np.int64)
         if "cluster" in self.columns:
             where = f" within one {self.columns['cluster']}"
-            groups = np.unique(cluster, return_inverse=True)[1]
-            codes = codes.astype(np.int64) * (int(groups.max()) + 1) + groups
+        for column in (cluster if "cluster" in self.columns else None, self.whose):
+            if column is not None:
+                groups = np.unique(column, return_inverse=True)[1]
+                codes = np.unique(codes * (int(groups.max()) + 1) + groups, return_inverse=True)[1].astype(
+                    np.int64
+                )
         order = np.argsort(codes, kind="stable")
         again = np.zeros(len(codes), np.bool_)
         again[order[1:]] = np.diff(codes[order]) == 0
         if again.any():
             self.problems.report(
-                f"the item ids ({self.columns['item']}) must be unique{where}; one stands again at row "
-                f"{listed_rows(again)}",
+                f"the item ids ({self.columns['item']}) must be unique{where}; one stands again "
+                f"{self.problems.place(again)}",
                 way_out="name another item column, or a cluster column if an item is asked of several",
             )
+
+    def signal(self, name: str, columns: Mapping[str, NDArray[Any]]) -> Signal:
+        """Return a column of numbers, with where it is absent if another column says so."""
+        values = columns[name]
+        if values.dtype.kind not in "iuf":
+            numbers = [_values.as_number(value) for value in values.tolist()]
+            wrong = np.array([number is None for number in numbers], np.bool_) & ~_values.blank(values)
+            if wrong.any():
+                first = np.arange(len(values)) == int(np.argmax(wrong))
+                held = {type(value) for value in values[wrong].tolist()}
+                what = "booleans" if held <= {bool, np.bool_} else "text"
+                self.problems.report(
+                    f"the column {name!r} holds {what} (first {self.problems.place(first)}), and a confidence or "
+                    "signal needs numbers",
+                    way_out="name another column, or rename this one if it means something else",
+                )
+            values = np.array(
+                [math.nan if number is None else number for number in numbers], dtype=np.float64
+            )
+        absent = columns.get(name + ABSENT_SUFFIX)
+        mask = np.zeros(len(values), np.bool_) if absent is None else absent.astype(np.bool_)
+        return Signal(values.astype(np.float64, copy=False), mask)
 
     def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8]) -> None:
         """Add to a list of problems where an answer has no confidence; elsewhere whoever ranks says so."""
         wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
-        if self.problems.collect and wrong.any():
+        if (self.problems.collect or self.problems.counts is not None) and wrong.any():
             self.problems.report(
-                f"the confidence ({self.columns['confidence']}) is missing or not finite for an answered item at row "
-                f"{listed_rows(wrong)}"
+                f"the confidence ({self.columns['confidence']}) is missing or not finite for an answered item "
+                f"{self.problems.place(wrong)}"
             )
 
     def sets(self, truth: NDArray[Any], outcome: NDArray[np.uint8]) -> tuple[Mask | None, tuple[str, ...]]:
@@ -297,15 +396,11 @@ class _Rows:
         )
         return labels.members(lists, classes, name=f"{self.table.label}: the column {name!r}"), classes
 
-    def metadata(
-        self, columns: Mapping[str, NDArray[Any]], signals: Mapping[str, Signal]
-    ) -> dict[str, NDArray[Any]]:
-        """Return metadata under their own names, without what only says where a signal is absent."""
+    def metadata(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return metadata under their own names."""
         found = {}
         for column_name, values in columns.items():
             name = column_name.removeprefix(METADATA_PREFIX)
-            if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in signals:
-                continue
             # Only a table that was written here has outcomes, and JSON under such a name.
             if "outcome" in self.columns and name.endswith(JSON_SUFFIX):
                 found[name.removesuffix(JSON_SUFFIX)] = self._parsed(values, column_name)
@@ -330,13 +425,17 @@ class _Rows:
         numbers, place = self._numbers("weight"), f"weight ({self.columns['weight']})"
         return self._checked(place, lambda: checked_weight(numbers, len(numbers)))
 
-    def intervals(self, outcome: NDArray[np.uint8]) -> Floats | None:
+    def intervals(
+        self, outcome: NDArray[np.uint8], truth: NDArray[Any], crossed: str | None
+    ) -> Floats | None:
         """Return the bounds of every prediction."""
         if "low" not in self.values:
             return None
-        bounds = np.column_stack([self._numbers(role, gaps=True) for role in ("low", "high")])
+        low, high = (self._numbers(role, gaps=True) for role in ("low", "high"))
+        if crossed is not None:
+            low, high = _values.uncrossed(low, high, labels.numbers(truth), crossed)
         place = f"low ({self.columns['low']}) and high ({self.columns['high']})"
-        return self._checked(place, lambda: checked_intervals(bounds, outcome))
+        return self._checked(place, lambda: checked_intervals(np.column_stack([low, high]), outcome))
 
     def _numbers(self, role: str, *, gaps: bool = False) -> Floats:
         return _values.as_numbers(self.values[role], self.columns[role], self.problems, gaps=gaps)
@@ -349,6 +448,12 @@ class _Rows:
             return None
 
 
+def _label_kinds(column: NDArray[Any]) -> set[bool]:
+    """Return whether there are words (True), whether there are numbers (False) among labels."""
+    known = labels.column(column[~missing(column)], "label")
+    return {isinstance(value, str) for value in known.tolist()}
+
+
 def _ruled(ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
     ruled = np.zeros(len(prediction), np.bool_)
     for row in np.flatnonzero(~settled) if ruling.rule else ():
@@ -356,9 +461,3 @@ def _ruled(ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settle
         text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
         ruled[row] = ruling.declines(text, right=bool(value == truth[row]))
     return ruled
-
-
-def _signal(values: NDArray[Any], absent: NDArray[Any] | None, name: str) -> Signal:
-    numbers = _validate.floats(values, f"signal {name}")
-    mask = np.zeros(len(numbers), np.bool_) if absent is None else absent.astype(np.bool_)
-    return Signal(numbers, mask)

@@ -14,12 +14,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct, structs
 
 from abstain import _files
-from abstain.errors import DataError, FormatError
+from abstain.errors import AbstainError, DataError, FormatError
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "load_evaluation_file",
     "looks_like_evaluation_file",
     "read_evaluation_file",
+    "read_items",
     "write_evaluation_file",
 ]
 
@@ -49,8 +51,49 @@ METRIC_NAMES = (
 )
 _SHORT_NAMES = {"ece": "expected_calibration_error", "brier": "brier_score", "coverage": "answer_rate"}
 _ROW_KEYS = tuple(part.name for part in fields(EvaluationResult))
-_TEXTS = ("raw_response", "prompt_mode")
-_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
+Label = bool | int | float | str | None
+
+
+class _Row(Struct):
+    """One row of the file, as `EvaluationResult` takes it."""
+
+    prediction: Label
+    ground_truth: Label
+    abstained: bool = False
+    confidence: float | None = None
+    raw_response: str = ""
+    prompt: list[Any] = []
+    prompt_mode: str = ""
+    metadata: dict[str, Any] = {}
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    total_tokens: float | None = None
+    failed: bool = False
+    cluster: int | str | None = None
+    item: int | str | None = None
+    signals: dict[str, float | None] = {}
+
+
+class _Score(Struct):
+    """What the file says of a metric."""
+
+    value: float | None = None
+    breakdown: dict[str, Any] | None = None
+    n_evaluated: int | None = None
+    n_abstained: int | None = None
+    details: dict[str, Any] | None = None
+
+
+class _File(Struct):
+    """Either form of the file."""
+
+    evaluation_results: Annotated[list[_Row], Meta(min_length=1)] | None = None
+    metrics: dict[str, Any] = {}
+    backend_name: str | None = ""
+    suite: dict[str, Any] = {}
+    extras: dict[str, Any] | None = None
+    execution: dict[str, Any] = {}
+    n_evaluation_results: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +130,8 @@ def looks_like_evaluation_file(content: object) -> bool:
 
 def load_evaluation_file(path: str | os.PathLike[str]) -> EvaluationFile:
     """Read everything that an evaluation file holds, in either form."""
-    return _parsed(_files.parse_json(_files.read_bytes(path), path), path)
+    file = _files.SourceFile(path)
+    return _parsed(file.read(), str(file))
 
 
 def read_evaluation_file(
@@ -106,8 +150,19 @@ def read_evaluation_file(
         item: the metadata key of the rows' names.
         scale: the lowest and highest truth there can be.
     """
-    content = _files.read_bytes(path)
-    found = _parsed(_files.parse_json(content, path), path)
+    return read_items(_files.SourceFile(path), cluster=cluster, item=item, scale=scale)
+
+
+def read_items(
+    file: _files.SourceFile,
+    *,
+    cluster: str | None = None,
+    item: str | None = None,
+    scale: Sequence[float] | None = None,
+) -> Items:
+    """Read the rows of a file that is open to be read once; see `read_evaluation_file`."""
+    content, path = file.read(), str(file)
+    found = _parsed(content, path)
     if found.results is None:
         raise FormatError(
             f"{path}: holds the scores of {len(found.metrics)} metrics and no rows; evaluation needs the full form, "
@@ -115,10 +170,10 @@ def read_evaluation_file(
         )
     try:
         items = results_to_items(found.results, cluster=cluster, item=item, scale=scale)
-    except DataError as problem:
+    except AbstainError as problem:
         raise type(problem)(f"{path}: {problem}") from None
     return items.with_provenance(
-        path=str(path),
+        path=path,
         sha256=_files.sha256(content),
         run_id=None,
         git_commit=None,
@@ -159,65 +214,42 @@ def write_evaluation_file(
             "extras": dict(extras or {}),
             "evaluation_results": [_row_record(row) for row in rows],
         }
-    text = json.dumps(_strict(content), allow_nan=False, indent=2, sort_keys=True)
-    return _files.write_whole(path, text.encode() + b"\n")
+    text = json.dumps(_strict(content), allow_nan=False, indent=2, sort_keys=True, ensure_ascii=False)
+    try:
+        return _files.write_whole(path, text.encode() + b"\n")
+    except UnicodeEncodeError:
+        raise DataError(
+            "a text holds half of a character (a lone surrogate), which no file can hold"
+        ) from None
 
 
-def _parsed(content: Any, path: object) -> EvaluationFile:
-    if not looks_like_evaluation_file(content):
+def _parsed(content: bytes, path: str) -> EvaluationFile:
+    record = _files.parse_json(content, path)
+    if not looks_like_evaluation_file(record):
         raise FormatError(
             f"{path}: not an evaluation file; it must have evaluation_results, or metrics and execution"
         )
-    records = content.get("evaluation_results")
-    extras = content.get("extras", content.get("execution", {}))
-    stored = _mapping(content.get("metrics", {}), "metrics", path)
-    results = None
-    if records is not None:
-        if not isinstance(records, list) or not records:
-            raise FormatError(f"{path}: evaluation_results must be a list with at least one row")
-        results = tuple(_row(record, place, path) for place, record in enumerate(records))
+    file = _files.convert(record, _File, path)
+    rows = file.evaluation_results
+    scores = [_score(name, stored, f"{path}: metrics.{name}") for name, stored in file.metrics.items()]
     return EvaluationFile(
-        results=results,
-        metrics={score.name: score for score in (_score(name, stored[name], path) for name in stored)},
-        backend_name=str(content.get("backend_name", "")),
-        suite=_mapping(content.get("suite", {}), "suite", path),
-        extras=_mapping(extras, "extras", path),
+        results=None if rows is None else tuple(EvaluationResult(**structs.asdict(row)) for row in rows),
+        metrics={score.name: score for score in scores},
+        backend_name=file.backend_name or "",
+        suite=file.suite,
+        extras=file.execution if file.extras is None else file.extras,
     )
 
 
-def _row(record: object, place: int, path: object) -> EvaluationResult:
-    where = f"{path}: evaluation_results[{place}]"
-    if not isinstance(record, dict):
-        raise FormatError(f"{where} must be an object")
-    for key in ("prediction", "ground_truth"):
-        if key not in record:
-            raise FormatError(f"{where} has no {key}")
-        if isinstance(record[key], (list, dict)):
-            raise FormatError(f"{where}: {key} must be a number, text or null")
-    kinds = {"abstained": bool, "failed": bool, "metadata": dict, "signals": dict, "prompt": list}
-    kinds |= dict.fromkeys(_TEXTS, str)
-    for key, kind in kinds.items():
-        if key in record and not isinstance(record[key], kind):
-            raise FormatError(f"{where}: {key} must be a {kind.__name__}, got a {type(record[key]).__name__}")
-    for key in ("confidence", *_TOKENS):
-        value = record.get(key)
-        if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))):
-            raise FormatError(f"{where}: {key} must be a number or null, got a {type(value).__name__}")
-    return EvaluationResult(**{key: record[key] for key in _ROW_KEYS if key in record})
-
-
-def _score(name: str, record: object, path: object) -> MetricScore:
-    content = _mapping(record, f"metrics.{name}", path)
-    value = content.get("value")
-    if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))):
-        raise FormatError(f"{path}: metrics.{name}.value must be a number or null")
+def _score(name: str, stored: object, place: str) -> MetricScore:
+    score = _files.convert(stored, _Score, place)
     return MetricScore(
         name=metric_name(name),
-        value=math.nan if value is None else float(value),
-        breakdown=_mapping(content.get("breakdown") or {}, f"metrics.{name}.breakdown", path),
-        n_evaluated=int(content.get("n_evaluated") or 0),
-        n_abstained=int(content.get("n_abstained") or 0),
-        details=_mapping(content.get("details") or {}, f"metrics.{name}.details", path),
+        value=math.nan if score.value is None else score.value,
+        breakdown=score.breakdown or {},
+        n_evaluated=score.n_evaluated or 0,
+        n_abstained=score.n_abstained or 0,
+        details=score.details or {},
     )
 
 
@@ -231,12 +263,6 @@ def metric_name(name: str) -> str:
     snake = re.sub(r"[\s-]+", "_", words)
     snake = _SHORT_NAMES.get(snake, snake)
     return snake if snake in METRIC_NAMES else name
-
-
-def _mapping(value: object, name: str, path: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise FormatError(f"{path}: {name} must be an object")
-    return value
 
 
 def _row_record(row: EvaluationResult) -> dict[str, Any]:

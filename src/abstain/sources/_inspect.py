@@ -9,24 +9,25 @@ and how far they agree gives the consistency signals.
 
 from __future__ import annotations
 
-import json
+import io
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from abstain import _validate
+from abstain import _files, _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome
 from abstain.sources._log_items import (
     LogRow,
     agreement,
     apply_rule,
+    is_nested,
     items_from_log,
     keep_scalars,
     named_cluster,
+    scalar,
     token_log_signals,
 )
 from abstain.sources._members import Archive, outer_members
@@ -34,16 +35,21 @@ from abstain.sources._rules import Ruling
 from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from abstain.sources._rules import AbstentionRule
 
 __all__ = ["read_inspect"]
 
+# What an archive may hold unless the caller says otherwise: so many times its own size, and what a small one needs.
+EXPANSION = 200
+EXPANSION_FLOOR = 1 << 22
 _NO_ANSWER = "N"
 _REFUSALS = ("refusal", "no_response")
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+
+# What may be anything is left as text, and read only where it is judged: a log may hold whole transcripts in it.
+_NULL = msgspec.Raw(b"null")
 
 
 class _Token(msgspec.Struct):
@@ -55,8 +61,12 @@ class _Logprobs(msgspec.Struct):
     content: list[_Token] | None = None
 
 
+class _Content(msgspec.Struct):
+    text: msgspec.Raw = _NULL
+
+
 class _Message(msgspec.Struct):
-    content: Any = None
+    content: msgspec.Raw = _NULL
 
 
 class _Choice(msgspec.Struct):
@@ -70,10 +80,10 @@ class _Output(msgspec.Struct):
 
 
 class _Score(msgspec.Struct):
-    value: Any
-    answer: Any = None
+    value: msgspec.Raw
+    answer: msgspec.Raw = _NULL
     reason: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: dict[str, msgspec.Raw] | None = None
 
 
 class _Sample(msgspec.Struct):
@@ -82,8 +92,8 @@ class _Sample(msgspec.Struct):
     target: str | list[str] = ""
     output: _Output = msgspec.field(default_factory=_Output)
     scores: dict[str, _Score] | None = None
-    metadata: dict[str, Any] | None = None
-    error: Any = None
+    metadata: dict[str, msgspec.Raw] | None = None
+    error: msgspec.Raw = _NULL
 
 
 class _Revision(msgspec.Struct):
@@ -102,27 +112,26 @@ class _Header(msgspec.Struct):
     status: str = "started"
 
 
-_SAMPLE = msgspec.json.Decoder(_Sample)
-
-
 def read_inspect(
-    path: str | os.PathLike[str],
+    log: _files.SourceFile,
     *,
     scorer: str | None = None,
     cluster: str | None = None,
     rule: AbstentionRule | None = None,
     scale: Sequence[float] | None = None,
     member_limit: int,
-    total_limit: int,
+    total_limit: int | None,
 ) -> Items:
     """Read one log; see `abstain.read`."""
-    header, rows, ruling = _Header(), [], Ruling(rule)
+    header, rows, ruling, path = _Header(), [], Ruling(rule), str(log)
     reader = _Reader(path, scorer, cluster, ruling)
-    for part in _parts(path, member_limit, total_limit):
-        if isinstance(part, _Header):
-            header = part
-        else:
-            rows.append(reader.row(part))
+    with log.open() as file:
+        for part in _parts(file, path, member_limit, total_limit):
+            if isinstance(part, _Header):
+                header = part
+            else:
+                rows.append(reader.row(part))
+        content = _files.digest_of(file)
     reader.finish()
     epochs = any(row.epoch > 1 for row in rows) or len({row.question for row in rows}) < len(rows)
     if epochs:
@@ -139,31 +148,35 @@ def read_inspect(
         model=header.eval.model,
         status=header.status,
         scorer=reader.scorer,
+        sha256=content,
         **ruling.provenance(),
     )
 
 
-def _parts(path: str | os.PathLike[str], member_limit: int, total_limit: int) -> Iterator[_Header | _Sample]:
+def _parts(
+    file: IO[bytes], path: str, member_limit: int, total_limit: int | None
+) -> Iterator[_Header | _Sample]:
     """Yield the samples of a log, and its header wherever that stands."""
-    with Path(path).open("rb") as file:
-        archive = file.read(4) == b"PK\x03\x04"
+    archive = file.read(4) == b"PK\x03\x04"
     if not archive:
-        header = _Header()
-        for key, text in outer_members(path, limit=member_limit, arrays=("samples",)):
+        header, count = _Header(), 0
+        for key, text in outer_members(file, path, limit=member_limit, arrays=("samples",)):
             if key == "samples":
-                yield _decode_sample(text, path)
+                yield _decode_sample(text, f"{path}: samples[{count}]")
+                count += 1
             elif key == "eval":
-                header.eval = _decode(text, _Spec, f"{path}: eval")
+                header.eval = _files.decode(text, _Spec, f"{path}: eval")
             elif key == "status":
-                header.status = _decode(text, str, f"{path}: status")
+                header.status = _files.decode(text, str, f"{path}: status")
         yield header
         return
-    with Archive(path, member_limit=member_limit, total_limit=total_limit) as log:
+    most = EXPANSION_FLOOR + EXPANSION * file.seek(0, io.SEEK_END) if total_limit is None else total_limit
+    with Archive(file, path, member_limit=member_limit, total_limit=most) as log:
         names = log.names
         # A log whose run was cut off has no header yet, but its journal does.
         for name in ("header.json", "_journal/start.json"):
             if name in names:
-                yield _decode(log.read(name), _Header, f"{path}: {name}")
+                yield _files.decode(log.read(name), _Header, f"{path}: {name}")
                 break
         else:
             raise FormatError(f"{path}: a zip archive, but no Inspect log (it has no header.json)")
@@ -172,23 +185,8 @@ def _parts(path: str | os.PathLike[str], member_limit: int, total_limit: int) ->
                 yield _decode_sample(log.read(name), f"{path}: {name}")
 
 
-def _decode_sample(text: bytes, place: object) -> _Sample:
-    try:
-        return _SAMPLE.decode(text)
-    except msgspec.ValidationError as problem:
-        raise FormatError(f"{place}: not a sample of an Inspect log ({problem})") from None
-    except (msgspec.DecodeError, RecursionError):
-        # Inspect writes NaN for a sample without a score, which strict JSON does not know.
-        return _decode(text, _Sample, str(place))
-
-
-def _decode(text: bytes, kind: type[Any], place: str) -> Any:
-    try:
-        return msgspec.convert(json.loads(text), kind)
-    except msgspec.ValidationError as problem:
-        raise FormatError(f"{place}: not the part of an Inspect log that it should be ({problem})") from None
-    except (ValueError, RecursionError):
-        raise FormatError(f"{place}: not JSON") from None
+def _decode_sample(text: bytes, place: str) -> _Sample:
+    return _files.decode(text, _Sample, f"{place}: not a sample of an Inspect log")
 
 
 @dataclass(slots=True)
@@ -210,22 +208,22 @@ class _Reader:
             item=sample.id,
             cluster=sample.id,
             outcome=outcome,
-            answer=None if score is None or score.answer is None else str(score.answer),
+            answer=None if score is None else _text(score.answer, place),
             target=sample.target if isinstance(sample.target, str) else " | ".join(sample.target),
             grade=grade,
-            metadata=keep_scalars(sample.metadata),
+            metadata=keep_scalars(sample.metadata or {}, f"{place}, metadata"),
             epoch=sample.epoch,
         )
         if self.cluster is not None and self.cluster != "id":
-            row.cluster = named_cluster(sample.metadata, self.cluster, place, "metadata")
+            row.cluster = named_cluster(sample.metadata or {}, self.cluster, place, "metadata")
         choice = sample.output.choices[0] if sample.output.choices else None
         if choice is not None and choice.logprobs is not None:
             tokens = [msgspec.to_builtins(token) for token in choice.logprobs.content or []]
             row.signals |= token_log_signals(tokens, place)
         if score is not None:
-            row.signals |= _numbers(score.metadata)
+            row.signals |= _numbers(score.metadata or {}, place)
         if outcome == Outcome.ANSWERED:
-            completion = _completion(sample.output)
+            completion = _completion(sample.output, place)
             if row.answer is None:
                 row.answer = completion
             apply_rule(self.ruling, row, (row.answer, completion))
@@ -259,54 +257,64 @@ class _Reader:
         if self.scorer in scores:
             name, key = self.scorer, ""
         score = scores.get(name)
-        if score is None or not isinstance(score.value, dict):
+        if score is None or bytes(memoryview(score.value)[:1]) != b"{":
             return score
-        if key not in score.value:
-            keys = ", ".join(f"{name}.{part}" for part in score.value)
+        values = _files.decode(score.value, dict[str, msgspec.Raw], f"{place}, scorer {name}")
+        if key not in values:
+            keys = ", ".join(f"{name}.{part}" for part in values)
             raise ArgumentError(f"{place}: the scorer {name!r} gives several values; choose one of: {keys}")
-        return msgspec.structs.replace(score, value=score.value[key])
+        return msgspec.structs.replace(score, value=values[key])
 
 
 def _verdict(sample: _Sample, score: _Score | None, place: str) -> tuple[Outcome, float]:
-    if sample.error is not None:
+    if sample.error != _NULL:
         return Outcome.FAILED, math.nan
     if score is None:
         return Outcome.UNSCORED, math.nan
-    if score.value == _NO_ANSWER or score.reason in _REFUSALS:
+    value = None if is_nested(score.value) else scalar(score.value, f"{place}, score")
+    if value == _NO_ANSWER or score.reason in _REFUSALS:
         return Outcome.ABSTAINED, math.nan
-    grade = _grade(score.value, place)
+    grade = None if is_nested(score.value) else _grade(value)
+    if grade is None:
+        raise DataError(
+            f"{place}: the score must be C, I, P, N, a number or a boolean, and is something else"
+        )
     return (Outcome.UNSCORED if math.isnan(grade) else Outcome.ANSWERED), grade
 
 
-def _grade(value: object, place: str) -> float:
-    if isinstance(value, (bool, int, float)):
-        return float(value)
-    if isinstance(value, str):
-        known = _VALUES.get(value, _VALUES.get(value.lower()))
-        number = as_number(value) if known is None else known
-        if number is not None:
-            return number
+def _grade(value: float | str | None) -> float | None:
     if value is None:
         return math.nan
-    raise DataError(
-        f"{place}: the score must be C, I, P, N, a number or a boolean, got a {type(value).__name__}"
-    )
+    if not isinstance(value, str):
+        return float(value)
+    known = _VALUES.get(value, _VALUES.get(value.lower()))
+    return as_number(value) if known is None else known
 
 
-def _completion(output: _Output) -> str:
+def _completion(output: _Output, place: str) -> str:
     if not output.choices:
         return output.completion
     content = output.choices[0].message.content
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
-        return " ".join(text for text in texts if isinstance(text, str))
-    return content if isinstance(content, str) else output.completion
+    if not is_nested(content):
+        said = scalar(content, f"{place}, content")
+        return said if isinstance(said, str) else output.completion
+    parts = _files.decode(content, list[_Content], f"{place}, content")
+    texts = [None if is_nested(part.text) else scalar(part.text, f"{place}, content") for part in parts]
+    return " ".join(text for text in texts if isinstance(text, str))
 
 
-def _numbers(metadata: object) -> dict[str, float | None]:
-    found = metadata if isinstance(metadata, dict) else {}
+def _text(value: msgspec.Raw, place: str) -> str | None:
+    """Return an answer as text; a list or an object as it is written."""
+    if is_nested(value):
+        return bytes(value).decode("utf-8", "replace")
+    found = scalar(value, f"{place}, answer")
+    return None if found is None else str(found)
+
+
+def _numbers(metadata: Mapping[str, msgspec.Raw], place: str) -> dict[str, float | None]:
+    found = {key: scalar(value, f"{place}, {key}") for key, value in metadata.items() if not is_nested(value)}
     return {
-        str(key): float(value)
+        key: float(value)
         for key, value in found.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }

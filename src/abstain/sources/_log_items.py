@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate, labels
+from abstain import _files, _validate, labels
 from abstain._signals import consistency_signals, token_signals
-from abstain.errors import ArgumentError, DataError
-from abstain.items import Items, Outcome, Signal, signals_from_rows
+from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.items import Items, Outcome, Signal, columns_from_rows, identifiers, signals_from_rows
 from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import msgspec
     from numpy.typing import NDArray
 
     from abstain.sources._rules import Ruling
@@ -35,9 +36,11 @@ __all__ = [
     "agreement",
     "apply_rule",
     "concatenate",
+    "is_nested",
     "items_from_log",
     "keep_scalars",
     "named_cluster",
+    "scalar",
     "token_log_signals",
 ]
 
@@ -127,7 +130,11 @@ def items_from_log(
     """Return the items of judged rows; see the module for what truth and prediction are."""
     if not rows:
         raise DataError(f"{path}: the log holds no samples")
-    again = _first_repeated(row.item for row in rows)
+    names, clusters = (
+        _name_column([getattr(row, role) for row in rows], f"{path}: the {role}")
+        for role in ("item", "cluster")
+    )
+    again = _first_repeated(names.tolist())
     if again is not None:
         raise DataError(
             f"{path}: the item {rows[again].item} stands twice (again at row {again}); ids must be unique"
@@ -142,20 +149,21 @@ def items_from_log(
         bounds = None
     else:
         truth, prediction, bounds = _grades(rows, scale, grades, path)
-    keys = dict.fromkeys(key for row in rows for key in row.metadata)
+    kept = columns_from_rows([row.metadata for row in rows], f"{path}: the metadata of samples")
     metadata: dict[str, NDArray[Any]] = {
+        **{name: _validate.objects(column) for name, column in kept.items()},
+        # What the log itself says of an answer, which metadata may not say instead.
         "answer": _validate.objects([_shorten(row.answer) for row in rows]),
         "target": _validate.objects([_shorten(row.target) for row in rows]),
         "grade": np.array([row.grade for row in rows]),
     }
-    metadata |= {key: _validate.objects([row.metadata.get(key) for row in rows]) for key in keys}
     return Items(
         truth=truth,
         prediction=prediction,
         outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
-        cluster=_identifiers([row.cluster for row in rows]),
-        item=_identifiers([row.item for row in rows]),
-        signals=signals_from_rows([row.signals for row in rows]),
+        cluster=clusters,
+        item=names,
+        signals=signals_from_rows([row.signals for row in rows], what=f"{path}: the signals of samples"),
         metadata=metadata,
         scale=bounds,
         cluster_noun=cluster_noun,
@@ -173,32 +181,39 @@ def _shorten(text: str | None) -> str | None:
     return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "\u2026"
 
 
-def _identifiers(values: Sequence[int | str]) -> NDArray[Any]:
-    """Return ids as an array: whole numbers if all are, else text."""
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return np.array(values, dtype=np.int64)
-    return np.array([str(value) for value in values], dtype=np.str_)
+def _name_column(values: Sequence[int | str], what: str) -> NDArray[Any]:
+    """Return ids as a column: whole numbers if all are, else text."""
+    whole = all(isinstance(value, int) for value in values)
+    return identifiers(values if whole else [str(value) for value in values], what)
 
 
-def keep_scalars(record: object) -> dict[str, Any]:
+def keep_scalars(record: Mapping[str, msgspec.Raw], place: str) -> dict[str, Any]:
     """Return what of a record can stand in a table: numbers, booleans and short text."""
-    if not isinstance(record, dict):
-        return {}
-    return {
-        str(key): _shorten(value) if isinstance(value, str) else value
-        for key, value in record.items()
-        if value is None or isinstance(value, (bool, int, float, str))
-    }
+    found = {key: scalar(value, f"{place}, {key}") for key, value in record.items() if not is_nested(value)}
+    return {key: _shorten(value) if isinstance(value, str) else value for key, value in found.items()}
 
 
-def named_cluster(record: object, key: str, place: str, what: str) -> int | str:
+def is_nested(value: msgspec.Raw) -> bool:
+    """True for a list or an object, which no cell of a table can hold."""
+    return bytes(memoryview(value)[:1]) in (b"{", b"[")
+
+
+def scalar(value: msgspec.Raw | bytes, place: object) -> bool | float | str | None:
+    """Return the number, text, boolean or null that JSON text stands for."""
+    found = _files.decode(value, bool | int | float | str | None, place)  # type: ignore[arg-type]
+    if type(found) is int and not math.isfinite(as_number(found) or 0.0):
+        raise FormatError(f"{place}: it is too large for a number")
+    return found
+
+
+def named_cluster(record: Mapping[str, msgspec.Raw], key: str, place: str, what: str) -> int | str:
     """Return the cluster id that a record holds under `key`, or say which keys there are."""
-    found = record if isinstance(record, dict) else {}
-    if key not in found:
-        hint = _validate.suggestion(key, [str(name) for name in found])
-        listed = ", ".join(str(name) for name in found) or "none"
-        raise ArgumentError(f"{place}: has no {key!r} in its {what}{hint}; it has: {listed}")
-    value = found[key]
+    if key not in record:
+        hint = _validate.suggestion(key, record)
+        raise ArgumentError(
+            f"{place}: has no {key!r} in its {what}{hint}; it has: {', '.join(record) or 'none'}"
+        )
+    value = None if is_nested(record[key]) else scalar(record[key], place)
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise DataError(f"{place}: {key!r} must be text or a whole number to be a cluster")
     return value
@@ -266,15 +281,17 @@ def concatenate(parts: Sequence[Items]) -> Items:
     row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
     if row is not None:
         raise DataError(
-            f"{joined.cluster_noun} {joined.cluster[row]}, item {joined.item[row]} stands in more than one file (again "
-            f"at row {row}); read the files one by one, or compare them"
+            f"{joined.describe_row(row)} stands in more than one file (again at row {row}); read the files one by "
+            "one, or compare them"
         )
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)
     return joined.with_provenance(path=paths, sha256=None)
 
 
 def _prefixed(part: Items, prefix: str) -> Items:
-    cluster, item = (np.array([f"{prefix}{value}" for value in ids]) for ids in (part.cluster, part.item))
+    cluster, item = (
+        identifiers([f"{prefix}{value}" for value in ids.tolist()]) for ids in (part.cluster, part.item)
+    )
     return replace(part, cluster=cluster, item=item)
 
 
@@ -283,9 +300,7 @@ def _names(columns: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _joined_ids(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    if all(array.dtype.kind in "iu" for array in arrays):
-        return np.concatenate(arrays)
-    return np.concatenate([array.astype(np.str_) for array in arrays])
+    return _name_column([name for array in arrays for name in array.tolist()], "the name")
 
 
 def _joined_signal(parts: Sequence[Items], name: str) -> Signal:

@@ -13,31 +13,32 @@ within them do not count.
 from __future__ import annotations
 
 import contextlib
+import io
 import mmap
 import re
 import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, cast
 
 from abstain.errors import FormatError
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Generator, Iterator
 
 __all__ = ["Archive", "outer_keys", "outer_members"]
 
 _ZSTD = 93
-# The standard's own limit for what every decoder must support is 8 MiB; Inspect writes well below that.
-_ZSTD_WINDOW = 1 << 27
+# What the standard asks every decoder to support; it is reserved before the first byte, so no archive may ask for more.
+_ZSTD_WINDOW = 1 << 23
 _CHUNK = 1 << 18
 _LOCAL_HEADER = struct.Struct("<4s2B4HL2L2H")
 _ENCRYPTED = 0x1
 # Possessive, so that no memory is spent on ways back into a string of many megabytes.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]', re.DOTALL)
+# A string that is cut off reaches to the end, lest every quote within it be tried as the beginning of another.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\],:]', re.DOTALL)
 _BRACKET = re.compile(rb'(?:[^{}\[\]"]++|"(?:[^"\\]++|\\.)*+")*+[{}\[\]]', re.DOTALL)
 _CONTENT = re.compile(rb"\S")
 _OPENING, _CLOSING, _LIST, _COMMA, _COLON, _QUOTE = b"{[", b"}]", *b'[,:"'
@@ -48,23 +49,24 @@ class Archive(contextlib.AbstractContextManager["Archive"]):
     """A zip archive that can be read within bounds; a context manager.
 
     Args:
-        path: the archive.
+        file: the archive, open for reading.
+        path: what it is called in messages.
         member_limit: most bytes that one member may have when decompressed.
         total_limit: most bytes that all members read may have together.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, member_limit: int, total_limit: int) -> None:
+    def __init__(self, file: IO[bytes], path: object, *, member_limit: int, total_limit: int) -> None:
         self.path = path
         self.member_limit = member_limit
         self.total_limit = total_limit
         self._total = 0
         try:
-            self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, struct.error):
+            self._zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, OSError, struct.error):
             raise FormatError(
                 f"{path}: the zip archive is damaged or cut off; copy or write it anew"
             ) from None
-        self._file: IO[bytes] = self._zip.fp  # type: ignore[assignment]
+        self._file = file
         self._infos: dict[str, zipfile.ZipInfo] = {}
         for info in self._zip.infolist():
             self._check_name(info.filename)
@@ -104,21 +106,24 @@ class Archive(contextlib.AbstractContextManager["Archive"]):
     def _inflate(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
         import zstandard  # noqa: PLC0415
 
+        if info.flag_bits & _ENCRYPTED:
+            raise FormatError(f"{self.path}: the member {info.filename} is encrypted")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD):
+            raise FormatError(
+                f"{self.path}: the member {info.filename} is compressed by method {info.compress_type}, "
+                "which is not known here"
+            )
         try:
-            if info.flag_bits & _ENCRYPTED:
-                raise FormatError(f"{self.path}: the member {info.filename} is encrypted")
             if info.compress_type == _ZSTD:
                 yield from self._inflate_zstd(info)
                 return
             with self._zip.open(info) as member:
                 while piece := member.read(_CHUNK):
                     yield piece
-        except NotImplementedError:
-            raise FormatError(
-                f"{self.path}: the member {info.filename} is compressed by method {info.compress_type}, "
-                "which is not known here"
-            ) from None
-        except (zstandard.ZstdError, zipfile.BadZipFile, zlib.error, EOFError, struct.error, OSError):
+        except (
+            *(zstandard.ZstdError, zipfile.BadZipFile, zlib.error, struct.error),
+            *(EOFError, NotImplementedError, OSError, ValueError),
+        ):
             raise FormatError(f"{self.path}: the member {info.filename} is damaged or cut off") from None
 
     def _inflate_zstd(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -184,14 +189,10 @@ def outer_keys(beginning: bytes) -> list[str]:
 
 
 def outer_members(
-    path: str | os.PathLike[str], *, limit: int, arrays: tuple[str, ...] = ()
+    file: IO[bytes], path: object, *, limit: int, arrays: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, bytes]]:
     """Yield (key, JSON text) of each member of the outermost object; the elements of `arrays` one at a time."""
-    with (
-        Path(path).open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view,
-        contextlib.closing(_spans(view, path, arrays)) as spans,
-    ):
+    with _view(file, path) as view, contextlib.closing(_spans(view, path, arrays)) as spans:
         for key, start, end in spans:
             if end - start > limit:
                 raise FormatError(
@@ -201,8 +202,20 @@ def outer_members(
             yield key, view[start:end]
 
 
+@contextlib.contextmanager
+def _view(file: IO[bytes], path: object) -> Iterator[bytes | mmap.mmap]:
+    """The bytes of a file as the operating system maps them, or as they are where they are in memory already."""
+    if isinstance(file, io.BytesIO):
+        yield file.getvalue()
+        return
+    if file.seek(0, io.SEEK_END) == 0:
+        raise FormatError(f"{path}: the file is empty")
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        yield view
+
+
 def _spans(
-    view: mmap.mmap, path: object, arrays: tuple[str, ...]
+    view: bytes | mmap.mmap, path: object, arrays: tuple[str, ...]
 ) -> Generator[tuple[str, int, int], None, None]:
     """Yield (key, start, end) of every member, or of every element of a member in `arrays`."""
     walk = _Walk(arrays)
@@ -223,12 +236,13 @@ def _spans(
             if walk.between_parts and walk.key is not None and _CONTENT.search(view, walk.start, end - 1):
                 yield walk.key, walk.start, end - 1
             walk.part(mark, end)
-        if end - walk.released > _RELEASE_EVERY and hasattr(view, "madvise"):
-            # What was read need not stay in memory; the file is still there.
-            view.madvise(mmap.MADV_DONTNEED)
-            walk.released = end
-    if walk.depth:
+            if walk.depth <= 0:
+                break
+        walk.release(view, end)
+    if walk.depth > 0:
         raise FormatError(f"{path}: not JSON (the file ends too early)")
+    if _CONTENT.search(view, end):
+        raise FormatError(f"{path}: not JSON (something else stands before or after its one object)")
 
 
 @dataclass(slots=True)
@@ -251,6 +265,12 @@ class _Walk:
         self.depth += 1
         if self.depth == 2 and self.key in self.arrays and mark == _LIST:
             self.level, self.start = 2, end
+
+    def release(self, view: bytes | mmap.mmap, end: int) -> None:
+        """Give back what was read: it need not stay in memory, the file is still there."""
+        if end - self.released > _RELEASE_EVERY and isinstance(view, mmap.mmap) and hasattr(view, "madvise"):
+            view.madvise(mmap.MADV_DONTNEED)
+            self.released = end
 
     def part(self, mark: int, end: int) -> None:
         """Pass a comma or a closing bracket."""

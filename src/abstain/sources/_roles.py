@@ -3,8 +3,9 @@
 A role is played by the column that the user names, or by one with a usual name; a guess is always announced,
 in ``provenance["columns"]`` and on the command line. Weights, bounds and sets are never guessed (under the names
 that our own exports give them they need no guess), a verdict only where nothing says what was predicted, a
-confidence only by its usual names: no column is taken because it happens to be numeric. What the values mean is
-known to `_columns`.
+confidence only by its usual names: no column is taken because it happens to be numeric, and none is passed over
+because it holds something else: a column that has the name of a role must be able to play it. What the values mean
+is known to `_columns`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from abstain._export import EXPORTED_NAMES
 from abstain.errors import ArgumentError
 from abstain.items import CONFIDENCE_NAMES
 from abstain.sources._tables import check_columns
+from abstain.sources._values import CROSSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import SourceTable
 
-__all__ = ["Roles", "assign_columns", "declared", "provenance"]
+__all__ = ["Roles", "assign_columns", "declared", "provenance", "system_column"]
 
 _UNITS = ("patient", "participant", "subject", "document")
 # The usual names of each role, most telling first; compared without regard to case.
@@ -44,18 +46,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "item_id", "id", "sample_id", "question_id"),
     **{role: (name,) for role, name in EXPORTED_NAMES.items()},
 }
-_KINDS: Mapping[str, tuple[str, ...]] = {
-    "outcome": ("text",),
-    "confidence": ("number", "whole"),
-    "correct": ("boolean", "whole", "number", "text"),
-    "abstained": ("boolean", "whole"),
-    "failed": ("boolean", "whole"),
-    "weight": ("number", "whole"),
-    "low": ("number", "whole"),
-    "high": ("number", "whole"),
-    "set": ("text", "list"),
-}
-_PLAIN = ("boolean", "whole", "number", "text")
+SYSTEM_NAMES = ("system", "model")
 _UNIT_NAME = re.compile(
     rf"({'|'.join(_UNITS)}|person|user|question|conversation|dialogue|session|case|visit|encounter|admission)"
     r"(s|ids?)?([^a-z].*)?"
@@ -79,15 +70,21 @@ class Roles:
     low: str | None = None
     high: str | None = None
     set: str | None = None
+    system: str | None = None
+    percent: Sequence[str] | None = None
+    crossed: str | None = None
     signals: Sequence[str] | None = None
     metadata: Sequence[str] | None = None
     null_prediction: str | None = None
     rule: AbstentionRule | None = None
+    failed_rule: AbstentionRule | None = None
     scale: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         if self.null_prediction is not None:
             _validate.choice(self.null_prediction, "null_prediction", ("abstained", "failed"))
+        if self.crossed is not None:
+            _validate.choice(self.crossed, "crossed", CROSSED)
 
     def named(self) -> dict[str, str]:
         """The roles whose column the user names."""
@@ -107,7 +104,9 @@ def assign_columns(table: SourceTable, roles: Roles) -> dict[str, str]:
             columns[role] = found[0]
         if len(found) > 1:
             doubtful[role] = found
-    return _settled(table, columns, doubtful, named)
+    settled = _settled(table, columns, doubtful, named)
+    check_columns(table, [name for role, name in settled.items() if role != "set"])
+    return settled
 
 
 def _check_named(table: SourceTable, named: Mapping[str, str]) -> None:
@@ -134,12 +133,13 @@ def _settled(
         columns.pop("correct", None)
         for role in ("truth",) if answers else ("truth", "prediction"):
             if role not in columns:
-                listed = ", ".join(list(table.kinds)[:30])
                 raise ArgumentError(
-                    f"{table.label}: which column is the {role}? Name it ({role}, --{role}); columns: {listed}"
+                    f"{table.label}: which column is the {role}? Name it ({role}, --{role}); "
+                    f"{_validate.listed_columns(table.kinds)}"
                 )
-    for role in ("truth", "prediction"):
-        if role in columns and role in doubtful:
+    for role in columns:
+        twins = doubtful.get(role, [])
+        if twins and (role in ("truth", "prediction") or twins[0].casefold() == twins[1].casefold()):
             raise ArgumentError(
                 f"{table.label}: {role} could be {' or '.join(doubtful[role])}; name the column ({role}, --{role})"
             )
@@ -154,15 +154,34 @@ def _settled(
 def _guesses(
     table: SourceTable, role: str, columns: Mapping[str, str], named: Mapping[str, str]
 ) -> list[str]:
-    """Return the columns of a usual name and a fitting kind that play no other role."""
+    """Return the columns of a usual name that play no other role, the most telling first."""
     taken = {*columns.values(), *named.values()}
-    lowered = {name.casefold(): name for name in reversed(list(table.kinds))}
-    usual = [lowered[name] for name in USUAL_NAMES[role] if name in lowered]
-    # A guess must be of the right kind; a column that the user names may not be, and then is an error.
-    found = [name for name in usual if name not in taken and table.kinds[name] in _KINDS.get(role, _PLAIN)]
+    lowered: dict[str, list[str]] = {}
+    for name in table.kinds:
+        lowered.setdefault(name.casefold(), []).append(name)
+    found = [
+        name
+        for usual in USUAL_NAMES[role]
+        # A name in lower case leaves no doubt beside others that differ in case alone.
+        for name in ([usual] if usual in table.kinds else lowered.get(usual, []))
+        if name not in taken
+    ]
     exact = [name for name in found if name.casefold() == role]
     # A column that has the very name of the role leaves no doubt; nor does a table that was written here.
     return exact if exact or (role == "confidence" and "outcome" in columns) else found
+
+
+def system_column(table: SourceTable, roles: Roles, columns: Mapping[str, str]) -> str | None:
+    """Return the column that says whose row it is: as named, or by its usual names where nothing else is made of it."""
+    if roles.system is not None:
+        check_columns(table, [roles.system])
+        return roles.system
+    taken = {*columns.values(), *(roles.signals or ()), *(roles.metadata or ())}
+    lowered = {name.casefold(): name for name in table.kinds}
+    found = [lowered[usual] for usual in SYSTEM_NAMES if usual in lowered]
+    plain = [name for name in found if name not in taken and table.kinds[name] not in ("list", "other")]
+    # A table that was written here holds one system.
+    return plain[0] if plain and "outcome" not in columns else None
 
 
 def declared(table: SourceTable, columns: Mapping[str, str], roles: Roles) -> dict[str, Any]:
@@ -186,7 +205,9 @@ def _possible_cluster(table: SourceTable, columns: Mapping[str, str]) -> str | N
     if "cluster" in columns:
         return None
     taken = set(columns.values())
-    plain = [name for name, kind in table.kinds.items() if kind in ("whole", "text") and name not in taken]
+    kinds = ("whole", "text", "unknown")
+    plain = [name for name, kind in table.kinds.items() if kind in kinds and name not in taken]
     units = [name for name in plain if _UNIT_NAME.fullmatch(name.casefold())]
     others = [name for name in plain if name not in units and _ID_NAME.fullmatch(name.casefold())]
-    return next((name for name in (*units, *others) if table.repeats(name)), None)
+    likely = (name for name in (*units, *others) if table.repeats(name) and not table.spells_numbers(name))
+    return next(likely, None)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AbstentionRule", "Determination", "Ruling"]
 
+_FORMS = ("choice", "regex", "phrases")
 _KINDS = "choice:<choice>, regex:<pattern> or phrases:<phrase>|<phrase>..."
 
 
@@ -84,6 +85,22 @@ class AbstentionRule:
         return cls(f"phrases:{'|'.join(phrases)}", re.compile("|".join(map(re.escape, plain))), whole=False)
 
     @classmethod
+    def beginning(cls, text: str) -> AbstentionRule:
+        """The rule that an answer which begins like this is none, whatever its case and spacing."""
+        if not text.strip():
+            raise ArgumentError("a rule for failed answers needs the beginning of one, such as ERR:")
+        return cls(f"begins:{text}", re.compile(rf"\A{re.escape(_plain(text))}"), whole=False)
+
+    @classmethod
+    def parse_failed(cls, text: str) -> AbstentionRule:
+        """Return the rule for failed answers that `text` writes: one of the forms above, else how they begin.
+
+        >>> AbstentionRule.parse_failed("ERR:").determine("err: no reply").value
+        'abstained'
+        """
+        return cls.parse(text) if text.partition(":")[0] in _FORMS else cls.beginning(text)
+
+    @classmethod
     def parse(cls, text: str) -> AbstentionRule:
         """Return the rule that `text` writes."""
         kind, _, rest = text.partition(":")
@@ -133,9 +150,9 @@ class Ruling:
         self.counts[found.value] += 1
         return found is Determination.ABSTAINED
 
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self, name: str = "abstention_rule") -> dict[str, Any]:
         """Return what the items' provenance says of the rule."""
-        return {} if self.rule is None else {"abstention_rule": {"rule": self.rule.text, **self.counts}}
+        return {} if self.rule is None else {name: {"rule": self.rule.text, **self.counts}}
 
 
 def _plain(text: str) -> str:

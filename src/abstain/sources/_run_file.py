@@ -10,25 +10,38 @@ taken back as `abstain._export` put it, under ``abstain`` in the experiment's pr
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from abstain import _files, _validate
 from abstain._export import OUTCOMES
-from abstain.errors import ArgumentError, DataError, FormatError
-from abstain.items import Items, Outcome, signals_from_rows
+from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
+from abstain.items import (
+    Items,
+    Outcome,
+    checked_intervals,
+    checked_sets,
+    checked_weight,
+    columns_from_rows,
+    far_more,
+    identifiers,
+    signals_from_rows,
+)
+from abstain.labels import missing
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
 DEFAULT_SCALE = (0.0, 3.0)
 _EVIDENCE = "llm_evidence_count"
+_WHOLE = re.compile(r"-?[0-9]{1,308}", re.ASCII)
 # The signals that the format itself knows to be numbers.
 _NUMBERS = frozenset(
     (
@@ -42,29 +55,90 @@ _NUMBERS = frozenset(
 _EXPORTED_MAPS = ("ground_truth_items", "predicted_items", "item_signals", "outcomes")
 
 
+class _Participant(Struct):
+    """What the run says of a participant; what its maps hold is checked item by item, and the item named."""
+
+    participant_id: int | str
+    success: bool | None = None
+    ground_truth_items: dict[str, Any] | None = None
+    predicted_items: dict[str, Any] | None = None
+    item_signals: dict[str, Any] | None = None
+    evidence_counts: dict[str, Any] | None = None
+    outcomes: dict[str, str] | None = None
+
+
+class _Extension(Struct):
+    """What a run file that was written from items says beyond the format."""
+
+    cluster_noun: str = "cluster"
+    scale: tuple[float, float] | None = None
+    labels: list[str] | None = None
+    whole_items: bool = False
+    metadata: list[str] = []
+    rows: list[int] | None = None
+    weight: list[float] | None = None
+    intervals: list[tuple[float | None, float | None]] | None = None
+    sets: list[list[int]] | None = None
+    classes: list[str] | None = None
+
+
+class _Provenance(Struct):
+    mode: str | None = None
+    scale: list[float] | None = None
+    abstain: _Extension | None = None
+
+
+class _Results(Struct):
+    mode: str | None = None
+    results: list[_Participant] = []
+
+
+class _Experiment(Struct):
+    provenance: _Provenance | None = None
+    results: _Results | None = None
+
+    @property
+    def mode(self) -> str | None:
+        """What was asked for, which stands in either part."""
+        parts = (self.provenance, self.results)
+        return next((part.mode for part in parts if part is not None and part.mode is not None), None)
+
+
+class _RunMetadata(Struct):
+    run_id: str | int | None = None
+    git_commit: str | None = None
+
+
+class _Run(Struct):
+    experiments: list[_Experiment]
+    run_metadata: _RunMetadata | None = None
+
+
 def read_run_file(
-    path: str | os.PathLike[str], *, mode: str | None = None, scale: Sequence[float] | None = None
+    file: _files.SourceFile, *, mode: str | None = None, scale: Sequence[float] | None = None
 ) -> Items:
     """Read the experiment of one mode; see `abstain.read`."""
-    content = _files.read_bytes(path)
-    run = _files.parse_json(content, path)
-    experiment, found_mode = _choose(_experiments(run, path), mode, path)
-    provenance = _mapping(experiment.get("provenance"))
+    content, path = file.read(), str(file)
+    record = _files.parse_json(content, path)
+    if not isinstance(record, dict) or not isinstance(record.get("experiments"), list):
+        raise FormatError(f"{path}: not a run file; it must be an object with a list of experiments")
+    run = _files.convert(record, _Run, path)
+    experiment = _choose(run.experiments, mode, path)
+    provenance = experiment.provenance or _Provenance()
     participants = _participants(experiment, path)
     bounds = _validate.scale(scale) if scale is not None else _declared_scale(provenance, path)
-    said = provenance.get("abstain")
-    if isinstance(said, dict):
-        exported = _exported_items(participants, said, path)
-        items = exported if scale is None else replace(exported, scale=bounds)
+    if provenance.abstain is not None:
+        items = _exported_items(participants, provenance.abstain, path)
+        items = items if scale is None else replace(items, scale=bounds)
     else:
         items = _items(_rows(participants, bounds, path), bounds, path)
-    metadata = _mapping(run.get("run_metadata"))
+    metadata = run.run_metadata or _RunMetadata()
     return items.with_provenance(
-        path=str(path),
+        path=path,
         sha256=_files.sha256(content),
-        run_id=metadata.get("run_id"),
-        git_commit=metadata.get("git_commit"),
-        mode=found_mode,
+        run_id=metadata.run_id,
+        git_commit=metadata.git_commit,
+        mode=experiment.mode,
     )
 
 
@@ -78,45 +152,24 @@ class _Row:
     outcome: Any
 
 
-def _experiments(run: object, path: object) -> list[Mapping[str, Any]]:
-    experiments = run.get("experiments") if isinstance(run, dict) else None
-    if not isinstance(experiments, list):
-        raise FormatError(f"{path}: not a run file; it must be an object with a list of experiments")
-    if not experiments:
-        raise FormatError(f"{path}: the run file has no experiments")
-    for place, experiment in enumerate(experiments):
-        if not isinstance(experiment, dict):
-            raise FormatError(f"{path}: experiments[{place}] must be an object")
-    return experiments
-
-
-def _declared_scale(provenance: Mapping[str, Any], path: object) -> tuple[float, float]:
-    declared = provenance.get("scale", DEFAULT_SCALE)
-    if not isinstance(declared, (list, tuple)):
-        raise FormatError(f"{path}: provenance.scale must be a list of two numbers, lowest and highest")
+def _declared_scale(provenance: _Provenance, path: str) -> tuple[float, float]:
+    if provenance.scale is None:
+        return DEFAULT_SCALE
     try:
-        return _validate.scale(declared)
+        return _validate.scale(provenance.scale)
     except ArgumentError as problem:
         raise FormatError(f"{path}: provenance.{problem}") from None
 
 
-def _mode(experiment: Mapping[str, Any]) -> str | None:
-    for part in ("provenance", "results"):
-        mode = _mapping(experiment.get(part)).get("mode")
-        if isinstance(mode, str):
-            return mode
-    return None
-
-
-def _choose(
-    experiments: list[Mapping[str, Any]], mode: str | None, path: object
-) -> tuple[Mapping[str, Any], str | None]:
-    modes = [_mode(experiment) for experiment in experiments]
-    listed = ", ".join(str(found) if found else "(unnamed)" for found in modes)
+def _choose(experiments: list[_Experiment], mode: str | None, path: str) -> _Experiment:
+    if not experiments:
+        raise FormatError(f"{path}: the run file has no experiments")
+    modes = [experiment.mode for experiment in experiments]
+    listed = ", ".join(found or "(unnamed)" for found in modes)
     if mode is None:
         if len(experiments) > 1:
             raise ArgumentError(f"{path}: holds {len(experiments)} experiments; choose a mode: {listed}")
-        return experiments[0], modes[0]
+        return experiments[0]
     if mode not in modes:
         hint = _validate.suggestion(mode, [found for found in modes if found])
         raise ArgumentError(f"{path}: has no mode {mode!r}{hint}; modes here: {listed}")
@@ -124,63 +177,60 @@ def _choose(
         raise FormatError(
             f"{path}: the mode {mode!r} stands in {modes.count(mode)} experiments; it must be in one"
         )
-    return experiments[modes.index(mode)], mode
+    return experiments[modes.index(mode)]
 
 
-def _participants(experiment: Mapping[str, Any], path: object) -> list[Mapping[str, Any]]:
-    records = _mapping(experiment.get("results")).get("results")
-    if not isinstance(records, list) or not records:
+def _participants(experiment: _Experiment, path: str) -> list[_Participant]:
+    records = experiment.results.results if experiment.results is not None else []
+    if not records:
         raise FormatError(
             f"{path}: the experiment has no participants (results.results must be a list of records)"
         )
-    seen: set[int | str] = set()
-    for place, record in enumerate(records):
-        if not isinstance(record, dict):
-            raise FormatError(f"{path}: results.results[{place}] must be an object")
-        identifier = record.get("participant_id")
-        if isinstance(identifier, bool) or not isinstance(identifier, (int, str)):
-            raise FormatError(
-                f"{path}: results.results[{place}] has no participant_id (a whole number or text)"
-            )
-        if identifier in seen:
-            raise DataError(f"{path}: participant {identifier} stands twice in the experiment")
-        seen.add(identifier)
-    if len({type(identifier) for identifier in seen}) > 1:
+    names = [record.participant_id for record in records]
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(f"{path}: participant {twice} stands twice in the experiment")
+    if len({type(name) for name in names}) > 1:
         raise FormatError(f"{path}: participant_id is a number for some participants and text for others")
     return records
 
 
-def _rows(records: list[Mapping[str, Any]], scale: tuple[float, float], path: object) -> list[_Row]:
-    done = [record for record in records if record.get("success") is True]
-    items = _item_set(done, path) if done else [""]
+def _rows(records: list[_Participant], scale: tuple[float, float], path: str) -> list[_Row]:
+    done = [record for record in records if record.success]
+    items = _item_set(done, path) if done else {"": None}
+    if far_more(len(records) * len(items), len(done) * len(items) + len(records)):
+        raise DataError(
+            f"{path}: {len(records) - len(done):,} participants failed, each with the {len(items):,} items of the "
+            f"{len(done):,} that did not; that is more than can be judged by so few"
+        )
     rows: list[_Row] = []
     for record in records:
-        identifier = record["participant_id"]
-        if record.get("success") is True:
+        identifier = record.participant_id
+        if record.success:
             rows.extend(_participant_rows(record, items, scale, path))
         else:
             rows.extend(_Row(identifier, item, np.nan, np.nan, {}, Outcome.FAILED) for item in items)
     return rows
 
 
-def _item_set(records: list[Mapping[str, Any]], path: object) -> list[str]:
+def _item_set(records: list[_Participant], path: str) -> dict[str, None]:
     """The items that most participants have, so that an error can name the one who differs."""
     counts = Counter(item for record in records for item in _map(record, "ground_truth_items", path))
-    items = [item for item, count in counts.items() if 2 * count >= len(records)]
+    items = {item: None for item, count in counts.items() if 2 * count >= len(records)}
     if not items:
         raise FormatError(
-            f"{path}: participant {records[0]['participant_id']} has no items in ground_truth_items"
+            f"{path}: participant {records[0].participant_id} has no items in ground_truth_items"
         )
     return items
 
 
 def _participant_rows(
-    record: Mapping[str, Any], items: list[str], scale: tuple[float, float], path: object
+    record: _Participant, items: Mapping[str, None], scale: tuple[float, float], path: str
 ) -> list[_Row]:
     truths = _complete(record, "ground_truth_items", items, path)
     predictions = _complete(record, "predicted_items", items, path)
     signals = _signals(record, items, path)
-    identifier = record["participant_id"]
+    identifier = record.participant_id
     rows = []
     for item in items:
         place = f"{path}: participant {identifier}, item {item}"
@@ -193,29 +243,29 @@ def _participant_rows(
     return rows
 
 
-def _signals(record: Mapping[str, Any], items: list[str], path: object) -> dict[str, Mapping[str, Any]]:
-    if "item_signals" in record:
+def _signals(record: _Participant, items: Mapping[str, None], path: str) -> dict[str, Mapping[str, Any]]:
+    if record.item_signals is not None:
         maps = _complete(record, "item_signals", items, path)
         for item, signals in maps.items():
             if not isinstance(signals, dict):
                 raise FormatError(
-                    f"{path}: participant {record['participant_id']}, item {item}: item_signals must be an object"
+                    f"{path}: participant {record.participant_id}, item {item}: item_signals must be an object"
                 )
         return {item: {_EVIDENCE: 0, **maps[item]} for item in items}
-    if "evidence_counts" in record:
+    if record.evidence_counts is not None:
         counts = _complete(record, "evidence_counts", items, path)
         return {item: {_EVIDENCE: counts[item]} for item in items}
     return {item: {} for item in items}
 
 
-def _map(record: Mapping[str, Any], key: str, path: object) -> Mapping[str, Any]:
-    value = record.get(key)
-    if not isinstance(value, dict):
-        raise FormatError(f"{path}: participant {record['participant_id']} has no {key} (an object by item)")
+def _map(record: _Participant, key: str, path: str) -> Mapping[str, Any]:
+    value: Mapping[str, Any] | None = getattr(record, key)
+    if value is None:
+        raise FormatError(f"{path}: participant {record.participant_id} has no {key} (an object by item)")
     return value
 
 
-def _complete(record: Mapping[str, Any], key: str, items: list[str], path: object) -> Mapping[str, Any]:
+def _complete(record: _Participant, key: str, items: Mapping[str, None], path: str) -> Mapping[str, Any]:
     found = _map(record, key, path)
     for problem, names in (
         ("lacks", [item for item in items if item not in found]),
@@ -223,7 +273,7 @@ def _complete(record: Mapping[str, Any], key: str, items: list[str], path: objec
     ):
         if names:
             raise DataError(
-                f"{path}: participant {record['participant_id']}: {key} {problem} {', '.join(names)}; "
+                f"{path}: participant {record.participant_id}: {key} {problem} {', '.join(names)}; "
                 "all participants must carry the same items"
             )
     return found
@@ -243,24 +293,20 @@ def _score(value: object, what: str, scale: tuple[float, float], place: str) -> 
     return float(value)
 
 
-def _items(rows: list[_Row], scale: tuple[float, float], path: object) -> Items:
-    keys = dict.fromkeys(key for row in rows for key in row.signals)
-    numeric = {key for key in keys if _is_numeric(key, [row.signals.get(key) for row in rows])}
+def _items(rows: list[_Row], scale: tuple[float, float], path: str) -> Items:
+    columns = columns_from_rows([row.signals for row in rows], f"{path}: the signals of items")
+    numeric = {key for key, column in columns.items() if _is_numeric(key, column)}
     return Items(
         truth=np.array([row.truth for row in rows]),
         prediction=np.array([row.prediction for row in rows]),
         outcome=np.array([row.outcome for row in rows], dtype=np.uint8),
-        cluster=np.array([row.participant for row in rows]),
-        item=np.array([row.item for row in rows]),
+        cluster=identifiers([row.participant for row in rows]),
+        item=identifiers([row.item for row in rows]),
         signals=signals_from_rows(
             [{key: value for key, value in row.signals.items() if key in numeric} for row in rows],
             lambda row: f"participant {rows[row].participant}, item {rows[row].item} of {path}",
         ),
-        metadata={
-            key: _validate.objects([row.signals.get(key) for row in rows])
-            for key in keys
-            if key not in numeric
-        },
+        metadata={key: _validate.objects(column) for key, column in columns.items() if key not in numeric},
         scale=scale,
         cluster_noun="participant",
     )
@@ -277,67 +323,85 @@ def _is_numeric(key: str, values: list[Any]) -> bool:
     return key in _NUMBERS or not known or not all(isinstance(value, bool) for value in known)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _exported_items(records: Sequence[Mapping[str, Any]], said: Mapping[str, Any], path: object) -> Items:
+def _exported_items(records: Sequence[_Participant], said: _Extension, path: str) -> Items:
     """Return the items of a run file that `Items.to_run_file` wrote."""
     rows = [row for record in records for row in _exported_rows(record, path)]
     try:
         return _taken_back(rows, said)
-    except (AttributeError, KeyError, IndexError, OverflowError, TypeError, ValueError) as problem:
-        raise FormatError(
-            f"{path}: what stands under provenance.abstain does not fit the records ({type(problem).__name__})"
-        ) from None
+    except AbstainError as problem:
+        raise FormatError(f"{path}: provenance.abstain does not fit the records: {problem}") from None
 
 
-def _exported_rows(record: Mapping[str, Any], path: object) -> list[_Row]:
-    cluster, maps = record["participant_id"], {key: _mapping(record.get(key)) for key in _EXPORTED_MAPS}
-    for key, found in maps.items():
-        if not isinstance(record.get(key), dict) or found.keys() != maps["ground_truth_items"].keys():
-            raise FormatError(f"{path}: participant {cluster} has no {key} for each of its items")
+def _exported_rows(record: _Participant, path: str) -> list[_Row]:
+    cluster, maps = record.participant_id, {key: getattr(record, key) for key in _EXPORTED_MAPS}
     names = maps["ground_truth_items"]
+    for key, found in maps.items():
+        if found is None or names is None or found.keys() != names.keys():
+            raise FormatError(f"{path}: participant {cluster} has no {key} for each of its items")
+    for name, signals in maps["item_signals"].items():
+        if not isinstance(signals, dict):
+            raise FormatError(f"{path}: participant {cluster}, item {name}: item_signals must be an object")
     return [_Row(cluster, name, *(maps[key][name] for key in _EXPORTED_MAPS)) for name in names]
 
 
-def _taken_back(rows: Sequence[_Row], said: Mapping[str, Any]) -> Items:
-    labels, kept = said.get("labels"), list(said.get("metadata") or ())
-    numbers = [{key: value for key, value in row.signals.items() if key not in kept} for row in rows]
-    names, scale, sets, order = (
-        [row.item for row in rows],
-        *(said.get(key) for key in ("scale", "sets", "rows")),
+def _taken_back(rows: Sequence[_Row], said: _Extension) -> Items:
+    told = set(said.metadata)
+    kept = columns_from_rows(
+        [{name: value for name, value in row.signals.items() if name in told} for row in rows], "the metadata"
     )
+    numbers = [{name: value for name, value in row.signals.items() if name not in told} for row in rows]
+    names: list[Any] = [row.item for row in rows]
+    truth = _exported_scores(rows, "truth", said.labels)
+    outcome = np.array([_code(row.outcome, OUTCOMES, "outcome", row) for row in rows], dtype=np.uint8)
+    unknown = missing(truth) & (outcome <= Outcome.ABSTAINED)
+    if unknown.any():
+        raise DataError(f"item {names[int(np.argmax(unknown))]} has no truth, so that nothing can be judged")
+    sets, classes = checked_sets(said.sets, said.classes, truth, outcome)
     items = Items(
-        truth=_exported_scores([row.truth for row in rows], labels),
-        prediction=_exported_scores([row.prediction for row in rows], labels),
-        outcome=np.array([OUTCOMES.index(row.outcome) for row in rows], dtype=np.uint8),
-        cluster=np.array([row.participant for row in rows]),
-        item=np.array([int(name) for name in names])
-        if said.get("whole_items")
-        else np.array(names, dtype=np.str_),
+        truth=truth,
+        prediction=_exported_scores(rows, "prediction", said.labels),
+        outcome=outcome,
+        cluster=identifiers([row.participant for row in rows]),
+        item=identifiers([_whole(name) for name in names] if said.whole_items else names),
         signals=signals_from_rows(numbers),
-        metadata={key: _validate.objects([row.signals.get(key) for row in rows]) for key in kept},
-        scale=None if scale is None else (float(scale[0]), float(scale[1])),
-        cluster_noun=str(said.get("cluster_noun") or "cluster"),
+        metadata={name: _validate.objects(kept[name]) for name in said.metadata if name in kept},
+        scale=None if said.scale is None else _validate.scale(said.scale),
+        cluster_noun=said.cluster_noun,
         provenance={"exported": True},
-        weight=_floats(said.get("weight")),
-        intervals=_floats(said.get("intervals")),
-        sets=None if sets is None else np.array(sets, dtype=np.bool_),
-        classes=tuple(said.get("classes") or ()),
+        weight=checked_weight(said.weight, len(rows)),
+        intervals=checked_intervals(said.intervals, outcome),
+        sets=sets,
+        classes=classes,
     )
-    if order is None:
+    if said.rows is None:
         return items
-    positions = np.empty(len(order), dtype=np.intp)
-    positions[np.asarray(order, dtype=np.intp)] = np.arange(len(order))
-    return items.take(positions)
+    if sorted(said.rows) != list(range(len(rows))):
+        raise DataError(f"rows must hold each number from 0 to {len(rows) - 1} once")
+    return items.take(np.argsort(said.rows))
 
 
-def _exported_scores(values: Sequence[Any], labels: Sequence[str] | None) -> NDArray[Any]:
+def _exported_scores(rows: Sequence[_Row], name: str, labels: Sequence[str] | None) -> NDArray[Any]:
+    values = [(row, getattr(row, name)) for row in rows]
+    for row, value in values:
+        if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))):
+            raise DataError(f"the {name} of item {row.item} must be a number or null")
     if labels is None:
-        return np.array([math.nan if value is None else float(value) for value in values])
-    return _validate.objects([None if value is None else labels[int(value)] for value in values])
+        return np.array([math.nan if value is None else float(value) for _, value in values])
+    return _validate.objects(
+        [
+            None if value is None else labels[_code(value, range(len(labels)), name, row)]
+            for row, value in values
+        ]
+    )
 
 
-def _floats(values: Sequence[Any] | None) -> NDArray[np.float64] | None:
-    return None if values is None else np.array(values, dtype=np.float64)
+def _code(value: Any, known: Sequence[Any], what: str, row: _Row) -> int:
+    if value not in known:
+        raise DataError(f"the {what} of item {row.item} is none of the {len(known)} that are known")
+    return known.index(value)
+
+
+def _whole(name: str) -> int:
+    if not _WHOLE.fullmatch(name):
+        raise DataError("whole_items says that all items have whole numbers for names, and one has none")
+    return int(name)

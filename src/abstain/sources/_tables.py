@@ -2,11 +2,12 @@
 
 A `SourceTable` says which columns there are and of what kind, loads some of them as arrays, and gives single ones as
 numbers, flags, labels or lists, each complete or an error that names the file, the column and the row. Files go
-through DuckDB, all of them through `open_files`; data frames (pandas, polars, PyArrow and whatever else narwhals
-knows) through `open_frame`, and none of their libraries is a dependency. Names from a file are only ever quoted
-identifiers or values, never a part of a statement. Errors of DuckDB quote the data, so they are never passed on:
-what is wrong is found again and said in our own words. What a column means for items is known to `_roles` and
-`_columns`.
+through DuckDB, all of them through `open_files`, each as a snapshot that is opened once; CSV and JSON are read as the
+text that they are, so that no type is guessed on the way. Data frames (pandas, polars, PyArrow and whatever else
+narwhals knows) go through `open_frame`, and none of their libraries is a dependency. Names from a file are only ever
+quoted identifiers or values, never a part of a statement. Errors of DuckDB quote the data, so they are never passed
+on: what is wrong is found again and said in our own words. What a text spells is known to `_values`, what a column
+means for items to `_roles` and `_columns`.
 """
 
 from __future__ import annotations
@@ -18,35 +19,50 @@ import json
 import re
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from abstain import _files, _sql, _validate, labels
+from abstain import _sql, _validate, labels
 from abstain._export import PARQUET_KEY
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.sources import _values
+from abstain.sources._snapshot import Snapshot
 from abstain.sources._values import Problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
     from numpy.typing import NDArray
 
-__all__ = ["DuckTable", "SourceTable", "check_columns", "open_files", "open_frame"]
+__all__ = ["LEAST", "ROWS", "WEIGHT", "DuckTable", "SourceTable", "check_columns", "open_files", "open_frame"]
 
-_READERS = {"csv": "read_csv", "parquet": "read_parquet", "jsonl": "read_json"}
 _DELIMITERS = ",;\t|"
-_HEADER = 1 << 16
 _LONGEST_LINE = 1 << 24
+_MOST_COLUMNS = 1 << 14
+# What may be loaded when nobody says which columns are needed.
+_MOST_CELLS = 1 << 25
+_SAMPLE = 10_000
+# The columns that counting rows adds, and what they are called in the statement.
+ROWS, WEIGHT, LEAST = "\0rows", "\0weight", "\0least"
+_COUNTS = {ROWS: "n", WEIGHT: "total", LEAST: "least"}
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
-_NUMBER = re.compile(r"^(FLOAT|DOUBLE|DECIMAL.*|U?HUGEINT|BIGNUM)$")
+# Numbers that numpy does not hold as they are; they come as text, which is exact.
+_EXACT_NUMBER = re.compile(r"^(DECIMAL.*|U?HUGEINT|BIGNUM|VARINT)$")
 _LIST = re.compile(r"\[\d*\]$")
 _NESTED = re.compile(r"(^(STRUCT|MAP|UNION|BLOB|BIT|LIST|ARRAY|VARIANT|GEOMETRY))")
+# What the types of the values of a key in JSON make of the column, the first that holds all of them.
+_JSON_KINDS = (
+    ("whole", {"UBIGINT", "BIGINT"}),
+    ("number", {"UBIGINT", "BIGINT", "DOUBLE"}),
+    ("boolean", {"BOOLEAN"}),
+    ("list", {"ARRAY"}),
+    ("text", {"UBIGINT", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR"}),
+)
 
 
 class SourceTable(ABC):
@@ -65,7 +81,7 @@ class SourceTable(ABC):
     @property
     @abstractmethod
     def kinds(self) -> Mapping[str, str]:
-        """The kind of each column: "whole", "number", "boolean", "text", "list" or "other"."""
+        """The kind of each column: "whole", "number", "boolean", "text", "list", "other", or "unknown" until loaded."""
 
     @property
     @abstractmethod
@@ -74,14 +90,10 @@ class SourceTable(ABC):
 
     @abstractmethod
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return columns: numbers as they are, NaN for null; booleans and text as objects where any is null.
+        """Return columns as the source has them: numbers, NaN for null, or objects, None for null.
 
-        Lists are objects, each a list or a JSON array.
+        Lists are objects, each a list or a JSON array. `_values` knows what text spells.
         """
-
-    def as_text(self, names: Sequence[str]) -> bool:  # noqa: ARG002
-        """Read these columns as text from now on; False where the source itself says what they are."""
-        return False
 
     def repeats(self, name: str) -> bool:
         """True where a column has several values, and some of them more than once."""
@@ -93,13 +105,33 @@ class SourceTable(ABC):
         """Return a column of numbers; infinities are numbers, nothing may be missing."""
         return _values.as_numbers(self._plain(name, "numbers"), name, self._problems)
 
+    def bounds(
+        self, low: str, high: str, truth: NDArray[np.float64], crossed: str | None = None
+    ) -> NDArray[np.float64]:
+        """Return the bounds of intervals, (rows, 2); crossed ones in order where `crossed` says how."""
+        pair = self.numbers(low), self.numbers(high)
+        return np.column_stack(pair if crossed is None else _values.uncrossed(*pair, truth, crossed))
+
     def flags(self, name: str) -> NDArray[np.bool_]:
         """Return a column of booleans: true and false, or 1 and 0."""
         return _values.as_flags(self._plain(name, "true or false"), name, self._problems)
 
     def labels(self, name: str) -> NDArray[Any]:
         """Return a column of labels: whole numbers where all of them are, else text."""
-        return _values.as_labels(self._plain(name, "single labels"), name, self._problems)
+        return _values.as_names(self._plain(name, "single labels"), name, self._problems)
+
+    def spells_numbers(self, name: str) -> bool:
+        """True where a column holds numbers that are not whole; of a file that has no types, a sample is looked at."""
+        return self.kinds[name] == "number"
+
+    def loadable(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the names of all columns that nobody asked for by name, unless they are too many to load."""
+        if len(names) > 100 and len(names) * self.rows > _MOST_CELLS:
+            raise ArgumentError(
+                f"{self.label}: {self.rows:,} rows of {len(names):,} columns are too many to load; name those that are "
+                "needed (signals=, metadata=)"
+            )
+        return names
 
     def lists(self, name: str) -> list[list[str]]:
         """Return a column of lists of labels: lists as such, JSON arrays, or text divided by ``|``."""
@@ -111,7 +143,7 @@ class SourceTable(ABC):
 
     def sha256(self) -> str | None:
         """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
-        return _files.digest(self.paths) if self.paths else None
+        return None
 
     @property
     def _problems(self) -> Problems:
@@ -135,8 +167,8 @@ def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = Fal
     for name in names:
         if name not in table.kinds:
             hint = _validate.suggestion(name, table.kinds)
-            listed = ", ".join(list(table.kinds)[:30]) + (" ..." if len(table.kinds) > 30 else "")
-            raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; columns: {listed}")
+            listed = _validate.listed_columns(table.kinds)
+            raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; {listed}")
         if table.kinds[name] == "other" or (table.kinds[name] == "list" and not lists):
             raise DataError(
                 f"{table.label}: the column {name!r} is nested or binary; a plain column is needed"
@@ -145,264 +177,433 @@ def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = Fal
 
 def open_files(paths: Sequence[Path], kind: str) -> DuckTable:
     """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given."""
-    label = ", ".join(str(path) for path in paths)
-    names, delimiter = _shared_header(paths) if kind == "csv" else ([], "")
-    options = "union_by_name=true"
-    if kind == "csv":
-        columns = ", ".join(f"{_sql.literal(name)}: 'VARCHAR'" for name in names)
-        options = (
-            f"columns={{{columns}}}, auto_detect=false, header=true, delim={_sql.literal(delimiter)}, quote='\"', "
-            f"escape='\"', null_padding=false, strict_mode=true, max_line_size={_LONGEST_LINE}"
-        )
-    elif kind == "jsonl":
-        options += f", format='{_json_layout(paths[0])}', sample_size=-1, map_inference_threshold=-1, maximum_depth=2"
-    connection = _sql.connect()
-    with _explained(label, kind, paths, delimiter):
-        relation = connection.sql(f"SELECT * FROM {_READERS[kind]}({_path_list(paths)}, {options})")
-        table = (_CsvTable if kind == "csv" else DuckTable)(relation, label, connection, paths, delimiter)
-        if kind == "parquet" and len(paths) == 1:
-            table.declared = _declared(connection, paths[0])
-        return table
-
-
-@contextmanager
-def _explained(label: str, kind: str, paths: Sequence[Path] = (), delimiter: str = "") -> Iterator[None]:
-    """Say what is wrong with a file without the words of DuckDB, which may quote the data."""
-    import duckdb  # noqa: PLC0415
-
-    try:
-        yield
-    except duckdb.Error as problem:
-        if delimiter:
-            for path in paths:
-                _find_ragged(path, delimiter)
-        line = re.search(r"(?:line|record/value)[: ]+(\d+)", str(problem), re.IGNORECASE)
-        place = f" at line {line.group(1)}" if line else ""
-        said = {
-            "parquet": "the Parquet file is damaged or cut off; copy or write it anew",
-            "jsonl": f"not JSON with one object per line{place}",
-        }
-        otherwise = f"cannot be read as {kind.upper()}{place} ({type(problem).__name__})"
-        raise FormatError(f"{label}: {said.get(kind, otherwise)}") from None
+    return {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}[kind](Snapshot(paths))
 
 
 class DuckTable(SourceTable):
-    """A DuckDB relation as a table."""
+    """A table that DuckDB reads: a relation of the user's, or with a snapshot some files."""
 
-    def __init__(
-        self,
-        relation: duckdb.DuckDBPyRelation,
-        label: str,
-        connection: duckdb.DuckDBPyConnection | None = None,
-        paths: Sequence[Path] = (),
-        delimiter: str = "",
-    ) -> None:
+    word = "table"
+
+    def __init__(self, relation: Any, label: str) -> None:
         self.label = label
-        self.paths = tuple(paths)
         self.declared: Mapping[str, Any] = {}
+        self._snapshot: Snapshot | None = None
+        self._connection: duckdb.DuckDBPyConnection | None = None
         self.relation = relation
-        self._connection = connection  # a relation does not keep its connection alive
-        self._delimiter = delimiter  # of CSV files alone
-        self._types = self._found_types()
+        self._describe(relation.columns, relation.types)
 
-    def explained(self) -> AbstractContextManager[None]:
-        """Say in our own words what goes wrong while the relation is read."""
-        return _explained(self.label, "csv" if self._delimiter else "table", self.paths, self._delimiter)
+    def _open(self, snapshot: Snapshot) -> None:
+        """What every table of files begins with; a relation does not keep its connection alive."""
+        self.label = ", ".join(str(path) for path in snapshot.paths)
+        self.paths = snapshot.paths
+        self.declared = {}
+        self._snapshot = snapshot
+        self._connection = _sql.connect()
+
+    def _describe(
+        self, names: Sequence[str], types: Sequence[Any], inner: Sequence[str] | None = None
+    ) -> None:
+        """Note the kind of every column, and what to select to get it."""
+        self._kinds: dict[str, str] = {}
+        self._expressions: dict[str, str] = {}
+        for name, type_name, own in zip(names, map(str, types), inner or names, strict=True):
+            self._kinds[name] = _kind(type_name)
+            self._expressions[name] = _expression(_sql.identifier(own), type_name)
+
+    def query(self, statement: str) -> Any:
+        """Return what DuckDB makes of a statement of ours, not yet run."""
+        assert self._connection is not None
+        return self._connection.sql(statement)
+
+    def fetch(self, work: Callable[[], Any]) -> Any:
+        """Run a query of this table; say in our own words what goes wrong."""
+        import duckdb  # noqa: PLC0415
+
+        try:
+            found = _sql.run(work, self._connection)
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
+        except (duckdb.OutOfMemoryException, MemoryError):
+            raise DataError(
+                f"{self.label}: reading it takes more memory than there is; name fewer columns, or split the file"
+            ) from None
+        except duckdb.Error as problem:
+            self._check_snapshot()
+            raise self._explained(problem) from None
+        self._check_snapshot()
+        return found
+
+    def _check_snapshot(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.check()
+
+    def _explained(self, problem: Exception) -> FormatError:
+        """What is wrong with the files, without the words of DuckDB, which may quote the data."""
+        return FormatError(f"{self.label}: cannot be read as {self.word} ({type(problem).__name__})")
 
     @property
     def kinds(self) -> Mapping[str, str]:
         """The kind of each column."""
-        return {name: _kind(type_name) for name, type_name in self._types.items()}
+        return self._kinds
 
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Return columns as arrays."""
         if not names:
             return {}
         parts = [f"{self.expression(name)} AS c{place}" for place, name in enumerate(names)]
-        with self.explained():
-            found = self.relation.project(", ".join(parts)).fetchnumpy()
+        found = self.fetch(lambda: self.relation.project(", ".join(parts)).fetchnumpy())
         return {name: _plain_array(found[f"c{place}"]) for place, name in enumerate(names)}
+
+    def alike(self, names: Sequence[str], weight: str | None) -> dict[str, NDArray[Any]]:
+        """Return each combination of values once, how many rows have it, and the sum and the least of their weights.
+
+        Those are the columns `ROWS`, `WEIGHT` and `LEAST`.
+        """
+        keys = ", ".join(f"{self.expression(name)} AS c{place}" for place, name in enumerate(names))
+        counted = "1" if weight is None else f"coalesce(TRY_CAST({self.expression(weight)} AS DOUBLE), 'nan')"
+        inner = self.relation.project(f"{keys}, CAST({counted} AS DOUBLE) AS w")
+        groups = ", ".join(f"c{place}" for place in range(len(names)))
+        kinds = inner.aggregate(f"{groups}, count(*) AS n, sum(w) AS total, min(w) AS least", groups)
+        self.fetch(lambda: kinds.project("*, row_number() OVER () AS number").to_table("kinds"))
+        found = self.fetch(lambda: self.query("SELECT * FROM kinds ORDER BY number").fetchnumpy())
+        columns = {name: _plain_array(found[f"c{place}"]) for place, name in enumerate(names)}
+        return columns | {key: np.asarray(found[inside], dtype=np.float64) for key, inside in _COUNTS.items()}
+
+    def distinct_within(self, name: str, names: Sequence[str], kinds: NDArray[np.intp]) -> int:
+        """Return how many values a column has in the rows of some kinds, which are rows of what `alike` gave."""
+        assert self._connection is not None
+        self._connection.register("chosen", {"number": kinds + 1})
+        keys = ", ".join(f"{self.expression(key)} AS k{place}" for place, key in enumerate(names))
+        inner = self.relation.project(f"{keys}, {self.expression(name)} AS v")
+        same = " AND ".join(f"k{place} IS NOT DISTINCT FROM c{place}" for place in range(len(names)))
+        statement = (
+            f"SELECT count(DISTINCT v) FROM inner_rows SEMI JOIN "
+            f"(SELECT * FROM kinds WHERE number IN (SELECT number FROM chosen)) ON {same}"
+        )
+        (row,) = self.fetch(lambda: inner.query("inner_rows", statement).fetchall())
+        return int(row[0])
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return int(self._counted("count(*)")[0])
+        return int(self.counted("count(*)")[0])
 
     def repeats(self, name: str) -> bool:
         """True where a column has several values, and some of them more than once."""
         column = self.expression(name)
-        known, distinct = self._counted(f"count({column}), count(DISTINCT {column})")
+        known, distinct = self.counted(f"count({column}), count(DISTINCT {column})")
         return bool(1 < distinct < known)
 
-    def _found_types(self) -> dict[str, str]:
-        types = [str(kind) for kind in self.relation.types]
-        return dict(zip(self.relation.columns, types, strict=True))
+    def counted(self, what: str) -> tuple[Any, ...]:
+        """Return aggregates over the rows."""
+        return tuple(self.fetch(lambda: self.relation.aggregate(what).fetchall()[0]))
 
-    def _counted(self, what: str) -> tuple[Any, ...]:
-        with self.explained():
-            return tuple(self.relation.aggregate(what).fetchall()[0])
+    def sha256(self) -> str | None:
+        """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
+        return None if self._snapshot is None else self._snapshot.sha256()
 
     def expression(self, name: str) -> str:
         """Return what to select to get a column as numbers, booleans or text."""
-        quoted, type_name = _sql.identifier(name), self._types[name]
-        if type_name == "JSON":
-            return f"({quoted} ->> '$')"
-        if _kind(type_name) == "list":
-            return f"CAST(to_json({quoted}) AS VARCHAR)"
-        if _kind(type_name) == "text":
-            return f"CAST({quoted} AS VARCHAR)"
-        return f"CAST({quoted} AS DOUBLE)" if _kind(type_name) == "number" else quoted
+        return self._expressions[name]
+
+
+class _ParquetTable(DuckTable):
+    """Parquet files, which know the types of their columns."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._open(snapshot)
+        source = f"read_parquet({_places(snapshot)}, union_by_name=true, hive_partitioning=false)"
+        self.relation = self.fetch(lambda: self.query(f"SELECT * FROM {source}"))
+        self._describe(self._true_names(), self.relation.types, self.relation.columns)
+        if len(self.paths) == 1:
+            self.declared = self._note()
+
+    def _true_names(self) -> list[str]:
+        """The names of the columns as they are in the file: DuckDB renames those that differ in case alone."""
+        files = [self._top_level(file) for file in range(len(self.paths))]
+        every = dict.fromkeys(name for names in files for name in names)
+        twice = any(len(set(names)) < len(names) for names in files)
+        if twice or (len(files) > 1 and len({name.casefold() for name in every}) < len(every)):
+            raise FormatError(
+                f"{self.label}: has columns of one name, or several files have names that differ in case alone; "
+                "rename them"
+            )
+        return files[0] if len(files) == 1 else list(self.relation.columns)
+
+    def _top_level(self, file: int) -> list[str]:
+        assert self._snapshot is not None
+        place = _sql.literal(str(self._snapshot.places[file]))
+        found = self.fetch(
+            lambda: self.query(f"SELECT name, num_children FROM parquet_schema({place})").fetchall()
+        )
+        names, below = [], 0
+        for name, children in found[1:]:
+            if not below:
+                names.append(str(name))
+            below = max(below - 1, 0) + (children or 0)
+        return names
+
+    def _note(self) -> Mapping[str, Any]:
+        """What a Parquet file that was written here says of its scale and clusters."""
+        assert self._snapshot is not None
+        statement = (
+            f"SELECT value FROM parquet_kv_metadata({_places(self._snapshot)}) "
+            f"WHERE key = {_sql.literal(PARQUET_KEY)}"
+        )
+        rows = self.fetch(lambda: self.query(statement).fetchall())
+        try:
+            declared = json.loads(bytes(rows[0][0])) if rows else {}
+        except (RecursionError, ValueError):
+            return {}
+        if not isinstance(declared, dict):
+            return {}
+        scale, noun, classes = (declared.get(key) for key in ("scale", "cluster_noun", "classes"))
+        return {
+            "scale": _scale(scale),
+            "cluster_noun": noun if isinstance(noun, str) else None,
+            "classes": tuple(str(name) for name in classes)
+            if isinstance(classes, list) and classes
+            else None,
+        }
+
+    def _explained(self, problem: Exception) -> FormatError:
+        return FormatError(
+            f"{self.label}: the Parquet file is damaged or cut off ({type(problem).__name__}); copy or write it anew"
+        )
 
 
 class _CsvTable(DuckTable):
-    """CSV files, whose columns are text until every value of one is found to be a number or a boolean."""
+    """CSV files: all columns are text, and what that spells is found when they are loaded."""
 
-    def as_text(self, names: Sequence[str]) -> bool:
-        """Take columns as the text that they are in the file."""
-        for name in names:
-            self._types[name] = "VARCHAR"
-        return True
+    word = "CSV"
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._open(snapshot)
+        names, self._delimiter = _shared_header(snapshot)
+        # Numbered columns, because names may differ in case alone, or hold anything.
+        inner = [f"c{place}" for place in range(len(names))]
+        columns = ", ".join(f"'{name}': 'VARCHAR'" for name in inner)
+        options = (
+            f"columns={{{columns}}}, auto_detect=false, header=true, delim={_sql.literal(self._delimiter)}, "
+            f"quote='\"', escape='\"', null_padding=false, strict_mode=true, max_line_size={_LONGEST_LINE}, "
+            f"compression='{_compression(snapshot)}', hive_partitioning=false"
+        )
+        self.relation = self.fetch(
+            lambda: self.query(f"SELECT * FROM read_csv({_places(snapshot)}, {options})")
+        )
+        self._kinds = dict.fromkeys(names, "unknown")
+        self._expressions = dict(zip(names, inner, strict=True))
+
+    def spells_numbers(self, name: str) -> bool:
+        """True where a column holds numbers that are not whole, in as many different values as are looked at."""
+        column = self.relation.project(f"{self.expression(name)} AS c").filter("c IS NOT NULL")
+        found = self.fetch(column.distinct().limit(_SAMPLE).fetchnumpy)
+        return _values.typed(_plain_array(found["c"])).dtype.kind in "fb"
+
+    def _explained(self, problem: Exception) -> FormatError:
+        assert self._snapshot is not None
+        for path, place in zip(self.paths, self._snapshot.places, strict=True):
+            _find_ragged(path, place, self._delimiter)
+        return super()._explained(problem)
+
+
+class _JsonTable(DuckTable):
+    """JSON files with one object per line, or a list of objects: values are the text that they are in the file."""
+
+    word = "JSON with one object per line"
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._open(snapshot)
+        options = (
+            f"format='{_json_layout(snapshot)}', compression='{_compression(snapshot)}', hive_partitioning=false, "
+            f"maximum_object_size={_LONGEST_LINE}"
+        )
+        self.relation = self.fetch(
+            lambda: self.query(f"SELECT json FROM read_json_objects({_places(snapshot)}, {options})")
+        )
+        self._kinds = self._found_kinds()
+
+    def _found_kinds(self) -> dict[str, str]:
+        """Return the kind of every key that occurs, those of the first object first."""
+        twice = "len(json_keys(json)) > len(list_distinct(json_keys(json)))"
+        odd, doubled = self.counted(
+            f"count(*) FILTER (WHERE coalesce(json_type(json), '') <> 'OBJECT'), count(*) FILTER (WHERE {twice})"
+        )
+        if odd:
+            raise FormatError(f"{self.label}: not {self.word}: {odd:,} records are something else")
+        if doubled:
+            raise FormatError(
+                f"{self.label}: a key stands twice in {doubled:,} of the objects; keep one of them"
+            )
+        cells = self.relation.project("unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v")
+        types = cells.project("k, json_type(v) AS t").aggregate("k, t", "k, t")
+        found: dict[str, set[str]] = {}
+        for row in self.fetch(self.relation.project("json_keys(json)").limit(1).fetchall):
+            found.update({name: set() for name in row[0]})
+        for name, type_name in sorted(self.fetch(types.fetchall)):
+            found.setdefault(name, set()).add(type_name)
+        return {name: _json_kind(kinds - {"NULL"}) for name, kinds in found.items()}
 
     def expression(self, name: str) -> str:
-        """Return what to select to get a column as what all of its values are."""
-        quoted, type_name = _sql.identifier(name), self._types[name]
-        return quoted if type_name == "VARCHAR" else f"CAST({_trimmed(name)} AS {type_name})"
+        """Return what to select to get a key's values as text."""
+        pointer = "/" + name.replace("~", "~0").replace("/", "~1")
+        return f"(json ->> {_sql.literal(pointer)})"
 
-    def _found_types(self) -> dict[str, str]:
-        names = self.relation.columns
-        tests = {
-            # A number written with leading zeros is a name.
-            "BIGINT": "regexp_full_match({0}, '[+-]?(0|[1-9][0-9]*)') AND TRY_CAST({0} AS BIGINT) IS NOT NULL",
-            "DOUBLE": "TRY_CAST({0} AS DOUBLE) IS NOT NULL AND NOT regexp_full_match({0}, '[+-]?0[0-9]+')",
-            "BOOLEAN": "lower({0}) IN ('true', 'false')",
-        }
-        parts = []
-        for name in names:
-            value = _trimmed(name)
-            parts += [
-                f"coalesce(bool_and({test.format(value)}) FILTER (WHERE {value} IS NOT NULL), false)"
-                for test in tests.values()
-            ]
-        row = self._counted(", ".join(parts))
-        types = {}
-        for place, name in enumerate(names):
-            fits = row[place * len(tests) : (place + 1) * len(tests)]
-            types[name] = next((kind for kind, fit in zip(tests, fits, strict=True) if fit), "VARCHAR")
-        return types
+    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return columns as arrays; every object is parsed once, however many of its keys are asked for."""
+        if not names:
+            return {}
+        pointers = ", ".join(self.expression(name)[len("(json ->> ") : -1] for name in names)
+        found = self.fetch(
+            lambda: self.relation.project(f"json_extract_string(json, [{pointers}]) AS v").fetchall()
+        )
+        columns = zip(*(row[0] for row in found), strict=True) if found else ([] for _ in names)
+        return {name: _validate.objects(list(values)) for name, values in zip(names, columns, strict=True)}
+
+    def _explained(self, problem: Exception) -> FormatError:
+        line = re.search(r"(?:line|record/value)[: ]+(\d+)", str(problem), re.IGNORECASE)
+        return FormatError(f"{self.label}: not {self.word}{f' at line {line.group(1)}' if line else ''}")
 
 
-def _trimmed(name: str) -> str:
-    return f"nullif(trim({_sql.identifier(name)}), '')"
-
-
-def _declared(connection: duckdb.DuckDBPyConnection, path: Path) -> Mapping[str, Any]:
-    """Return what a Parquet file that was written here says of its scale and clusters."""
-    query = (
-        f"SELECT value FROM parquet_kv_metadata({_path_list([path])}) WHERE key = {_sql.literal(PARQUET_KEY)}"
+def _scale(value: Any) -> tuple[float, float] | None:
+    """Return the scale that a file declares, if it is one."""
+    numbers = (
+        isinstance(value, list) and len(value) == 2 and all(type(part) in (int, float) for part in value)
     )
-    rows = connection.sql(query).fetchall()
-    try:
-        declared = json.loads(bytes(rows[0][0])) if rows else {}
-    except ValueError:
-        return {}
-    scale, noun, classes = (declared.get(key) for key in ("scale", "cluster_noun", "classes"))
-    return {
-        "scale": None if scale is None else _validate.scale(scale),
-        "cluster_noun": noun if isinstance(noun, str) else None,
-        "classes": tuple(str(name) for name in classes) if isinstance(classes, list) and classes else None,
-    }
+    return _validate.scale(value) if numbers and value[0] < value[1] else None
+
+
+def _json_kind(types: set[str]) -> str:
+    return next((kind for kind, held in _JSON_KINDS if types <= held), "other") if types else "text"
 
 
 def _kind(type_name: str) -> str:
     if type_name == "BOOLEAN":
         return "boolean"
-    if _WHOLE.match(type_name):
+    if _WHOLE.match(type_name) or type_name.endswith(("HUGEINT", ",0)")):
         return "whole"
-    if _NUMBER.match(type_name):
+    if type_name in ("FLOAT", "DOUBLE") or _EXACT_NUMBER.match(type_name):
         return "number"
     if _LIST.search(type_name):
         return "list"
     return "other" if _NESTED.search(type_name) else "text"
 
 
+def _expression(quoted: str, type_name: str) -> str:
+    """Return what to select to get a column as numbers, booleans or text."""
+    kind = _kind(type_name)
+    if type_name == "JSON":
+        return f"({quoted} ->> '$')"
+    if kind == "list":
+        return f"CAST(to_json({quoted}) AS VARCHAR)"
+    if type_name == "FLOAT":
+        return f"CAST({quoted} AS DOUBLE)"
+    return f"CAST({quoted} AS VARCHAR)" if kind == "text" or _EXACT_NUMBER.match(type_name) else quoted
+
+
 def _plain_array(found: Any) -> NDArray[Any]:
-    """Return a column without mask: NaN for a null number, None for any other null."""
+    """Return a column without mask: NaN for a null number where that is exact, None for any other null."""
     if isinstance(found, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(found)
         if not mask.any():
             return found.data
-        if found.dtype.kind in "iuf":
-            values = found.data.astype(np.float64)
-            values[mask] = np.nan
-            return values
         objects = found.data.astype(object)
         objects[mask] = None
-        return objects
+        return labels.exact(objects) if found.dtype.kind in "iuf" else objects
     return np.asarray(found)
 
 
-def _path_list(paths: Sequence[Path]) -> str:
+def _places(snapshot: Snapshot) -> str:
     # DuckDB takes every path for a pattern; what was a pattern was expanded before.
-    escaped = [re.sub(r"([*?\[])", r"[\1]", str(path)) for path in paths]
+    escaped = [re.sub(r"([*?\[])", r"[\1]", str(place)) for place in snapshot.places]
     return "[" + ", ".join(_sql.literal(path) for path in escaped) + "]"
 
 
-def _json_layout(path: Path) -> str:
-    with _opened(path) as file:
-        return "array" if file.read(1 << 12).lstrip()[:1] == b"[" else "newline_delimited"
+def _is_compressed(place: Path) -> bool:
+    with place.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
-def _opened(path: Path) -> IO[bytes]:
-    with path.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.open(path, "rb")) if compressed else path.open("rb")
+def _compression(snapshot: Snapshot) -> str:
+    found = {_is_compressed(place) for place in snapshot.places}
+    if len(found) > 1:
+        raise FormatError(
+            f"{snapshot.paths[0]}: some of the files are compressed and some are not; read them apart"
+        )
+    return "gzip" if found == {True} else "none"
 
 
-def _shared_header(paths: Sequence[Path]) -> tuple[list[str], str]:
-    names, delimiter = _header(paths[0])
-    for path in paths[1:]:
-        if _header(path)[0] != names:
-            raise FormatError(
-                f"{path}: its columns are not those of {paths[0]}; they cannot be read as one table"
-            )
-    return names, delimiter
+def _json_layout(snapshot: Snapshot) -> str:
+    beginnings = set()
+    for path, place in zip(snapshot.paths, snapshot.places, strict=True):
+        with _opened(path, place) as file:
+            beginnings.add(file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[")
+    if len(beginnings) > 1:
+        raise FormatError(
+            f"{snapshot.paths[0]}: some of the files are lists and some have one object per line"
+        )
+    return "array" if beginnings == {True} else "newline_delimited"
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[IO[str]]:
-    with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+def _opened(path: Path, place: Path) -> Iterator[IO[bytes]]:
+    with gzip.open(place, "rb") if _is_compressed(place) else place.open("rb") as file:
         try:
-            yield text
+            yield cast("IO[bytes]", file)
         except UnicodeDecodeError:
             raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
         except (EOFError, OSError, zlib.error):
             raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
 
 
-def _header(path: Path) -> tuple[list[str], str]:
-    with _text(path) as text:
-        beginning = text.read(_HEADER)
+def _shared_header(snapshot: Snapshot) -> tuple[list[str], str]:
+    headers = [_header(path, place) for path, place in zip(snapshot.paths, snapshot.places, strict=True)]
+    for path, header in zip(snapshot.paths, headers, strict=True):
+        if header != headers[0]:
+            raise FormatError(
+                f"{path}: its columns are not those of {snapshot.paths[0]}; they cannot be read as one table"
+            )
+    return headers[0]
+
+
+@contextmanager
+def _csv_rows(path: Path, place: Path, delimiter: str, *, strict: bool) -> Iterator[Any]:
+    """Give a reader of rows as Python's own library sees them."""
+    limit = csv.field_size_limit(_LONGEST_LINE)
+    with _opened(path, place) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        try:
+            # A line without end is cut rather than read into memory.
+            lines = iter(lambda: text.readline(_LONGEST_LINE), "")
+            yield csv.reader(lines, delimiter=delimiter, strict=strict)
+        finally:
+            csv.field_size_limit(limit)
+
+
+def _header(path: Path, place: Path) -> tuple[list[str], str]:
+    headers: dict[str, list[str]] = {}
     try:
-        headers = {mark: next(csv.reader(io.StringIO(beginning), delimiter=mark), []) for mark in _DELIMITERS}
+        for mark in _DELIMITERS:
+            with _csv_rows(path, place, mark, strict=False) as rows:
+                headers[mark] = next(rows, [])
     except csv.Error:
         raise FormatError(f"{path}: the first line is no header of a CSV file") from None
     delimiter = max(headers, key=lambda mark: len(headers[mark]))
-    names = headers[delimiter]
-    if not any(name.strip() for name in names):
-        raise FormatError(f"{path}: the first line must name the columns, and it is empty")
     # A row index is often written without a name.
-    names = [name.strip() or f"column{place}" for place, name in enumerate(names)]
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    names = [name.strip() or f"column{number}" for number, name in enumerate(headers[delimiter])]
+    if not any(name.strip() for name in headers[delimiter]):
+        raise FormatError(f"{path}: the first line must name the columns, and it is empty")
+    if len(names) > _MOST_COLUMNS:
+        raise FormatError(f"{path}: has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise FormatError(f"{path}: the column {twice[0]!r} stands twice in the header")
     return names, delimiter
 
 
-def _find_ragged(path: Path, delimiter: str) -> None:
+def _find_ragged(path: Path, place: Path, delimiter: str) -> None:
     """Raise with the line of the first row that has more or fewer fields than the header."""
-    with _text(path) as text:
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
-        limit = csv.field_size_limit(_LONGEST_LINE)
+    with _csv_rows(path, place, delimiter, strict=True) as rows:
         try:
             width = len(next(rows))
             for row in rows:
@@ -416,15 +617,13 @@ def _find_ragged(path: Path, delimiter: str) -> None:
                 f"{path}: line {rows.line_num} is no CSV row (a quote is not closed or stands within a field, or the "
                 f"line is longer than {_LONGEST_LINE:,} bytes)"
             ) from None
-        finally:
-            csv.field_size_limit(limit)
 
 
 def open_frame(source: object) -> SourceTable:
     """Return a data frame, eager or lazy, as a table."""
     # A relation is known by its module, so that nothing is imported for the sake of asking.
     if type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
-        return DuckTable(source, "the DuckDB relation")  # type: ignore[arg-type]
+        return DuckTable(source, "the DuckDB relation")
     import narwhals as nw  # noqa: PLC0415
     from narwhals.exceptions import DuplicateError  # noqa: PLC0415
 
@@ -449,6 +648,8 @@ class FrameTable(SourceTable):
         schema = frame.collect_schema()
         # Not every name is text: pandas numbers columns that have none.
         self._names = {str(name): name for name in schema}
+        if len(self._names) < len(schema):
+            raise DataError("the frame has two columns of one name; rename one of them")
         self._kinds = {str(name): _frame_kind(dtype) for name, dtype in schema.items()}
 
     @property
@@ -479,7 +680,7 @@ def _frame_kind(dtype: Any) -> str:
 
     if dtype == nw.Boolean:
         return "boolean"
-    if dtype.is_integer():
+    if dtype.is_integer() or (dtype.is_decimal() and getattr(dtype, "scale", None) == 0):
         return "whole"
     if dtype.is_numeric():
         return "number"
@@ -497,11 +698,19 @@ def _frame_array(series: Any, kind: str) -> NDArray[Any]:
     if nulls.all():  # a column without any value is of no type
         numeric = kind in ("number", "whole")
         return np.full(len(nulls), np.nan) if numeric else np.full(len(nulls), None, dtype=object)
-    if kind == "number" or (kind == "whole" and nulls.any()):
+    if series.dtype.is_float():
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    if kind == "whole" or (kind == "boolean" and not nulls.any()):
+    if kind in ("whole", "boolean") and not nulls.any() and not _wide(series.dtype):
         return np.asarray(series.to_numpy())
-    as_it_is = kind == "list" or series.dtype in (nw.Object, nw.String, nw.Boolean)
-    values = (series if as_it_is else series.cast(nw.String)).to_list()
+    as_it_is = kind in ("list", "whole") or series.dtype in (nw.Object, nw.String, nw.Boolean)
+    values = (series if as_it_is and not series.dtype.is_decimal() else series.cast(nw.String)).to_list()
     # A float NaN in a column of objects is a pandas way to say null.
-    return _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
+    found = _validate.objects([None if null else value for value, null in zip(values, nulls, strict=True)])
+    return labels.exact(found) if kind == "whole" and not series.dtype.is_decimal() else found
+
+
+def _wide(dtype: Any) -> bool:
+    """True for whole numbers that numpy has no type for."""
+    import narwhals as nw  # noqa: PLC0415
+
+    return dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)

@@ -1,4 +1,8 @@
-"""What the values of a column mean: numbers, flags, labels, lists of labels; and what is wrong with them.
+"""What the values of a column mean: numbers, flags, labels, names, lists of labels; and what is wrong with them.
+
+One rule for every source: text that spells nothing but numbers is a column of numbers, whether it comes from a CSV
+file, which knows only text, or from a frame. Names (of clusters, items, groups) are exact: text or whole numbers,
+never floats, which no longer tell neighbours apart beyond 2 to the power of 53.
 
 Each function takes a column as `SourceTable.load` gives it and returns it as what it must be. Whatever is not that is
 reported with the column and the rows (counted from 0, without the header), never with the value itself: it may
@@ -16,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import labels
+from abstain import _validate, labels
 from abstain.errors import DataError
-from abstain.labels import is_missing, missing
+from abstain.labels import EXACT, is_missing, missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,24 +33,38 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 __all__ = [
-    "FLAGS",
-    "VERDICTS",
     "Problems",
     "as_flags",
     "as_labels",
     "as_lists",
+    "as_names",
     "as_number",
     "as_numbers",
     "as_verdicts",
     "blank",
-    "listed_rows",
+    "typed",
+    "uncrossed",
 ]
 
 LIST_SEPARATOR = "|"
-# What says yes and no, in lower case; a verdict may also be the letter of a grade.
-FLAGS: Mapping[str, float] = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
-VERDICTS: Mapping[str, float] = {**FLAGS, "c": 1.0, "i": 0.0}
-_WHOLE = re.compile(r"-?[1-9][0-9]{0,17}|0", re.ASCII)
+# What says yes and no, in lower case; a verdict may also be the letter or the word of a grade.
+FLAGS: Mapping[str, float] = {
+    **dict.fromkeys(("true", "t", "yes", "y"), 1.0),
+    **dict.fromkeys(("false", "f", "no", "n"), 0.0),
+}
+VERDICTS: Mapping[str, float] = {
+    **FLAGS,
+    **dict.fromkeys(("c", "correct", "right"), 1.0),
+    **dict.fromkeys(("i", "incorrect", "wrong"), 0.0),
+}
+CROSSED = ("sort", "empty")
+_TRUTH_WORDS = {"true", "false"}
+# Of names: a number written with leading zeros is a word, and so is every other name beside it.
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)", re.ASCII)
+_WHOLE_NAME = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
+_WHOLE_FLOAT = re.compile(r"(-?[1-9][0-9]*|0)\.0+", re.ASCII)
+_LEADING_ZERO = re.compile(r"[+-]?0[0-9]+", re.ASCII)
+_LONGEST_NUMBER = 400
 
 
 @dataclass(slots=True)
@@ -57,6 +75,7 @@ class Problems:
         collect: False to raise the first problem, True to go on and remember all.
         label: what the source is called.
         found: the problems so far.
+        counts: how many rows of the source each row stands for, where rows that are alike were counted.
 
     >>> problems = Problems()
     >>> problems.report("the item ids must be unique; one stands again at row 3", way_out="name another column")
@@ -67,6 +86,7 @@ class Problems:
     collect: bool = True
     label: str = ""
     found: list[str] = field(default_factory=list)
+    counts: NDArray[np.int64] | None = None
 
     def report(self, message: str, *, way_out: str = "") -> None:
         """Raise the problem, or remember it."""
@@ -74,6 +94,75 @@ class Problems:
         if not self.collect:
             raise DataError(f"{self.label}: {text}")
         self.found.append(text)
+
+    def place(self, wrong: Mask) -> str:
+        """Return in words where a mask is true: the first rows, or how many where rows were counted.
+
+        >>> Problems().place(np.array([True, False, True]))
+        'at row 0, 2'
+        """
+        if self.counts is not None:
+            count = int(self.counts[wrong].sum())
+            return f"in {count:,} row{'' if count == 1 else 's'}"
+        rows = np.flatnonzero(wrong)
+        listed = ", ".join(str(row) for row in rows[:5])
+        return f"at row {listed}" if len(rows) <= 5 else f"at row {listed} ... ({len(rows):,} such rows)"
+
+
+def typed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of text as what all of its values spell: booleans, numbers, else the text.
+
+    >>> typed(np.array(["1", None, "3"], dtype=object)), typed(np.array(["a", "1"], dtype=object)).tolist()
+    (array([ 1., nan,  3.]), ['a', '1'])
+    """
+    if values.dtype.kind != "O":
+        return values
+    nothing = blank(values)
+    given = [value for value, gap in zip(values.tolist(), nothing, strict=True) if not gap]
+    if not given or not all(isinstance(value, str) for value in given):
+        return values
+    known = _spelled(given)
+    if known is None:
+        return values
+    found = np.full(len(values), None, dtype=object)
+    found[~nothing] = known
+    return plain(found)
+
+
+def plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers or booleans in objects as an array of their own; NaN for None, where that loses nothing."""
+    given = [value for value in values.tolist() if value is not None]
+    gaps = len(given) < len(values)
+    kinds = {type(value) for value in given}
+    if kinds == {bool}:
+        return values if gaps else values.astype(np.bool_)
+    if kinds == {int}:
+        largest = max(abs(value) for value in given)
+        if largest > EXACT and (gaps or largest >= 1 << 63):
+            return values
+        if not gaps:
+            return values.astype(np.int64)
+    return np.array([math.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+
+
+def _spelled(texts: list[str]) -> list[Any] | None:
+    """Return the booleans or numbers that every text spells, else None."""
+    first = texts[0].strip()
+    if first.casefold() in _TRUTH_WORDS:
+        lowered = [text.strip().casefold() for text in texts]
+        return [text == "true" for text in lowered] if set(lowered) <= _TRUTH_WORDS else None
+    if as_number(first) is None:
+        return None
+    stripped = [text.strip() for text in texts]
+    numbers: list[Any] = []
+    whole = True
+    for text in stripped:
+        number = as_number(text)
+        if number is None or _LEADING_ZERO.fullmatch(text):
+            return None
+        whole = whole and _WHOLE.fullmatch(text) is not None
+        numbers.append(number)
+    return [int(text) for text in stripped] if whole else numbers
 
 
 def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: bool = False) -> Floats:
@@ -86,32 +175,43 @@ def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: boo
         nothing = blank(values)
         parsed = [as_number(value) for value in values.tolist()]
         wrong = np.array([number is None for number in parsed], np.bool_) & ~nothing
-        numbers = np.array([math.nan if number is None else number for number in parsed])
+        numbers = np.array([math.nan if number is None else number for number in parsed], dtype=np.float64)
         nothing |= np.isnan(numbers) & ~wrong
     if wrong.any():
-        problems.report(
-            f"the column {name!r} must hold numbers, got something else at row {listed_rows(wrong)}"
-        )
+        problems.report(f"the column {name!r} must hold numbers, got something else {problems.place(wrong)}")
     if not gaps:
         _complete(nothing, name, problems)
     return numbers
 
 
 def as_number(value: object) -> float | None:
-    """Return the number that a value is or spells; None for anything else."""
+    """Return the number that a value is or spells; None for anything else, true and false among it.
+
+    >>> as_number(" 1e3"), as_number("1_000"), as_number(True)
+    (1000.0, None, None)
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    # Python also reads digits of other scripts and digits in groups, which no other reader of tables does.
+    if isinstance(value, str) and ("_" in value or not value.isascii() or len(value) > _LONGEST_NUMBER):
+        return None
     try:
         return float(value)  # type: ignore[arg-type]
-    except (OverflowError, TypeError, ValueError):
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    except (TypeError, ValueError):
         return None
 
 
 def as_flags(values: NDArray[Any], name: str, problems: Problems) -> Mask:
-    """Return a column of booleans: true and false, or 1 and 0."""
+    """Return a column of booleans: true and false, yes and no, or 1 and 0."""
     numbers = _flags(values, FLAGS)
     wrong = np.isnan(numbers)
     if wrong.any():
         problems.report(
-            f"the column {name!r} must hold true or false (or 1 and 0), and does not at row {listed_rows(wrong)}"
+            f"the column {name!r} must hold true or false (yes and no, or 1 and 0), and does not "
+            f"{problems.place(wrong)}",
+            way_out="rename the column if it means something else",
         )
     return numbers == 1.0
 
@@ -123,27 +223,58 @@ def as_verdicts(values: NDArray[Any], name: str, problems: Problems) -> Floats:
     wrong = np.isnan(numbers) & ~nothing
     if wrong.any():
         problems.report(
-            f"the column {name!r} must say right or wrong (true and false, 1 and 0, or C and I), and does not at row "
-            f"{listed_rows(wrong)}",
+            f"the column {name!r} must say right or wrong (true and false, yes and no, 1 and 0, or C and I), and does "
+            f"not {problems.place(wrong)}",
             way_out="name the columns of truth and prediction instead if it means something else",
         )
     return numbers
 
 
-def as_labels(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any]:
-    """Return a column of labels: whole numbers where all of them are, else text."""
-    _complete(blank(values), name, problems)
+def as_labels(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of labels: numbers as float64 where that is exact, else each as it is, None for nothing.
+
+    >>> as_labels(np.array(["true", "false"], dtype=object)), as_labels(np.array([2**60 + 1])).tolist()
+    (array([1., 0.]), [1152921504606846977])
+    """
+    found = typed(values)
+    if found.dtype.kind == "O":
+        given = _validate.objects(
+            [None if gap else value for value, gap in zip(found, blank(found), strict=True)]
+        )
+        if any(isinstance(value, str) for value in given.tolist()):
+            return given
+        found = given
+    return labels.exact(found)
+
+
+def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any]:
+    """Return a column of names, as of clusters, items or groups: whole numbers where all of them are, else text."""
+    nothing = blank(values)
+    _complete(nothing, name, problems)
     if values.dtype.kind in "iu":
         return values
     if values.dtype.kind == "f":
-        known = np.nan_to_num(values, nan=0.0)
-        if np.isfinite(known).all() and (known == np.floor(known)).all():
-            return known.astype(np.int64)
-    texts = [_text(value) for value in values.tolist()]
-    # A number written with leading zeros is a name, and so is every other label beside it.
-    if all(_WHOLE.fullmatch(text) for text in texts):
-        return np.array([int(text) for text in texts])
-    return np.array(texts, dtype=np.str_)
+        return _names_of_floats(np.where(nothing, 0.0, values), name, problems)
+    texts = ["" if gap else _text(value) for value, gap in zip(values.tolist(), nothing, strict=True)]
+    for pattern in (_WHOLE_NAME, _WHOLE_FLOAT):
+        if all(pattern.fullmatch(text) for text in texts):
+            texts = [text.partition(".")[0] for text in texts]
+            if all(len(text) <= 18 for text in texts):
+                return np.array([int(text) for text in texts], dtype=np.int64)
+    return _validate.texts(texts)
+
+
+def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[Any]:
+    beyond = np.abs(values) > EXACT
+    if beyond.any():
+        problems.report(
+            f"the column {name!r} holds names as floating-point numbers beyond 2**53, which do not tell neighbours "
+            f"apart, {problems.place(beyond)}",
+            way_out="store them as text or as whole numbers",
+        )
+    elif (values == np.floor(values)).all():
+        return values.astype(np.int64)
+    return _validate.texts([_text(value) for value in values.tolist()])
 
 
 def as_lists(
@@ -175,31 +306,54 @@ def blank(values: NDArray[Any]) -> Mask:
     )
 
 
-def listed_rows(wrong: Mask) -> str:
-    """Return the first rows of a mask in words.
-
-    >>> listed_rows(np.array([True, False, True]))
-    '0, 2'
-    """
-    rows = np.flatnonzero(wrong)
-    listed = ", ".join(str(row) for row in rows[:5])
-    return listed if len(rows) <= 5 else f"{listed} ... ({len(rows):,} such rows)"
-
-
 def _complete(nothing: Mask, name: str, problems: Problems) -> None:
     if nothing.any():
         problems.report(
-            f"the column {name!r} is empty or nan at row {listed_rows(nothing)}",
+            f"the column {name!r} is empty or nan {problems.place(nothing)}",
             way_out="every row needs a value",
         )
+
+
+def uncrossed(low: Floats, high: Floats, truth: Floats, how: str) -> tuple[Floats, Floats]:
+    """Return bounds in order, where quantile regressions may cross them.
+
+    Args:
+        low: the lower bounds.
+        high: the upper bounds.
+        truth: what is right, so that an empty interval holds it nowhere.
+        how: "sort" exchanges crossed bounds; "empty" makes the interval hold nothing and have no width, at the
+            middle of the two.
+
+    >>> uncrossed(np.array([3.0]), np.array([1.0]), np.array([2.0]), "sort")
+    (array([1.]), array([3.]))
+    >>> low, high = uncrossed(np.array([3.0]), np.array([1.0]), np.array([2.0]), "empty")
+    >>> bool(low[0] == high[0] != 2.0)
+    True
+    """
+    _validate.choice(how, "crossed", CROSSED)
+    crossed = low > high
+    if how == "sort":
+        return np.where(crossed, high, low), np.where(crossed, low, high)
+    middle = low / 2 + high / 2
+    middle = np.where(middle == truth, np.nextafter(middle, np.inf), middle)
+    return np.where(crossed, middle, low), np.where(crossed, middle, high)
 
 
 def _flags(values: NDArray[Any], words: Mapping[str, float]) -> Floats:
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
-        return np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
-    found = [words.get(_text(value).strip().casefold(), math.nan) for value in values.tolist()]
-    return np.array(found, dtype=np.float64)
+    else:
+        codes = {value: _flag(value, words) for value in set(values.tolist())}
+        numbers = np.array([codes[value] for value in values.tolist()], dtype=np.float64)
+    return np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
+
+
+def _flag(value: object, words: Mapping[str, float]) -> float:
+    if isinstance(value, (bool, np.bool_)):
+        return float(value)
+    word = words.get(value.strip().casefold()) if isinstance(value, str) else None
+    number = as_number(value) if word is None else word
+    return math.nan if number is None else number
 
 
 def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:
@@ -211,15 +365,25 @@ def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:
         return [part.strip() for part in value.split(LIST_SEPARATOR) if part.strip()]
     try:
         return list(json.loads(value))
-    except ValueError:
+    except (RecursionError, ValueError):
         problems.report(f"the column {name!r} holds a list that is not JSON at row {row}")
         return []
 
 
 def _text(value: object) -> str:
-    """Return a label as text: numbers that are whole by value as such, booleans in lower case."""
+    """Return a name or label as text: numbers that are whole by value as such, booleans in lower case."""
     if isinstance(value, (bool, np.bool_)):
         return str(value).lower()
-    if isinstance(value, (int, float, np.number)):
-        return str(labels.canonical(value, "label", 0))
+    if isinstance(value, (int, np.integer)):
+        return _digits(int(value))
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) <= EXACT else repr(number)
     return str(value)
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python refuses to write numbers of thousands of digits
+        return hex(number)

@@ -26,6 +26,8 @@ __all__ = ["Tally", "keys_ascending", "keys_descending", "total_by"]
 # A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
 _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23
+# Up to so large a share of the units is taken off the sums of all, in place of summing the others anew.
+_FEW_LEFT_OUT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +130,18 @@ class Tally:
             return found
         if self._dense:
             return np.matmul(weights, self._running)
+        found = np.empty((len(self.sums), len(weights), self.keys + 1))
+        # Where few units are left out, it is cheaper to take theirs off the sums of all.
+        few = self._whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_LEFT_OUT) * self.units)
+        few &= ((weights == 0.0) | (weights == 1.0)).all(axis=1)
+        for row in np.flatnonzero(few).tolist():
+            self._run_without(np.flatnonzero(weights[row] == 0.0), found[:, row])
+        if not few.all():
+            found[:, ~few] = self._run_of_cells(weights[~few])
+        return found
+
+    def _run_of_cells(self, weights: Floats) -> Floats:
+        """The running sums of gathered cells."""
         multiplicity = weights.take(self.unit, axis=1)
         found = np.empty((len(self.sums), len(weights), self.keys + 1))
         running = np.empty((len(weights), len(self.unit) + 1))
@@ -137,6 +151,34 @@ class Tally:
             np.cumsum(running[:, 1:], axis=1, out=running[:, 1:])
             np.take(running, self._ends, axis=1, out=found[column])
         return found
+
+    def _run_without(self, units: Indices, out: Floats) -> None:
+        """Put the running sums of all units but some into `out` (columns, keys + 1)."""
+        starts = self._starts
+        parts = [self._by_unit[starts[unit] : starts[unit + 1]] for unit in units]
+        cells = np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
+        lengths = np.diff(self.key[cells] + 1, prepend=0, append=self.keys + 1)
+        for column, values in enumerate(self.sums):
+            taken = np.cumsum(np.r_[0.0, values[cells]])
+            np.subtract(self._run_of_all[column], np.repeat(taken, lengths), out=out[column])
+
+    @cached_property
+    def _whole(self) -> bool:
+        """True where counts are whole numbers, which can be taken off without a rest."""
+        return bool((self.sums[0] == np.floor(self.sums[0])).all())
+
+    @cached_property
+    def _run_of_all(self) -> Floats:
+        return self._run_of_cells(np.ones((1, self.units)))[:, 0]
+
+    @cached_property
+    def _by_unit(self) -> Indices:
+        """The cells, unit by unit."""
+        return np.argsort(self.unit, kind="stable")
+
+    @cached_property
+    def _starts(self) -> Indices:
+        return np.searchsorted(self.unit[self._by_unit], np.arange(self.units + 1)).astype(np.intp)
 
     def area(self, weights: Floats) -> Floats | None:
         """Return the area under the running sum of the second column over that of the first, straight between keys.
@@ -187,7 +229,8 @@ class Tally:
 
 def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:
     if weight is not None:
-        return float(column @ weight)
+        # Summed in the order of the weights themselves, so that a share of them never exceeds 1 by rounding.
+        return float((column * weight).sum())
     return float(np.count_nonzero(column) if column.dtype == np.bool_ else column.sum())
 
 

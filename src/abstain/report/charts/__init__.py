@@ -7,7 +7,10 @@ file's ending names, without any network.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abstain import _files, _validate
@@ -26,7 +29,6 @@ from abstain.report.charts.intervals import charts as coverage_charts
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from pathlib import Path
 
     from abstain.evaluation import SystemResult
     from abstain.evaluation.conformal import CoverageResult
@@ -38,8 +40,10 @@ __all__ = [
     "FORMATS",
     "SYSTEM_CHARTS",
     "before_and_after_diagram",
+    "chart_content",
+    "chart_format",
     "chart_svg",
-    "check_chart_output",
+    "content_hash",
     "cumulative_difference_plot",
     "curves_chart",
     "differences_chart",
@@ -113,7 +117,7 @@ def _system_chart(
     single = confidence is not None or len(system) == 1
     name = _validate.choice(chart or ("curve" if single else "curves"), "chart", SYSTEM_CHARTS)
     if not system:
-        raise ArgumentError("there is no confidence to draw; evaluate with confidence=")
+        raise ArgumentError("there is no confidence to draw; name one (--confidence, confidence=)")
     if name == "curve":
         return risk_coverage_chart(system, confidence, risk=risk)
     if name == "curves":
@@ -128,21 +132,18 @@ def _system_chart(
     return reliability_diagram(curves[asked], title=f"Reliability of {asked}")
 
 
-def check_chart_output(path: str | os.PathLike[str]) -> Path:
-    """Return `path` if a chart can be put there: call this before the work, not after it."""
-    place = _files.check_output(path)
-    form = place.suffix.lower()
+def chart_format(path: str | os.PathLike[str]) -> str:
+    """Return which of `FORMATS` a chart is written in, by the ending of its file."""
+    form = Path(path).suffix.lower()
     if form not in FORMATS:
-        raise ArgumentError(f"{place}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
-    return place
+        raise ArgumentError(f"{path}: a chart ends in {', '.join(FORMATS)}, not in {form or 'nothing'!r}")
+    return form
 
 
-def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
-    """Write a chart as PNG, SVG, HTML, PDF or Vega-Lite JSON, as the ending of `path` says; HTML needs no network."""
+def chart_content(chart: Chart, form: str) -> bytes:
+    """Return a chart as what a file holds: PNG, SVG, HTML, PDF or Vega-Lite JSON; HTML needs no network."""
     import vl_convert  # noqa: PLC0415
 
-    place = check_chart_output(path)
-    specification = chart.to_json()
     writers: dict[str, Callable[[str], bytes]] = {
         ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
         ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
@@ -152,7 +153,14 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
         ".pdf": vl_convert.vegalite_to_pdf,
         ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
     }
-    return _files.write_whole(place, writers[place.suffix.lower()](specification))
+    return writers[form](chart.to_json())
+
+
+def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
+    """Write a chart in the form that the ending of `path` says."""
+    form = chart_format(path)
+    place = _files.check_output(path)
+    return _files.write_whole(place, chart_content(chart, form))
 
 
 def chart_svg(chart: Chart) -> str:
@@ -162,18 +170,41 @@ def chart_svg(chart: Chart) -> str:
     return str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
 
 
+# The chart may be saved from its menu; nothing is sent to an editor elsewhere, and the policy lets no request out.
+# Expressions are interpreted (`ast`), so that the page need not allow code that is made from text.
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><title>abstain</title><link rel="icon" href="data:,"></head>
+<head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="%(policy)s">
+<title>abstain</title><link rel="icon" href="data:,"></head>
 <body>
 <div id="chart"></div>
-<script>%s</script>
-<script>vegaEmbed("#chart", %s, {renderer: "svg"}).catch(console.error);</script>
+<script>%(library)s</script>
+<script>%(drawing)s</script>
 </body>
 </html>
 """
+_DRAWING = """vegaEmbed("#chart", %s, {
+  renderer: "svg", ast: true, actions: {export: true, source: false, compiled: false, editor: false}
+}).catch(console.error);"""
+_POLICY = (
+    "default-src 'none'; script-src %s; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 def _page(library: str, specification: str) -> str:
     """A page that needs nothing else. A chart's texts may come from a model, so none of them can end the script."""
-    return _PAGE % (library.replace("</script", "<\\/script"), specification.replace("<", "\\u003c"))
+    scripts = {
+        "library": library.replace("</script", "<\\/script"),
+        "drawing": _DRAWING % specification.replace("<", "\\u003c"),
+    }
+    return _PAGE % {
+        "policy": _POLICY % " ".join(f"'{content_hash(script)}'" for script in scripts.values()),
+        **scripts,
+    }
+
+
+def content_hash(text: str) -> str:
+    """Return the hash by which a content security policy knows a script or a style that stands in the page."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -96,9 +96,8 @@ def interval_words(estimate: Estimate, noun: str) -> str:
     '95% intervals: jackknife over 9 clusters'
     """
     if estimate.method == "none":
-        return "no intervals" if estimate.resamples else "no intervals: 0 resamples"
-    # What rests on a t distribution was not drawn; the rest was.
-    drawn = "" if estimate.degrees else f", {estimate.resamples:,} resamples of {noun}s"
+        return "no intervals"
+    drawn = "" if estimate.drawn is None else f", {estimate.resamples:,} resamples of {noun}s"
     return f"{100 * estimate.level:g}% intervals: {estimate.method}{drawn}"
 
 

@@ -204,8 +204,8 @@ def _tooltip(alt: Any, name: str) -> list[Any]:
 
 def _band_words(system: SystemResult | Result) -> str:
     settings = system.settings
-    words = "no band: 0 resamples"
-    if settings.resamples:
-        drawn = f"{settings.resamples:,} resamples of {system.cluster_noun}s"
-        words = f"band: {100 * settings.level:g}% percentile intervals, {drawn}, at each threshold"
+    words = "no band: no intervals were asked for"
+    if settings.interval != "none":
+        held = "for all thresholds together" if settings.simultaneous else "at each threshold"
+        words = f"band: {100 * settings.level:g}% {settings.interval} intervals over {system.cluster_noun}s, {held}"
     return f"{words}; grey: declined by the model" if system.population.abstained else words

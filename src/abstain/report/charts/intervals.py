@@ -145,7 +145,7 @@ def _by_part(
 
 
 def _interval(part: Stratum) -> Any:
-    """The exact interval where there is one, else that of the bootstrap."""
+    """The exact interval where there is one, else that over clusters."""
     return part.coverage if part.verdict is None else part.verdict.estimate
 
 

@@ -9,8 +9,6 @@ them. What a notebook shows is plain HTML without script or style.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import math
@@ -26,7 +24,7 @@ from abstain import _files, _validate
 from abstain.evaluation import Result
 from abstain.report import coverage as covered
 from abstain.report import views
-from abstain.report.charts import unchecked
+from abstain.report.charts import content_hash, unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._parts import figure_markup
 from abstain.report.tables import Table, plain_text, table_html
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from abstain.evaluation import Line, WorkingPoints
-    from abstain.evaluation.conformal import CoverageResult
+    from abstain.evaluation import Line, Settings, WorkingPoints
+    from abstain.evaluation.conformal import CoverageResult, CoverageSettings
     from abstain.report.html._panels import Side
     from abstain.report.html._parts import Panel
 
@@ -125,8 +123,8 @@ def report_html(
             command=command,
             style=Markup(style),
             script=Markup(script),
-            style_hash=_hash(style),
-            script_hash=_hash(script),
+            style_hash=content_hash(style),
+            script_hash=content_hash(script),
         )
     )
     return str(page)
@@ -217,7 +215,7 @@ def _answers_page(result: Result, progress: Callable[[int], None] | None) -> _Pa
                 ("calibrator", f"{used.calibrator.method}, SHA-256 of its run {used.source.sha256}")
                 for used in calibrations
             ),
-            ("resamples", _resampling(settings.resamples, settings.seed, settings.level)),
+            ("intervals", _intervals(settings)),
             ("convention", settings.convention),
         ],
         explorer=_explorer(sides),
@@ -237,7 +235,7 @@ def _coverage_page(result: CoverageResult) -> _Page:
         definitions=_words.coverage_definitions(result),
         facts=[
             *_inputs(result.kind, result.provenance),
-            (f"resamples of {result.kind}", _resampling(settings.resamples, settings.seed, settings.level)),
+            (f"intervals of {result.kind}", _intervals(settings)),
         ],
     )
 
@@ -260,8 +258,9 @@ def _subtitle(result: Result) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _resampling(resamples: int, seed: int, level: float) -> str:
-    return f"{resamples:,}, seed {seed}, level {level:g}"
+def _intervals(settings: Settings | CoverageSettings) -> str:
+    drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
+    return f"{settings.interval}, level {settings.level:g}{drawn}"
 
 
 def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -361,10 +360,6 @@ def _rounded(values: Iterable[float]) -> list[float | None]:
 @cache
 def _text(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _fixed(value: float, digits: int = 3) -> str:

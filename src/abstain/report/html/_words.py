@@ -139,11 +139,14 @@ def coverage_verdict(result: CoverageResult) -> list[str]:
 
 def band_words(system: SystemResult) -> str:
     """Return what the band around a curve is."""
-    if not system.settings.resamples:
-        return "There is no band, because no resamples were drawn."
+    settings = system.settings
+    if settings.interval == "none":
+        return "There is no band, because no intervals were asked for."
+    held = "at all thresholds together" if settings.simultaneous else "at each threshold by itself"
     return (
-        f"The band holds the {100 * system.settings.level:g}% percentile interval of the risk at each threshold by "
-        f"itself, from the same resamples of {system.cluster_noun}s as the intervals of single numbers."
+        f"The band holds the {100 * settings.level:g}% {settings.interval} interval of the risk {held}, made over "
+        f"{system.cluster_noun}s as the intervals of single numbers are. Where nothing was wrong, it reaches up to the "
+        "exact bound."
     )
 
 
@@ -200,11 +203,16 @@ def _inference_definitions(result: Result) -> dict[str, str]:
     found = {}
     made = next((each for each in system.estimates.values() if each.method != "none"), None)
     if made is not None:
-        seed = f" (seed {made.seed})" if made.seed is not None and not made.degrees else ""
-        found["Intervals"] = (
-            f"Of single numbers, {interval_words(made, system.cluster_noun)}{seed}. Whole {system.cluster_noun}s "
-            "are drawn; resamples in which a metric is undefined are dropped."
+        how = (
+            f"{system.cluster_noun.capitalize()}s are left out in turn; where nothing varied, the interval is an exact "
+            "bound."
         )
+        if made.drawn is not None:
+            how = (
+                f"Whole {system.cluster_noun}s are drawn (seed {made.seed}); resamples in which a metric is undefined "
+                "are dropped."
+            )
+        found["Intervals"] = f"Of single numbers, {interval_words(made, system.cluster_noun)}. {how}"
     told = next((each for each in result.differences if each.compared), None)
     if told is None:
         return found

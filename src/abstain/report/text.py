@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["display_width", "plain_text", "text_lines", "wrapped"]
+__all__ = ["display_width", "plain_text", "printable", "printable_json", "text_lines", "wrapped"]
 
 _GAP = "  "
 # A column of text that may be wrapped keeps at least this many letters, if it has as many.
@@ -18,8 +19,31 @@ _LEAST = 24
 
 def plain_text(text: str) -> str:
     """One line without anything that a terminal, an editor or a reader could take for more than letters."""
-    one_line = " ".join(str(text).split())
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in one_line)
+    return printable(" ".join(str(text).split()))
+
+
+def printable(text: str) -> str:
+    r"""Lines whose every letter is one: what would steer a terminal, turn text around or hide in it is replaced.
+
+    >>> printable("red \x1b[31m, turned \u202e")
+    'red �[31m, turned �'
+    """
+    return _letter_by_letter(text, lambda letter: " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}")
+
+
+def printable_json(text: str) -> str:
+    r"""The same JSON, with what is no letter written as JSON writes it, so that nothing is lost.
+
+    >>> print(printable_json('["\u202e"]'))
+    ["\u202e"]
+    """
+    return _letter_by_letter(text, lambda letter: json.dumps(letter)[1:-1])
+
+
+def _letter_by_letter(text: str, replaced: Callable[[str], str]) -> str:
+    if all(map(str.isprintable, text.split("\n"))):
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else replaced(letter) for letter in text)
 
 
 def display_width(text: str) -> int:

@@ -1,0 +1,312 @@
+"""Rounds: what kinds of cases there are. A round is a strategy of cases; a hunt runs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from fuzz import _documents as documents
+from fuzz._case import Case
+from fuzz._commands import (
+    FEW,
+    Source,
+    ask,
+    ask_about_coverage,
+    ask_without_a_source,
+    with_a_wrong_option,
+    with_output,
+)
+from fuzz._tables import WRITERS, Table, hostile_tables, sound_tables
+from fuzz._values import SECRET, arguments, labels, names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ROUNDS", "Round"]
+
+_SIGNALS = ("token_msp", "verbalized")
+
+
+class Round(NamedTuple):
+    """A kind of cases, and how often it is run: what finds more, and what is cheap, more often."""
+
+    cases: st.SearchStrategy[Case]
+    share: int
+
+
+# -------------------------------------------------------------------------------------------------------------- sources
+
+
+def _table_source(table: Table, ending: str) -> Source:
+    columns = table.columns
+    signals = tuple(name for name in ("confidence",) if name in columns)
+    groups = tuple(name for name in ("site",) if name in columns)
+    return Source(f"t.{ending}", WRITERS[ending](table), tuple(table.flags), signals=signals, groups=groups)
+
+
+def _documents() -> st.SearchStrategy[tuple[str, Any]]:
+    """A sound document of one of the kinds that are no tables, with its kind."""
+    return st.one_of(
+        documents.run_files().map(lambda found: ("run", found)),
+        documents.run_files(modes=("few_shot", "zero_shot")).map(lambda found: ("run", found)),
+        documents.evaluation_files().map(lambda found: ("evaluation", found)),
+        documents.inspect_logs().map(lambda found: ("inspect", found)),
+        documents.inspect_logs().map(lambda found: ("eval", found)),
+        documents.lm_eval_samples().map(lambda found: ("lm-eval", found)),
+    )
+
+
+@st.composite
+def _stored(draw: st.DrawFn, kind: str, document: Any) -> Source:
+    """A document as a file."""
+    text = json.dumps(document).encode()
+    if kind == "run":
+        return Source("run.json", text, ("--mode", "few_shot"), signals=_SIGNALS)
+    if kind == "evaluation":
+        return Source("results.json", text, signals=("confidence",), groups=("site",))
+    if kind == "inspect":
+        return Source("log.json", text, groups=("doc",))
+    if kind == "eval":
+        return Source(
+            "log.eval", documents.archive(document, method=draw(st.sampled_from((0, 8, 93)))), groups=("doc",)
+        )
+    lines = document if isinstance(document, list) else [document]
+    return Source("samples.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+
+@st.composite
+def _sound_sources(draw: st.DrawFn) -> Source:
+    if draw(st.booleans()):
+        return _table_source(draw(sound_tables()), draw(st.sampled_from(tuple(WRITERS))))
+    kind, document = draw(_documents())
+    return draw(_stored(kind, document))
+
+
+@st.composite
+def _hostile_sources(draw: st.DrawFn) -> Source:
+    """A source with something wrong in its values, in its structure, in its bytes or in its name."""
+    if draw(st.booleans()):
+        source = _table_source(draw(hostile_tables()), draw(st.sampled_from(tuple(WRITERS))))
+        if source.name.endswith("sv") and draw(st.integers(0, 7)) == 0:
+            source = replace(source, content=source.content.partition(b"\n")[2])  # no header
+    else:
+        kind, document = draw(_documents())
+        source = draw(_stored(kind, draw(documents.mutated(document))))
+    if draw(st.integers(0, 3)) == 0:
+        source = replace(source, content=draw(documents.damaged(source.content)))
+    if draw(st.integers(0, 15)) == 0:
+        source = replace(source, content=gzip.compress(source.content, mtime=0))
+    if draw(st.integers(0, 15)) == 0:
+        source = replace(source, name=draw(st.sampled_from(_ODD_NAMES)).format(source.name))
+    return source
+
+
+_ODD_NAMES = (
+    "truth=0/{}",
+    "~/{}",
+    "a b/{}",
+    "\x1b[31m{}",
+    "\u202e{}",
+    "[x]{}",
+    "é{}",
+    "\udcff{}",
+    "'{}",
+    "t*{}",
+    "-{}",
+)
+
+# --------------------------------------------------------------------------------------------------------------- rounds
+
+
+def _sound() -> st.SearchStrategy[Case]:
+    """Nothing is wrong: it is served, or refused by a rule that says why."""
+    asked = _sound_sources().flatmap(ask).flatmap(with_output)
+    covered = st.sampled_from(("intervals", "sets")).flatmap(
+        lambda verb: _coverage_sources().flatmap(lambda source: ask_about_coverage(source, verb))
+    )
+    return st.one_of(asked, asked, covered.flatmap(with_output)).map(lambda case: replace(case, sound=True))
+
+
+@st.composite
+def _hostile(draw: st.DrawFn) -> Case:
+    """Something is wrong with what is read."""
+    source = draw(_hostile_sources())
+    case = draw(ask(source, draw(st.one_of(st.just(source), _sound_sources()))))
+    case = draw(with_output(case, sound=draw(st.integers(0, 3)) > 0))
+    return draw(with_a_wrong_option(case)) if draw(st.integers(0, 5)) == 0 else case
+
+
+@st.composite
+def _misused(draw: st.DrawFn) -> Case:
+    """Nothing is wrong with the files, and much with the call."""
+    if draw(st.integers(0, 5)) == 0:
+        return draw(ask_without_a_source())
+    case = draw(with_output(draw(ask(draw(_sound_sources()))), sound=False))
+    for _ in range(draw(st.integers(1, 2))):
+        case = draw(with_a_wrong_option(case))
+    return case
+
+
+@st.composite
+def _beside(draw: st.DrawFn) -> Case:
+    """What stands beside a source: artifacts of calibration, instruments, conditions of a gate."""
+    source = draw(_stored("run", draw(documents.run_files())))
+    what = draw(st.sampled_from(("artifact", "artifact", "instrument", "condition")))
+    if what == "condition":
+        words = draw(
+            st.lists(
+                st.sampled_from(("aurc", "above", "worse", "by", "0.1", "at", "matched", "coverage", "nan")),
+                max_size=4,
+            )
+        )
+        condition = " ".join((*words, draw(arguments())))
+        return source.case("gate", source.name, *source.flags, "--fail-if", condition, *FEW)
+    document = draw(documents.artifacts() if what == "artifact" else documents.instruments())
+    # What stands here is no record, and a message may quote it.
+    content = json.dumps(draw(documents.mutated(document))).replace(SECRET, "text").encode()
+    if draw(st.integers(0, 3)) == 0:
+        content = draw(documents.damaged(content))
+    source = replace(source, further={"beside.json": content})
+    variants = st.sampled_from(("calibrated", "verbalized_calibrated", "all"))
+    told = ["--instrument", "beside.json"]
+    if what == "artifact":
+        told = ["--calibration", "beside.json", "--confidence", draw(variants)]
+    return source.case("evaluate", source.name, *source.flags, *told, "--json", *FEW)
+
+
+@st.composite
+def _coverage_tables(draw: st.DrawFn) -> Table:
+    """A table of intervals and of sets."""
+    count = draw(st.integers(2, 10))
+
+    def column(of: st.SearchStrategy[Any]) -> list[Any]:
+        return draw(st.lists(of, min_size=count, max_size=count))
+
+    low = column(st.sampled_from((0.0, 0.5, 1.0)))
+    return Table(
+        {
+            "y": column(st.integers(0, 3)),
+            "low": low,
+            "high": [a + b for a, b in zip(low, column(st.sampled_from((0.0, 1.0, 2.5))), strict=True)],
+            "set": column(st.sampled_from(("0|1", "1", "2|3|0", "0|1|2|3", "3"))),
+            "weight": column(st.sampled_from((1, 2, 5))),
+            "patient": column(st.integers(1, 4)),
+            "site": column(st.sampled_from(("north", "south"))),
+            "x": column(st.sampled_from((0.1, 0.2, 1.5, 7.0))),
+            "note": [SECRET] * count,
+        },
+        {},
+    )
+
+
+@st.composite
+def _coverage_sources(draw: st.DrawFn) -> Source:
+    return _table_source(draw(_coverage_tables()), draw(st.sampled_from(tuple(WRITERS))))
+
+
+@st.composite
+def _coverage(draw: st.DrawFn) -> Case:
+    """Intervals and sets, with something wrong."""
+    table = draw(_coverage_tables())
+    columns = {name: list(values) for name, values in table.columns.items()}
+    for _ in range(draw(st.integers(0, 2))):
+        name = draw(st.sampled_from(sorted(columns)))
+        row = draw(st.integers(0, len(columns[name]) - 1))
+        columns[name][row] = draw(
+            st.one_of(labels(), st.sampled_from((None, True, -1, 1e308, float("inf"), 10**29)))
+        )
+    if draw(st.integers(0, 5)) == 0:
+        old, new = draw(st.sampled_from(sorted(columns))), draw(names())
+        columns = {new if name == old else name: values for name, values in columns.items()}
+    source = _table_source(Table(columns, {}), draw(st.sampled_from(tuple(WRITERS))))
+    if draw(st.integers(0, 3)) == 0:
+        source = replace(source, content=draw(documents.damaged(source.content)))
+    case = draw(ask_about_coverage(source, draw(st.sampled_from(("intervals", "sets")))))
+    case = draw(with_output(case, sound=draw(st.booleans())))
+    return draw(with_a_wrong_option(case)) if draw(st.integers(0, 5)) == 0 else case
+
+
+@st.composite
+def _agreeing(draw: st.DrawFn) -> Case:
+    """The same rows in every format, in odd folders, and as data frames: one answer."""
+    table = draw(sound_tables())
+    files = {f"t.{ending}": write(table) for ending, write in WRITERS.items()}
+    folder = draw(st.sampled_from(("truth=0", "~", "confidence=1")))
+    places = {f"{folder}/t.csv": files["t.csv"], f"{folder}/t.parquet": files["t.parquet"]}
+    commands = [("evaluate", name, *table.flags, *FEW, "--json") for name in (*files, *places)]
+    said = tuple(f"{name}={value}" for name, value in table.options.items())
+    commands += [(f"frame:{kind}", "t.parquet", *said) for kind in ("pandas", "polars", "arrow")]
+    return Case(tuple(commands), files | places, secrets=(SECRET,), alike=True)
+
+
+@st.composite
+def _agreeing_on_coverage(draw: st.DrawFn) -> Case:
+    """The same intervals or sets in every format: one answer."""
+    table = draw(_coverage_tables())
+    files = {f"t.{ending}": write(table) for ending, write in WRITERS.items()}
+    asked = draw(
+        ask_about_coverage(Source("t.csv", b""), draw(st.sampled_from(("intervals", "sets"))))
+    ).commands[0]
+    asked = tuple(part for part in asked if part not in ("-q", "--format", "csv", "--json"))
+    commands = tuple((asked[0], name, *asked[2:], "--json") for name in files)
+    return Case(commands, files, secrets=(SECRET,), alike=True)
+
+
+@st.composite
+def _costly(draw: st.DrawFn) -> Case:
+    """Small inputs that could cost much: wide, long, heavy, deep, packed."""
+    make = draw(st.sampled_from((_wide, _long_names, _heavy, _packed, _many_keys, _digits)))
+    return make(draw(st.sampled_from((1, 4, 16))))
+
+
+def _wide(scale: int) -> Case:
+    header = ",".join(("truth", "prediction", "confidence", *(f"c{number}" for number in range(40 * scale))))
+    rows = f"{header}\n" + ",".join(("1", "0", "0.5", *("7",) * 40 * scale)) + "\n"
+    return Source("t.csv", rows.encode()).case("evaluate", "t.csv", "--json", *FEW)
+
+
+def _long_names(scale: int) -> Case:
+    rows = [f"1,0,0.5,{'x' * 10_000 * scale if number == 0 else number}" for number in range(100)]
+    table = "\n".join(("truth,prediction,confidence,patient_id", *rows, "")).encode()
+    return Source("t.csv", table).case("evaluate", "t.csv", "--json", *FEW)
+
+
+def _heavy(scale: int) -> Case:
+    rows = [f"{number % 2},1,0.{number % 9},{10_000 * scale}" for number in range(200)]
+    table = "\n".join(("truth,prediction,confidence,weight", *rows, "")).encode()
+    return Source("t.csv", table).case("evaluate", "t.csv", "--weight", "weight", "--json", *FEW)
+
+
+def _packed(scale: int) -> Case:
+    sample = {"id": 1, "scores": {"match": {"value": "C"}}, "metadata": {"pad": " " * (1_000_000 * scale)}}
+    log = {"version": 2, "status": "success", "eval": {}, "samples": [sample, {**sample, "id": 2}]}
+    return Source("log.eval", documents.archive(log)).case("evaluate", "log.eval", "--json", *FEW)
+
+
+def _many_keys(scale: int) -> Case:
+    rows = [
+        {"truth": 1, "prediction": 0, "confidence": 0.5, f"key{number}": 1} for number in range(200 * scale)
+    ]
+    content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    return Source("t.jsonl", content).case("evaluate", "t.jsonl", "--json", *FEW)
+
+
+def _digits(scale: int) -> Case:
+    content = f"truth,prediction,confidence\n{'9' * 300 * scale},1,0.5\n1,1,0.{'3' * 1000 * scale}\n"
+    return Source("t.csv", content.encode()).case("evaluate", "t.csv", "--json", *FEW)
+
+
+ROUNDS: Mapping[str, Round] = {
+    "hostile": Round(_hostile(), share=10),
+    "sound": Round(_sound(), share=4),
+    "misused": Round(_misused(), share=3),
+    "coverage": Round(_coverage(), share=3),
+    "beside": Round(_beside(), share=2),
+    "agreeing": Round(_agreeing(), share=2),
+    "agreeing on coverage": Round(_agreeing_on_coverage(), share=1),
+    "costly": Round(_costly(), share=1),
+}

@@ -1,0 +1,115 @@
+"""Smaller cases: what is left out of a case that shows a defect, to see whether it still does.
+
+Hypothesis makes the draws smaller that a case is made of. What it cannot leave out is what every draw brings along:
+files that no command reads, commands that agree, rows, columns and fields that do not matter.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fuzz._case import Case
+
+__all__ = ["made_small"]
+
+# What two answers are compared by, and what keeps a case quick.
+_KEPT = ("--json", "--bootstrap-resamples")
+
+
+def made_small(case: Case, shows: Callable[[Case], bool]) -> Case:
+    """Return a case from which nothing can be left out without losing what it shows."""
+    while True:
+        smaller = next((less for less in _candidates(case) if shows(less)), None)
+        if smaller is None:
+            return case
+        case = smaller
+
+
+def _candidates(case: Case) -> Iterator[Case]:
+    """The case with something left out; what is left out most comes first."""
+    yield from _fewer_commands(case)
+    for name in case.files:
+        yield replace(case, files={other: content for other, content in case.files.items() if other != name})
+    yield from _fewer_arguments(case)
+    for name, content in case.files.items():
+        for less in _less(content):
+            if len(less) < len(content):
+                yield replace(case, files={**case.files, name: less})
+
+
+def _fewer_commands(case: Case) -> Iterator[Case]:
+    if len(case.commands) > 1 + case.alike:
+        for place in range(len(case.commands)):
+            yield replace(case, commands=case.commands[:place] + case.commands[place + 1 :])
+
+
+def _fewer_arguments(case: Case) -> Iterator[Case]:
+    """One option less, with or without the value after it, in every command that has it."""
+    options = [part for command in case.commands for part in command[2:] if part.startswith("-")]
+    for option in dict.fromkeys(option for option in options if option not in _KEPT):
+        for length in (2, 1):
+            commands = tuple(_without(command, option, length) for command in case.commands)
+            if commands != case.commands:
+                yield replace(case, commands=commands)
+
+
+def _without(command: tuple[str, ...], option: str, length: int) -> tuple[str, ...]:
+    place = command.index(option) if option in command else len(command)
+    return command[:place] + command[place + length :]
+
+
+def _less(content: bytes) -> Iterator[bytes]:
+    """The content of a file without some of its lines, columns or fields; of what is no text, nothing."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return
+    document = _document(text)
+    if document is not None:
+        yield from (json.dumps(less).encode() for less in _less_of(document))
+        return
+    lines = text.splitlines(keepends=True)
+    if len(lines) > 8:
+        yield "".join(lines[: len(lines) // 2]).encode()
+    for place in range(len(lines)):
+        yield "".join(lines[:place] + lines[place + 1 :]).encode()
+    if text[:1] not in "{[":
+        for place in range(lines[0].count(",") + 1 if lines else 0):
+            yield "\n".join(_without_cell(line, place) for line in text.split("\n")).encode()
+
+
+def _without_cell(line: str, place: int) -> str:
+    cells = line.split(",")
+    return ",".join(cells[:place] + cells[place + 1 :])
+
+
+def _document(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _less_of(document: Any) -> Iterator[Any]:
+    """The document without one of its fields or elements, the large ones first."""
+    paths = sorted(_paths(document), key=len)
+    for path in paths:
+        less = copy.deepcopy(document)
+        parent = less
+        for key in path[:-1]:
+            parent = parent[key]
+        del parent[path[-1]]
+        yield less
+
+
+def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    keys = list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+    for key in keys:
+        yield (*path, key)
+        yield from _paths(node[key], (*path, key))

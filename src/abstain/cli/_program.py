@@ -1,0 +1,153 @@
+"""How a call of the command line ends: as a sentence on stderr and an exit code, whatever happened in it.
+
+0    done                        3    the data are wrong, or more than the memory holds
+1    the gate's "fail"           4    the gate's "undecided"
+2    the call is wrong, or the   70   unexpected: a defect of abstain
+system refuses a file       130  interrupted (128 + the number of the signal)
+141  the reader of the output went away
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from abstain import _process
+from abstain.cli._terminal import say, say_error
+from abstain.errors import AbstainError, ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["CRASHED", "Program"]
+
+CRASHED = 70
+_INTERRUPTED = 130
+_NO_READER = 141
+# The class of typer's own usage errors has no public name in every release; it is found through one of them.
+_UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+class Program(TyperGroup):
+    """The root of the command line."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002
+        windows_expand_args: bool = True,  # noqa: ARG002
+        **extra: Any,
+    ) -> NoReturn:
+        """Run a call and exit; nothing leaves here but an exit code."""
+        name = prog_name or "abstain"
+        try:
+            self._main_shell_completion(extra, name, complete_var)
+            with self.make_context(name, list(sys.argv[1:] if args is None else args), **extra) as context:
+                self.invoke(context)
+            code = _flushed()
+        except Exception as problem:
+            code = _ended(problem)
+        except KeyboardInterrupt:
+            code = _interrupted()
+        _process.ignore_stops()
+        sys.exit(code)
+
+
+def _flushed() -> int:
+    """Bring out what was printed while its failing can still be told."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return 0
+
+
+def _ended(problem: Exception) -> int:
+    """Say how a call ended, if it is not said yet, and return the exit code."""
+    if _process.stop_code() is not None:
+        return _interrupted()
+    try:
+        if isinstance(problem, typer.Exit):
+            _flushed()
+            return problem.exit_code
+        return _told(problem)
+    except OSError as refused:
+        return _unsaid(refused)
+
+
+def _told(problem: Exception) -> int:
+    if isinstance(problem, typer.Abort):
+        return _interrupted()
+    if isinstance(problem, _UsageError):
+        usage = io.StringIO()
+        problem.show(file=usage)
+        say(usage.getvalue(), error=True, end="")
+        return int(problem.exit_code)
+    if isinstance(problem, OSError):
+        return _refused(problem)
+    if isinstance(problem, MemoryError):
+        say_error("the memory does not suffice for these data; judge fewer columns or rows at a time")
+        return DataError.exit_code
+    if isinstance(problem, AbstainError):
+        say_error(problem)
+        return problem.exit_code
+    if _process.debugging():
+        say("".join(traceback.format_exception(problem)), error=True, end="")
+    say(_crash_line(problem), error=True)
+    return CRASHED
+
+
+def _refused(problem: OSError) -> int:
+    """What the system refuses is told in its words: a full disk, a locked folder, a working directory that is gone."""
+    if isinstance(problem, BrokenPipeError):
+        return _unsaid(problem)
+    try:
+        os.getcwd()  # noqa: PTH109
+    except OSError:
+        say_error("the working directory no longer exists; change to one that does")
+        return ArgumentError.exit_code
+    place = f"{problem.filename}: " if isinstance(problem.filename, str) else ""
+    say_error(f"{place}the system refuses it ({problem.strerror or type(problem).__name__})")
+    return _unsaid(problem)
+
+
+def _unsaid(problem: OSError) -> int:
+    """Nothing more can be printed, as after `| head` or on a full disk: let the exit code alone tell it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _process.silence(stream)
+    return _NO_READER if isinstance(problem, BrokenPipeError) else ArgumentError.exit_code
+
+
+def _interrupted() -> int:
+    try:
+        say_error("interrupted; nothing was written")
+    except OSError as problem:
+        _unsaid(problem)
+    return _process.stop_code() or _INTERRUPTED
+
+
+def _crash_line(problem: BaseException) -> str:
+    """Return the one line for what nobody expected: where it happened, and nothing of what any file says."""
+    from abstain import __version__  # noqa: PLC0415
+
+    home = Path(_process.__file__).parent
+    steps = [
+        step for step in traceback.extract_tb(problem.__traceback__) if home in Path(step.filename).parents
+    ]
+    where = f" at {Path(steps[-1].filename).relative_to(home)}:{steps[-1].lineno}" if steps else ""
+    return (
+        f"abstain: unexpected {type(problem).__name__}{where} (abstain {__version__}, Python "
+        f"{platform.python_version()}, {platform.system()}): a defect of abstain; please report this line to the "
+        f"project's issue tracker. {_process.DEBUG}=1 shows the traceback, which may show text of your files"
+    )

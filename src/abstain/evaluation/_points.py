@@ -1,0 +1,212 @@
+"""Working points with intervals: selective risk, generalized risk and coverage at thresholds that are held fixed.
+
+A picture shows them as bands. Two metrics that jump from one working point to another have no interval of their own
+that would hold, and read theirs off the points: the coverage at a risk is the range of coverages whose risk could be
+it, and the risk at a coverage, where few levels of confidence make a step of it, is the range over all steps that the
+coverage could fall on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain.inference import simultaneous_level
+from abstain.metrics import risk_coverage_curve
+from abstain.metrics.curves import threshold_measure
+from abstain.metrics.scales import Scale, trials, units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.inference import Estimate, Intervals
+    from abstain.metrics import Columns, MetricSpecification, RiskCoverageCurve
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Progress = Callable[[int], None]
+
+__all__ = ["Points", "points_of", "read_off_points"]
+
+# Beyond so many pairs of unit and threshold, clusters are so many that how even they are hardly matters.
+_MOST_CELLS = 5_000_000
+# How many working points an interval is read off, and how many steps a coverage may fall on before it counts as smooth.
+_READ_OFF, _STEPS = 200, 3
+_FEW_LEVELS = 16
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Points:
+    """Selective risk, generalized risk and coverage at thresholds: (3, thresholds) values and ends of intervals."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def __len__(self) -> int:
+        return self.value.shape[1]
+
+    def some(self, places: slice) -> Points:
+        """Return those at some of the thresholds."""
+        return Points(self.value[:, places], self.low[:, places], self.high[:, places])
+
+
+def points_of(
+    columns: Columns,
+    thresholds: Floats,
+    intervals: Intervals,
+    *,
+    simultaneous: bool = False,
+    progress: Progress | None = None,
+) -> Points:
+    """Return working points with their intervals.
+
+    Each interval holds at its own threshold; where they are to hold together, all are made at a higher level.
+
+    Args:
+        columns: the rows, under one confidence.
+        thresholds: confidences that occur, descending.
+        intervals: how intervals are made.
+        simultaneous: let the intervals of the selective risk hold together.
+        progress: called with the number of resamples done since the last call.
+    """
+    count = len(thresholds)
+    if intervals.interval == "jackknife":  # resamples stand beside metrics alone; here they would only cost
+        intervals = replace(intervals, draws=replace(intervals.draws, resamples=0))
+    measure = threshold_measure(columns, thresholds)
+    weighed = intervals.weigh([measure], progress)[0]
+    if simultaneous:
+        level = simultaneous_level(weighed.left_out[:, :count], intervals.leave, intervals.level)
+        intervals = replace(intervals, level=level)
+    answered = columns.answered
+    rung = np.searchsorted(-thresholds, -columns.confidence[answered])
+    scales = _scales(columns, rung, count)
+    found = intervals.estimates(measure.points, weighed, scales, n=len(columns))
+    ends = np.array([(each.value, each.low, each.high) for each in found]).reshape(3, count, 3)
+    return Points(ends[:, :, 0], ends[:, :, 1], ends[:, :, 2])
+
+
+def _scales(columns: Columns, rung: Indices, rungs: int) -> list[Scale]:
+    """What both risks and the coverage can be at each threshold."""
+    answered, largest = columns.answered, columns.worst_loss
+    weight, loss = columns.weight[answered], columns.loss[answered] / (largest or 1.0)
+    total = float(columns.weight.sum())
+    kept, losses, squares = (
+        np.cumsum(np.bincount(rung, weights=weight * part, minlength=rungs)[:rungs]).astype(np.float64)
+        for part in (np.ones(len(loss)), loss, loss**2)
+    )
+    even = _units(columns, rung, rungs)
+    worth = [trials(count, losses, squares).tolist() for count in (kept, np.full(rungs, total))]
+    risks = [
+        Scale(0.0, largest, rows, units=part) for kind in worth for rows, part in zip(kind, even, strict=True)
+    ]
+    return [*risks, *[Scale(0.0, 1.0, total)] * rungs]
+
+
+def _units(columns: Columns, rung: Indices, rungs: int) -> list[float | None]:
+    """How many units the answers at each threshold are worth: few clusters with answers bound little."""
+    answered, units = columns.answered, columns.units
+    if units * rungs > _MOST_CELLS:
+        return [None] * rungs
+    inside = rung < rungs
+    place = columns.cluster[answered][inside] * rungs + rung[inside]
+    cells = np.bincount(place, weights=columns.weight[answered][inside], minlength=units * rungs)
+    mass = np.cumsum(cells.reshape(units, rungs), axis=1)
+    return [units_of(each) for each in mass.T]
+
+
+def read_off_points(
+    metrics: Sequence[MetricSpecification],
+    estimates: Sequence[Estimate],
+    columns: Columns,
+    intervals: Intervals,
+) -> list[Estimate]:
+    """Return estimates with the intervals that the working points give to metrics that jump between them."""
+
+    @cache
+    def curve() -> RiskCoverageCurve:
+        return _curve(columns)
+
+    @cache
+    def steps() -> Points | None:
+        """All working points, where they are so few that every coverage may need them."""
+        few = len(curve()) <= _FEW_LEVELS
+        return points_of(columns, curve().threshold, intervals) if few else None
+
+    found = []
+    for metric, estimate in zip(metrics, estimates, strict=True):
+        if estimate.interval is None or intervals.interval != "jackknife":
+            found.append(estimate)
+        elif metric.name == "risk_at_coverage":
+            found.append(_at_coverage(estimate, metric.value, columns, curve(), steps, intervals))
+        elif metric.name == "coverage_at_risk":
+            found.append(_at_risk(estimate, metric.value, columns, curve(), intervals))
+        elif metric.name == "coverage_at_accuracy":
+            wrong = np.where(columns.answered, 1.0 - columns.correct, np.nan)
+            judged = replace(columns, loss=wrong, largest_loss=1.0)
+            found.append(_at_risk(estimate, 1.0 - metric.value, judged, _curve(judged), intervals))
+        else:
+            found.append(estimate)
+    return found
+
+
+def _curve(columns: Columns) -> RiskCoverageCurve:
+    return risk_coverage_curve(
+        columns.loss, columns.confidence, abstained=columns.abstained, sample_weight=columns.weight
+    )
+
+
+def _at_coverage(
+    estimate: Estimate,
+    coverage: float,
+    columns: Columns,
+    curve: RiskCoverageCurve,
+    steps: Callable[[], Points | None],
+    intervals: Intervals,
+) -> Estimate:
+    """The risk at a coverage: over the steps that the coverage could fall on, where they are few."""
+    place = curve.first_reaching(coverage)
+    if place is None or not _is_step(curve, place, float(columns.weight.sum())):
+        return estimate
+    first = max(place - _STEPS, 0)
+    near = slice(first, place + _STEPS + 1)
+    every = steps()
+    points = points_of(columns, curve.threshold[near], intervals) if every is None else every.some(near)
+    before = np.r_[-np.inf if first == 0 else points.low[2, 0], points.low[2, :-1]]
+    possible = (points.high[2] >= coverage) & (before < coverage)
+    if not 1 < possible.sum() <= _STEPS:
+        return estimate
+    # A step that one cluster alone reaches has no interval, and moves no end.
+    low = float(np.fmin.reduce(points.low[0, possible], initial=estimate.low))
+    high = float(np.fmax.reduce(points.high[0, possible], initial=estimate.high))
+    if (low, high) == estimate.interval:
+        return estimate
+    method = f"{estimate.method}, over the steps that the coverage could fall on"
+    return replace(estimate, low=low, high=high, method=method)
+
+
+def _is_step(curve: RiskCoverageCurve, place: int, total: float) -> bool:
+    """True where the coverage jumps at a working point by more than chance would move it anyway."""
+    coverage = float(curve.coverage[place])
+    jump = coverage - (float(curve.coverage[place - 1]) if place else 0.0)
+    return jump > 0.5 * (coverage * (1.0 - coverage) / total) ** 0.5
+
+
+def _at_risk(
+    estimate: Estimate, risk: float, columns: Columns, curve: RiskCoverageCurve, intervals: Intervals
+) -> Estimate:
+    """The coverage at a risk: from what is sure to have at most that risk, to what could."""
+    if not len(curve):
+        return estimate
+    chosen = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), _READ_OFF)).round().astype(np.intp))
+    points = points_of(columns, curve.threshold[chosen], intervals)
+    sure, possible = points.high[0] <= risk, points.low[0] <= risk
+    low = float(points.low[2, sure].max(initial=0.0))
+    high = float(points.high[2, possible].max(initial=0.0))
+    method = f"{estimate.method.partition(', Wilson')[0]}, read off the curve's intervals"
+    return replace(estimate, low=min(low, estimate.value), high=max(high, estimate.value), method=method)

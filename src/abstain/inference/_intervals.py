@@ -1,0 +1,489 @@
+"""How the intervals of one judgement are made: which clusters, which method, which level; decided once for all metrics.
+
+The jackknife over clusters is the default. The bootstrap stands beside it where resamples were asked for, and gives
+the intervals themselves where that was asked for. All measures of a judgement are weighed together.
+
+With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j
+= n/m_j``, the value ``t`` and the values ``t_j`` without group ``j``::
+
+    pseudo_j = h_j*t - (h_j - 1)*t_j          centre = g*t - sum_j (1 - m_j/n) * t_j
+    se^2 = (1/g) * sum_j (pseudo_j - centre)^2 / (h_j - 1)
+
+which for single clusters is ``(n-1)/n * sum (t_j - mean)^2``. Reference: Busing, Meijer and van der Leeden,
+"Delete-m Jackknife for Unequal m", Statistics and Computing, 1999. The quantile ``q`` is that of the t distribution;
+its degrees of freedom are the effective number of groups less one, ``(sum s_j)^2 / sum s_j^2 - 1`` with ``s_j`` items
+in group ``j``: as many as there are groups of one size, fewer where a few groups hold most of the items.
+
+A difference has the interval ``t +- q * se``, and its p-value comes from the same statistic: the one says "0 lies
+outside" exactly where the other falls below ``1 - level``. A metric has it on the scale that it lives on, see
+`abstain.metrics.Scale`: the interval of a bounded metric is that of Wilson, which grows with the distance from the
+value as the spread of such a metric does, and does not shrink to nothing where few rows went wrong.
+
+Where a value is the same whichever group is left out, there is no spread to go by. Were it otherwise in a share
+``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so ``u`` is at most ``1 -
+((1-level)/2)^(1/n)``, and the interval is a bound: what the metric could be with so many clusters at its other end.
+A difference could then be the other way round in them, so that its interval reaches from ``t`` to ``(1-2u)*t``, and
+its p-value is ``2^(1-n)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abstain import _validate
+from abstain.inference._estimate import BCA, INTERVALS, JACKKNIFE, NONE, Estimate, replicates, with_draws
+from abstain.inference._weights import Draws, LeaveOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.metrics import Columns, MetricSpecification
+    from abstain.metrics.scales import Scale
+    from abstain.tally import Measure
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Progress = Callable[[int], None]
+
+__all__ = [
+    "Intervals",
+    "Weighed",
+    "around_debiased",
+    "at_level",
+    "difference_estimate",
+    "jackknife_estimates",
+    "p_value",
+    "resamples_wanted",
+    "simultaneous_level",
+    "with_companions",
+]
+
+# As many as the bootstrap has where it was asked for without a number.
+USUAL_RESAMPLES = 10_000
+
+
+def with_companions(metrics: Sequence[MetricSpecification]) -> list[MetricSpecification]:
+    """Return metrics, and after them the debiased forms of those that have one, for their intervals."""
+    return [*metrics, *(metric.debiased for metric in metrics if metric.debiased is not None)]
+
+
+class Weighed(NamedTuple):
+    """The values of a measure without each group of clusters, and in each resample: (vectors, metrics)."""
+
+    left_out: Floats
+    drawn: Floats
+
+    def column(self, place: int) -> Weighed:
+        """Return one metric."""
+        return Weighed(self.left_out[:, place], self.drawn[:, place])
+
+    def less(self, other: Weighed) -> Weighed:
+        """Return the differences to other values with the same weights."""
+        # Infinite on both sides is no difference at all.
+        with np.errstate(invalid="ignore"):
+            return Weighed(self.left_out - other.left_out, self.drawn - other.drawn)
+
+
+def resamples_wanted(resamples: int | None, interval: str, *, of_a_run: bool = False) -> int:
+    """Return how many resamples to draw: those asked for; else 10,000 where the bootstrap is wanted, or none.
+
+    A run file's artifact has a bootstrap block, and so wants it.
+
+    >>> resamples_wanted(None, "jackknife"), resamples_wanted(None, "percentile"), resamples_wanted(500, "bca")
+    (0, 10000, 500)
+    """
+    bootstrapped = _validate.choice(interval, "interval", INTERVALS) not in (JACKKNIFE, NONE)
+    if resamples is None:
+        return USUAL_RESAMPLES if bootstrapped or (of_a_run and interval != NONE) else 0
+    return _validate.whole(resamples, "resamples", least=2 if bootstrapped else 0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Intervals:
+    """Which clusters are left out and drawn, and what is made of it; make one with `of`."""
+
+    leave: LeaveOut
+    draws: Draws
+    interval: str
+    level: float
+
+    @classmethod
+    def of(
+        cls,
+        cluster_ids: NDArray[Any],
+        items: Floats | None = None,
+        *,
+        interval: str = JACKKNIFE,
+        resamples: int | None = None,
+        seed: int = 42,
+        level: float = 0.95,
+    ) -> Intervals:
+        """Prepare the weights over some clusters.
+
+        Args:
+            cluster_ids: the names of the clusters.
+            items: how many items each has; alike when left out.
+            interval: "jackknife", "percentile", "bca" or "none".
+            resamples: how many times the clusters are drawn; see `resamples_wanted`.
+            seed: the seed of the draws.
+            level: confidence level of the intervals.
+        """
+        draws = Draws(len(cluster_ids), resamples_wanted(resamples, interval), seed)
+        # Percentile ends need nothing left out, and without any interval nothing needs to be weighed at all.
+        wanted = interval in (JACKKNIFE, BCA)
+        leave = LeaveOut.nothing(len(cluster_ids))
+        if wanted:
+            leave = LeaveOut.of(cluster_ids, items, by_group=not draws.resamples)
+        elif draws.resamples:
+            leave = replace(leave, by_group=False)
+        return cls(leave, draws, interval, _validate.level(level))
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters there are."""
+        return self.draws.clusters
+
+    @property
+    def units(self) -> int:
+        """How many units a measure must have to be weighed."""
+        return self.leave.units
+
+    @property
+    def unit_of_cluster(self) -> Indices:
+        """The unit that each cluster is counted in."""
+        return self.leave.unit_of_cluster
+
+    def weigh(self, measures: Sequence[Measure], progress: Progress | None = None) -> list[Weighed]:
+        """Weigh measures together: without each group, then in each resample, of which `progress` is told."""
+        left_out = replicates(measures, self.leave)
+        drawn = replicates(measures, self.draws, progress)
+        return [Weighed(*pair) for pair in zip(left_out, drawn, strict=True)]
+
+    def estimates(
+        self,
+        values: Floats,
+        weighed: Weighed,
+        scales: Sequence[Scale],
+        *,
+        n: int,
+        items: Floats | None = None,
+    ) -> list[Estimate]:
+        """Return metrics with their intervals.
+
+        Args:
+            values: the metrics.
+            weighed: what weighing gave.
+            scales: what each metric can be.
+            n: how many items were judged.
+            items: how many items each cluster has here, where they are some of all.
+        """
+        leave, left_out = self.leave, weighed.left_out
+        if items is not None and leave.vectors:
+            leave, kept = leave.within(items)
+            left_out = left_out[kept]
+        if self.interval == JACKKNIFE:
+            made = jackknife_estimates(values, left_out, leave, scales, n=n, level=self.level)
+        else:
+            made = [
+                Estimate(value, level=self.level, n=n, clusters=leave.clusters) for value in values.tolist()
+            ]
+        return [
+            with_draws(each, weighed.drawn[:, place], self.draws, self.interval, left_out[:, place])
+            for place, each in enumerate(made)
+        ]
+
+    def metrics(
+        self,
+        columns: Columns,
+        metrics: Sequence[MetricSpecification],
+        measure: Measure,
+        weighed: Weighed,
+        *,
+        n: int,
+        items: Floats | None = None,
+    ) -> list[Estimate]:
+        """Return the metrics of a measure of `with_companions`; the other arguments are those of `estimates`."""
+        count, scales = len(metrics), [metric.scale(columns) for metric in with_companions(metrics)]
+        found = self.estimates(measure.points, weighed, scales, n=n, items=items)
+        companions = iter(found[count:])
+        return [
+            around_debiased(each, next(companions), scale)
+            if metric.debiased and self.interval == JACKKNIFE
+            else each
+            for metric, each, scale in zip(metrics, found, scales, strict=False)
+        ]
+
+    def difference(self, value: float, weighed: Weighed, *, n: int) -> Estimate:
+        """Return a difference with its interval."""
+        if self.interval == JACKKNIFE:
+            made = difference_estimate(value, weighed.left_out, self.leave, n=n, level=self.level)
+        else:
+            made = Estimate(value, level=self.level, n=n, clusters=self.clusters)
+            if not made.defined:
+                made = replace(made, reason="undefined on at least one side")
+        return with_draws(made, weighed.drawn, self.draws, self.interval, weighed.left_out)
+
+
+# An undefined value tells nothing of the spread; where more than this share of the groups gives one, nothing does.
+_MOST_UNDEFINED = 0.1
+# What is left of equal values by rounding is no spread.
+_NOISE = 1e-12
+
+
+def jackknife_estimates(
+    values: Floats, left_out: Floats, leave: LeaveOut, scales: Sequence[Scale], *, n: int, level: float = 0.95
+) -> list[Estimate]:
+    """Return metrics with their jackknife intervals, one per scale.
+
+    Args:
+        values: the metrics over all clusters.
+        left_out: (groups, metrics) without each group of `leave`.
+        leave: what was left out.
+        scales: what each metric can be.
+        n: how many items were judged.
+        level: confidence level of the intervals.
+
+    >>> from abstain.inference import LeaveOut
+    >>> from abstain.metrics.scales import Scale
+    >>> leave = LeaveOut.of(np.arange(10))                    # 3 of 10 clusters of one item are right
+    >>> without = np.array([[2.0]] * 3 + [[3.0]] * 7) / 9
+    >>> print(jackknife_estimates(np.array([0.3]), without, leave, [Scale(0.0, 1.0, 10)], n=10)[0])
+    0.300 [0.087, 0.658]
+    """
+    level = _validate.level(level)
+    base = Estimate(math.nan, level=level, n=n, clusters=leave.clusters)
+    return [
+        _metric_estimate(replace(base, value=float(value)), left_out[:, place], leave, scales[place])
+        for place, value in enumerate(values.tolist())
+    ]
+
+
+def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> Estimate:
+    if base.defined and scale.fixed:
+        return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
+    if base.defined and scale.refused:
+        return replace(base, reason=scale.refused)
+    made = _with_error(base, left_out, leave)
+    if math.isnan(made.se):
+        return made
+    if made.se == 0.0 or made.value in (scale.low, scale.high):
+        return _agreed(made, scale, leave.vectors)
+    how = ""
+    if scale.bounded and scale.low < made.value < scale.high:
+        ends, how = _score_ends(made, left_out, leave, scale), "Wilson's score interval"
+        if scale.upper_only:
+            ends, how = (scale.low, ends[1]), "upper end alone"
+    elif scale.low == 0.0 and made.value > 0.0 and not scale.bounded:
+        ends, how = _log_ends(made, left_out, leave), "logarithmic scale"
+    if not how:
+        return _with_interval(made)
+    return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
+
+
+def _with_error(base: Estimate, left_out: Floats, leave: LeaveOut) -> Estimate:
+    """The value with its standard error, or with the reason why there is none."""
+    if not base.defined:
+        return base
+    if leave.vectors < 2:
+        return replace(base, reason="one cluster alone says nothing about others")
+    se = _standard_error(base.value, left_out, leave)
+    if math.isnan(se):
+        return replace(base, reason="it is undefined as soon as some clusters are left out")
+    return replace(base, se=se, degrees=leave.degrees, method=_method(leave))
+
+
+def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> tuple[float, float]:
+    """Wilson's interval on the range of the metric, with as many trials as show the jackknife's variance."""
+    width, root = scale.high - scale.low, 1.0 / scale.power
+    found, se = ((made.value - scale.low) / width) ** root, made.se / width
+    if scale.power != 1.0:
+        se = _standard_error(found, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, leave)
+    spread = found * (1.0 - found)
+    tail = (1.0 - made.level) / 2.0
+    ends = []
+    for side, beyond in ((-1.0, tail), (1.0, tail / scale.chosen)):
+        quantile = _quantile(made.degrees, 1.0 - beyond)
+        slack = max((quantile * se) ** 2 / spread, _normal(1.0 - beyond) ** 2 / scale.trials)
+        centre = (found + slack / 2.0) / (1.0 + slack)
+        reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
+        ends.append(min(max(centre + side * reach, 0.0), 1.0) ** scale.power)
+    return scale.low + width * ends[0], scale.low + width * ends[1]
+
+
+def _log_ends(made: Estimate, left_out: Floats, leave: LeaveOut) -> tuple[float, float]:
+    relative = made.se / made.value
+    if (left_out[np.isfinite(left_out)] > 0.0).all():
+        relative = _standard_error(math.log(made.value), np.log(left_out), leave)
+    factor = math.exp(min(_quantile(made.degrees, (1.0 + made.level) / 2.0) * relative, 700.0))
+    return made.value / factor, made.value * factor
+
+
+def _agreed(made: Estimate, scale: Scale, groups: int) -> Estimate:
+    """The bound of a metric that no cluster moves: so many of all clusters could be otherwise, unseen."""
+    # Beyond a few hundred clusters, units are groups of them.
+    worth = made.clusters if scale.units is None else scale.units * made.clusters / groups
+    if not scale.bounded:
+        reason = "no interval: it is the same whichever cluster is left out, and nothing bounds it"
+        return replace(made, method="none", reason=reason)
+    share = _unseen(made, worth)
+    low = scale.low if scale.upper_only else made.value - share * (made.value - scale.low)
+    reached = share if scale.worst is None else scale.worst(share)
+    high = made.value + reached * (scale.high - made.value)
+    method = f"exact bound: all of {round(worth):,} clusters agree"
+    return replace(made, low=low, high=high, method=method)
+
+
+def _unseen(estimate: Estimate, clusters: float) -> float:
+    """The largest share of clusters that could differ although none of those that were seen does."""
+    return 1.0 - ((1.0 - estimate.level) / 2.0) ** (1.0 / clusters)
+
+
+def difference_estimate(
+    value: float, left_out: Floats, leave: LeaveOut, *, n: int, level: float = 0.95
+) -> Estimate:
+    """Return a difference with its jackknife interval.
+
+    Args:
+        value: the difference over all clusters.
+        left_out: the differences without each group of `leave`.
+        leave: what was left out.
+        n: how many items were judged.
+        level: confidence level of the interval.
+
+    >>> from abstain.inference import LeaveOut
+    >>> leave = LeaveOut.of(np.arange(4))                     # the mean of 1, 2, 3 and 6, each left out
+    >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, leave, n=4))
+    3.000 [-0.437, 6.437]
+    """
+    base = Estimate(value, level=_validate.level(level), n=n, clusters=leave.clusters)
+    if not base.defined:
+        return replace(base, reason="undefined on at least one side")
+    made = _with_error(base, left_out, leave)
+    return made if math.isnan(made.se) else _with_interval(made)
+
+
+def around_debiased(plain: Estimate, debiased: Estimate, scale: Scale) -> Estimate:
+    """Return a metric that bins bias upwards with an interval around its debiased form.
+
+    What the bias was taken to be is as uncertain as the rest, so it widens the lower half; the value itself is never
+    left out.
+    """
+    if plain.interval is None or math.isnan(debiased.se):
+        return plain
+    quantile = _quantile(debiased.degrees or 1.0, (1.0 + debiased.level) / 2.0)
+    bias, error = plain.value - debiased.value, max(debiased.se, scale.least_error)
+    low = max(debiased.value - quantile * math.hypot(error, bias), 0.0)
+    high = max(debiased.value + quantile * error, plain.value)
+    method = f"{debiased.method.partition(', Wilson')[0]}, around the debiased value"
+    return replace(plain, low=min(low, plain.value), high=min(high, 1.0), se=debiased.se, method=method)
+
+
+def at_level(estimate: Estimate, level: float) -> Estimate:
+    """Return a difference with its interval at another level."""
+    if estimate.interval is None:
+        return estimate
+    if estimate.drawn is not None:
+        low, high = estimate.drawn.ends(level)
+        return replace(estimate, level=level, low=low, high=high)
+    return _with_interval(replace(estimate, level=level))
+
+
+def _with_interval(estimate: Estimate) -> Estimate:
+    value = estimate.value
+    if estimate.se > 0.0:
+        reach = _quantile(estimate.degrees, (1.0 + estimate.level) / 2.0) * estimate.se
+        return replace(estimate, low=value - reach, high=value + reach)
+    ends = sorted((value, (1.0 - 2.0 * _unseen(estimate, estimate.clusters)) * value))
+    return replace(estimate, low=ends[0], high=ends[1])
+
+
+def p_value(difference: Estimate, bound: float = 0.0) -> float:
+    """Return the two-sided p-value of a difference being `bound`, from the statistic that its interval comes from.
+
+    NaN where the difference has no interval. It can be as small as the data say; where every cluster agrees, it is
+    ``2^(1 - clusters)``, and 1 where the difference is the bound itself.
+
+    >>> p_value(Estimate(0.0, -0.1, 0.1, se=0.05, degrees=40))
+    1.0
+    >>> p_value(Estimate(0.5, 0.4, 0.6, se=0.05, degrees=40)) < 1e-9
+    True
+    >>> p_value(Estimate(1.0, 0.5, 1.0, se=0.0, degrees=9, clusters=10))
+    0.001953125
+    """
+    if difference.interval is None or math.isnan(difference.se):
+        return math.nan
+    if difference.drawn is not None:
+        return difference.drawn.p_value(bound)
+    distance = abs(difference.value - bound)
+    if distance <= _NOISE * max(abs(difference.value), abs(bound)):
+        return 1.0
+    if difference.se == 0.0:
+        return min(2.0 ** (1 - difference.clusters), 1.0)
+    from scipy.special import stdtr  # noqa: PLC0415
+
+    return float(2.0 * stdtr(difference.degrees, -distance / difference.se))
+
+
+def _standard_error(value: float, left_out: Floats, leave: LeaveOut) -> float:
+    known = np.isfinite(left_out)
+    if not math.isfinite(value) or known.mean() < 1.0 - _MOST_UNDEFINED or known.sum() < 2:
+        return math.nan
+    values, sizes = left_out[known], leave.sizes[known]
+    groups, total = len(values), float(sizes.sum())
+    inverse = total / sizes
+    centre = groups * value - float(((1.0 - sizes / total) * values).sum())
+    pseudo = inverse * value - (inverse - 1.0) * values
+    error = math.sqrt(float(((pseudo - centre) ** 2 / (inverse - 1.0)).mean()))
+    return 0.0 if error <= _NOISE * max(abs(value), float(np.abs(values).max())) else error
+
+
+@lru_cache(maxsize=256)
+def _quantile(degrees: float, probability: float) -> float:
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    return float(stdtrit(degrees, probability))
+
+
+@lru_cache(maxsize=64)
+def _normal(probability: float) -> float:
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    return float(ndtri(probability))
+
+
+def _method(leave: LeaveOut) -> str:
+    over = f"{leave.clusters:,} clusters"
+    if leave.vectors != leave.clusters:
+        over = f"{leave.vectors} groups of {over}"
+    return f"jackknife over {over}, t distribution"
+
+
+def simultaneous_level(left_out: Floats, leave: LeaveOut, level: float) -> float:
+    """Return the level at which intervals of several values hold together at `level`, by how they move together.
+
+    The largest of correlated t statistics is drawn 2,000 times, with the correlation that leaving out groups shows.
+
+    >>> from abstain.inference import LeaveOut
+    >>> alike, leave = np.arange(8.0)[:, None] * np.ones(5), LeaveOut.of(np.arange(8))
+    >>> round(simultaneous_level(alike, leave, 0.95), 2)               # values that move as one need no more
+    0.95
+    """
+    from scipy.special import stdtr  # noqa: PLC0415
+
+    away = left_out - left_out.mean(axis=0)
+    spread = np.sqrt((away**2).sum(axis=0))
+    moving = np.isfinite(spread) & (spread > 0.0)
+    if len(away) < 2 or not moving.any():
+        return level
+    generator = np.random.default_rng(0)
+    drawn = generator.standard_normal((2000, len(away))) @ (away[:, moving] / spread[moving])
+    scale = np.sqrt(generator.chisquare(leave.degrees, 2000) / leave.degrees)
+    largest = float(np.quantile(np.abs(drawn).max(axis=1) / scale, level))
+    return max(float(2.0 * stdtr(leave.degrees, largest) - 1.0), level)

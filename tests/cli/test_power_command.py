@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import abstain
+from abstain.cli import app
+from examples import EXAMPLES
+
+RUN = str(EXAMPLES / "run_a.json")
+
+
+def call(*arguments: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["power", *map(str, arguments)])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_says_what_python_says() -> None:
+    code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02)
+    items = abstain.read(RUN, mode="few_shot")
+    found = abstain.power(items, metric="augrc", difference=0.02)
+    assert code == 0
+    assert out.startswith(f"{found}.\n")
+    assert "a correlation of 0.5 between the systems is assumed" in out
+    code, out, _ = call(RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0.02, "--json")
+    assert json.loads(out)["clusters_needed"] == found.clusters_needed
+
+
+def test_two_systems_and_assumptions() -> None:
+    code, out, err = call(
+        RUN, RUN, "--mode", "zero_shot", "--mode", "few_shot", "--intersection-only", "--metric", "augrc",
+        "--difference", 0.02,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "participants tell a difference of 0.02 in augrc" in out
+    code, out, _ = call("--se", 0.0125, "--clusters", 41, "--metric", "augrc", "--difference", 0.02)
+    assert code == 0
+    assert out.startswith("128 clusters tell")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--metric", "augrc", "--difference", 0.1), 2, "without a pilot"),
+        ((RUN, "--mode", "few_shot", "--metric", "augrc", "--difference", 0), 2, "greater than 0"),
+        ((RUN, "--mode", "few_shot", "--metric", "augcr", "--difference", 0.1), 2, "did you mean 'augrc'"),
+        (("no.json", "--metric", "augrc", "--difference", 0.1), 2, "no.json"),
+    ],
+)
+def test_mistakes(arguments: tuple[object, ...], code: int, message: str) -> None:
+    done, _, err = call(*arguments)
+    assert done == code
+    assert message in err

@@ -1,0 +1,178 @@
+"""How a call ends whatever happens to its process: an exit code, at most one line, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import abstain as package
+from abstain import sources
+from abstain.cli import app
+from processes import FEW_SHOT, RUN, abstain, names, started
+
+VERBS = {
+    "evaluate": ("evaluate", *FEW_SHOT),
+    "gate": ("gate", *FEW_SHOT, "--fail-if", "cmax below 0.1"),
+    "check": ("check", str(RUN), "--mode", "few_shot"),
+    "metrics": ("metrics",),
+    "schema": ("schema", "metrics"),
+    "help": ("--help",),
+}
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def broken(problem: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise problem
+
+    monkeypatch.setattr(sources, "read_systems", fail)
+
+
+def test_a_crash_is_one_line_with_a_code_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    broken(RuntimeError("could not convert 'Mrs. Example coughs'"), monkeypatch)
+    done = call("evaluate", *FEW_SHOT)
+    assert (done.exit_code, done.stdout) == (70, "")
+    assert done.stderr.startswith("abstain: unexpected RuntimeError at cli/_steps.py:")
+    assert f"(abstain {package.__version__}, Python " in done.stderr
+    assert "please report this line" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Example" not in done.stderr
+    assert "Traceback" not in done.stderr
+    monkeypatch.setenv("ABSTAIN_DEBUG", "1")
+    done = call("evaluate", *FEW_SHOT)
+    assert (done.exit_code, "Traceback" in done.stderr) == (70, True)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "sentence"),
+    [
+        (MemoryError(), 3, "abstain: the memory does not suffice for these data; "),
+        (RecursionError(), 70, "abstain: unexpected RecursionError at "),
+        (KeyboardInterrupt(), 130, "abstain: interrupted; nothing was written\n"),
+        (
+            OSError(28, "No space left on device", "/tmp/x"),
+            2,
+            "abstain: /tmp/x: the system refuses it (No space",
+        ),
+        (PermissionError(13, "Permission denied"), 2, "abstain: the system refuses it (Permission denied)\n"),
+        (BrokenPipeError(32, "Broken pipe"), 141, ""),
+    ],
+)
+def test_what_a_system_does_to_a_process_has_a_code_and_a_sentence(
+    problem: BaseException, code: int, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(problem, monkeypatch)
+    done = call("evaluate", *FEW_SHOT, "--json")
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert done.stderr.startswith(sentence)
+    assert done.stderr.count("\n") == (1 if sentence else 0)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_streams_harm_nothing(verb: str, closed: tuple[int, ...], tmp_path: Path) -> None:
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    given = (*VERBS[verb], "-o", "out") if verb == "evaluate" else VERBS[verb]
+    done = abstain(*given, cwd=tmp_path, preexec_fn=close)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert names(tmp_path) == (["out"] if verb == "evaluate" else [])
+    if verb == "evaluate":
+        assert (tmp_path / "out").read_bytes().startswith(b"{")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_full_stdout_is_said_and_nothing_is_written(verb: str, tmp_path: Path) -> None:
+    given = (*VERBS[verb], "-o", "out") if verb == "evaluate" else VERBS[verb]
+    with Path("/dev/full").open("wb") as full:
+        done = abstain(*given, cwd=tmp_path, stdout=full)
+        assert (done.returncode, done.stderr) == (
+            2,
+            b"abstain: the system refuses it (No space left on device)\n",
+        )
+        assert abstain(*given, cwd=tmp_path, stdout=full, stderr=full).returncode == 2
+    assert names(tmp_path) == []
+
+
+def test_a_full_stderr_does_not_change_the_exit_code_of_an_error(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = abstain("evaluate", "missing.json", cwd=tmp_path, stderr=full)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_a_reader_that_goes_away_is_not_a_failed_gate(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = abstain(*VERBS["gate"], cwd=tmp_path, stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "schema"])
+def test_a_working_directory_that_is_gone(verb: str, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f'rmdir "{gone}"; exec "$@"'
+    command = ["bash", "-c", line, "bash", sys.executable, "-m", "abstain", *VERBS[verb]]
+    done = subprocess.run(command, cwd=gone, capture_output=True, check=False, timeout=60)
+    assert done.returncode in (0, 2), done.stderr
+    assert b"Traceback" not in done.stderr
+    if done.returncode:
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_an_interrupt_while_a_table_is_read(tmp_path: Path) -> None:
+    """DuckDB turns the interrupt into an error of its own."""
+    rows = "".join(f"{n % 2},{n % 3},0.{n},{n}\n" for n in range(400_000))
+    (tmp_path / "t.csv").write_text("truth,prediction,confidence,id\n" + rows)
+    for wait in (0.8, 1.2, 1.6, 2.0):
+        process = started("evaluate", "t.csv", "--bootstrap-resamples", "100000000", cwd=tmp_path)
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        out, problem = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, b"")
+        assert problem.splitlines()[-1:] in ([], [b"abstain: interrupted; nothing was written"])
+        assert b"Traceback" not in problem
+        assert names(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_terminal_that_lacks_a_letter_shows_another(encoding: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    name = "é\u202e中.json"
+    (tmp_path / name).write_bytes(RUN.read_bytes())
+    options = FEW_SHOT[1:]
+    done = abstain("evaluate", name, *options, cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_no_warning_of_python_is_shown(tmp_path: Path) -> None:
+    program = (
+        "import warnings, abstain.__main__ as entry, abstain.cli as cli\n"
+        "cli.main = lambda: warnings.warn('text of a file')\nentry.main()"
+    )
+    for debug, shown in (("", False), ("1", True)):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env={**os.environ, "ABSTAIN_DEBUG": debug},
+        )
+        assert ("text of a file" in done.stderr) is shown

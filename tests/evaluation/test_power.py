@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import abstain
+from abstain import ArgumentError, DataError, Items
+from abstain.inference import clusters_needed
+
+
+def pilot(seed: int = 0, clusters: int = 30, right: float = 0.8) -> Items:
+    rng = np.random.default_rng(seed)
+    n = 4 * clusters
+    shared = np.random.default_rng(99).random(n)
+    wrong = (rng.random(n) + shared) / 2 > right
+    return Items.from_arrays(
+        np.zeros(n, int),
+        wrong.astype(int),
+        confidence=rng.random(n),
+        cluster=np.repeat(np.arange(clusters), 4),
+        item=np.arange(n),
+    )
+
+
+def test_a_pilot_of_one_assumes_a_correlation() -> None:
+    items = pilot()
+    se = abstain.evaluate(items, metrics="accuracy").metrics["accuracy"].se  # type: ignore[index]
+    for correlation in (0.0, 0.5, 0.9):
+        found = abstain.power(items, metric="accuracy", difference=0.05, correlation=correlation)
+        expected = se * math.sqrt(2 * (1 - correlation))
+        assert found.se == pytest.approx(expected)
+        assert found.clusters_needed == clusters_needed(0.05, expected, 30)
+        assert f"a correlation of {correlation:g} between the systems is assumed" in found.basis
+
+
+def test_a_pilot_of_two_has_the_error_of_their_difference() -> None:
+    left, right = pilot(1), pilot(2)
+    compared = abstain.compare({"a": left, "b": right}, metrics="augrc")
+    difference = compared.difference("a", "b", "augrc").estimate
+    found = abstain.power({"a": left, "b": right}, metric="augrc", difference=0.02)
+    assert found.se == difference.se
+    assert found.clusters == 30
+    assert math.isnan(found.correlation)
+    assert found.clusters_needed == clusters_needed(0.02, difference.se, 30)
+
+
+def test_assumptions_in_place_of_a_pilot() -> None:
+    found = abstain.power(metric="augrc", difference=0.02, se=0.0125, clusters=41)
+    assert found.clusters_needed == clusters_needed(0.02, 0.0125, 41)
+    assert str(found).startswith(f"{found.clusters_needed:.0f} clusters tell a difference of 0.02 in augrc")
+
+
+def test_twice_the_difference_needs_about_a_quarter() -> None:
+    small, large = (abstain.power(pilot(), metric="accuracy", difference=size) for size in (0.02, 0.04))
+    assert small.clusters_needed / large.clusters_needed == pytest.approx(4.0, rel=0.05)
+
+
+def test_what_is_asked_for_is_what_is_found() -> None:
+    """Studies of as many clusters as were called for tell the difference about as often as promised."""
+    rng = np.random.default_rng(5)
+    clusters = int(abstain.power(metric="accuracy", difference=0.5, se=0.2, clusters=25).clusters_needed)
+    told = 0
+    for _ in range(400):
+        values = rng.normal(
+            0.5, 1.0, clusters
+        )  # one value per cluster: a standard error of 0.2 with 25 of them
+        t = values.mean() / (values.std(ddof=1) / math.sqrt(clusters))
+        told += abs(t) > 2.0 + 2.4 / clusters
+    assert 0.74 < told / 400 < 0.87
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"difference": 0.0}, "difference must be greater than 0"),
+        ({"se": 0.1}, "without a pilot, se= and clusters= are needed"),
+        ({"se": 0.0, "clusters": 10}, "se must be greater than 0"),
+        ({"se": 0.1, "clusters": 1}, "clusters must be at least 2"),
+        ({"metric": "no_such", "se": 0.1, "clusters": 5}, "no_such"),
+    ],
+)
+def test_bad_calls(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        abstain.power(**{"metric": "augrc", "difference": 0.1, **options})  # type: ignore[arg-type]
+
+
+def test_a_pilot_that_says_nothing_is_said_so() -> None:
+    items = Items.from_arrays([1] * 12, [1] * 12, confidence=[0.9] * 12)
+    with pytest.raises(DataError, match="accuracy has no standard error to go by: it does not vary"):
+        abstain.power(items, metric="accuracy", difference=0.1)
+    with pytest.raises(ArgumentError, match="go without a pilot"):
+        abstain.power(items, metric="accuracy", difference=0.1, se=0.1, clusters=3)
+    with pytest.raises(ArgumentError, match="correlation must fulfil"):
+        abstain.power(pilot(), metric="accuracy", difference=0.1, correlation=1.0)

@@ -1,0 +1,229 @@
+"""The intervals of single metrics: worked out by hand, against peers, and where nothing varied."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import abstain
+from abstain import ArgumentError, Items
+from abstain.inference import INTERVALS, Intervals, LeaveOut, p_value, resamples_wanted
+from abstain.inference._intervals import jackknife_estimates
+from abstain.metrics.scales import Scale
+
+
+def means(values: np.ndarray[Any, Any], scale: Scale, **options: Any) -> abstain.Estimate:
+    """The jackknife estimate of a mean over clusters of one row each."""
+    n = len(values)
+    left_out = (values.sum() - values)[:, None] / (n - 1)
+    leave = LeaveOut.of(np.arange(n))
+    return jackknife_estimates(np.array([values.mean()]), left_out, leave, [scale], n=n, **options)[0]
+
+
+def test_a_share_has_wilsons_interval_by_hand() -> None:
+    """3 of 10: se^2 = 0.21/9, t = 2.262157, so the slack is 5.117355/9; then Wilson's formula."""
+    found = means(np.array([1.0] * 3 + [0.0] * 7), Scale(0.0, 1.0, 10))
+    slack = 2.2621571628**2 / 9.0
+    centre, reach = (0.3 + slack / 2) / (1 + slack), math.sqrt(slack * 0.21 + slack**2 / 4) / (1 + slack)
+    assert found.interval == pytest.approx((centre - reach, centre + reach), abs=1e-9)
+    assert found.method == "jackknife over 10 clusters, t distribution, Wilson's score interval"
+    assert found.degrees == 9
+
+
+def test_rows_that_agree_by_chance_make_no_interval_narrower_than_rows_alone() -> None:
+    """Ten clusters that all are half right show no spread at all, or hardly any; twenty rows still are twenty rows."""
+    rng = np.random.default_rng(0)
+    nearly = 0.5 + 1e-4 * rng.standard_normal(10)
+    found = means(nearly, Scale(0.0, 1.0, 20))
+    peer = scipy.stats.binomtest(10, 20).proportion_ci(method="wilson")
+    assert found.interval == pytest.approx((peer.low, peer.high), abs=1e-4)
+
+
+@pytest.mark.parametrize("clusters", [3, 5, 40])
+def test_where_nothing_went_wrong_the_bound_is_exact(clusters: int) -> None:
+    right = Items.from_arrays([1] * clusters, [1] * clusters, confidence=np.linspace(0.5, 0.9, clusters))
+    result = abstain.evaluate(right, metrics="accuracy,brier_score", selective=True)
+    found = result.only.estimate("accuracy")
+    peer = scipy.stats.binomtest(clusters, clusters).proportion_ci(method="exact")
+    assert found.interval == pytest.approx((peer.low, 1.0), abs=1e-12)
+    assert found.method == f"exact bound: all of {clusters} clusters agree"
+    worst = 1.0 - peer.low
+    own = result["confidence"]
+    # The worst curve with so large a share of wrong answers has all of them at the top.
+    assert own.aurc.interval == pytest.approx((0.0, worst * (1.0 - math.log(worst))))
+    assert own.augrc.interval == pytest.approx((0.0, 0.5 * (2.0 * worst - worst * worst)))
+    assert own.risk_at_coverage[0.5].interval == pytest.approx((0.0, min(2.0 * worst, 1.0)))
+
+
+def test_a_large_cluster_hides_as_much_as_several_small_ones() -> None:
+    even = Items.from_arrays([1] * 20, [1] * 20, cluster=np.arange(20) // 2)
+    uneven = Items.from_arrays([1] * 20, [1] * 20, cluster=[0] * 11 + list(range(1, 10)))
+    wide, narrow = (
+        abstain.evaluate(items, metrics="accuracy").metrics["accuracy"].low  # type: ignore[index]
+        for items in (uneven, even)
+    )
+    assert narrow == pytest.approx(0.025 ** (1 / 10))
+    assert wide == pytest.approx(0.025 ** (1 / (20 / 11)))
+
+
+def test_a_group_is_bounded_as_if_it_were_alone() -> None:
+    n = 200
+    group = np.array(["a"] * 20 + ["b"] * 180)
+    wrong = np.r_[np.zeros(20, int), np.random.default_rng(0).integers(0, 2, 180)]
+    items = Items.from_arrays(np.zeros(n, int), wrong, metadata={"g": group}, cluster=np.arange(n))
+    table = abstain.evaluate(items, metrics="accuracy", by="g").metrics
+    alone = abstain.evaluate(items.take(group == "a"), metrics="accuracy").metrics
+    assert table is not None
+    assert alone is not None
+    assert table.group("g=a").estimates["accuracy"].interval == pytest.approx(alone["accuracy"].interval)
+
+
+def test_intervals_and_items_have_one_bound() -> None:
+    """24 intervals of 12 clusters, 13 of them in one: worth 24/13 clusters, through either door."""
+    cluster = np.r_[np.zeros(13, int), np.arange(1, 12)]
+    truth, bounds = np.zeros(24), np.tile([-1.0, 1.0], (24, 1))
+    own = abstain.evaluate_intervals(truth, bounds, claim=0.9, cluster=cluster).claims[0]["coverage"]
+    items = Items.from_arrays(truth, truth, intervals=bounds, cluster=cluster, item=np.arange(24))
+    found = abstain.evaluate(items, metrics="interval_coverage").metrics
+    assert found is not None
+    assert own.interval == pytest.approx((0.025 ** (13 / 24), 1.0))
+    assert found["interval_coverage"].interval == pytest.approx(own.interval)
+
+
+def test_what_cannot_vary_has_no_width_and_says_so() -> None:
+    never = Items.from_arrays([1, 0] * 10, [1, 1] * 10, confidence=[0.9, 0.5] * 10)
+    found = abstain.evaluate(never)["confidence"].cmax
+    assert (found.low, found.high, found.method) == (1.0, 1.0, "it cannot vary")
+    could = Items.from_arrays([1, 0] * 10, [1, 1] * 10, abstained=[False] * 20, confidence=[0.9, 0.5] * 10)
+    found = abstain.evaluate(could)["confidence"].cmax
+    assert found.interval == pytest.approx((0.025 ** (1 / 20), 1.0))
+
+
+def test_a_mean_of_positive_numbers_is_judged_by_its_logarithm() -> None:
+    values = np.random.default_rng(1).lognormal(size=30)
+    found = means(values, Scale(low=0.0))
+    logs = np.log((values.sum() - values) / 29)
+    se = math.sqrt(29 / 30 * ((logs - logs.mean()) ** 2).sum())
+    factor = math.exp(scipy.stats.t.ppf(0.975, 29) * se)
+    assert found.interval == pytest.approx((values.mean() / factor, values.mean() * factor), rel=1e-3)
+
+
+def test_differences_and_signed_metrics_have_the_plain_t_interval() -> None:
+    values = np.random.default_rng(2).standard_normal(25)
+    peer = scipy.stats.ttest_1samp(values, 0.0).confidence_interval()
+    assert means(values, Scale()).interval == pytest.approx((peer.low, peer.high))
+
+
+def test_an_end_that_chance_makes_is_not_told() -> None:
+    found = means(np.array([0.1, 0.3, 0.2, 0.4]), Scale(0.0, 1.0, 100, upper_only=True))
+    assert found.low == 0.0
+    assert found.method.endswith("upper end alone")
+    refused = means(np.array([0.1, 0.3]), Scale(refused="no interval: it depends on the number of rows"))
+    assert (refused.interval, refused.reason) == (None, "no interval: it depends on the number of rows")
+
+
+def test_the_lowest_of_several_parts_has_an_upper_end_for_all_of_them() -> None:
+    values = np.array([1.0] * 12 + [0.0] * 8)
+    alone, chosen = (means(values, Scale(0.0, 1.0, 20, chosen=parts)) for parts in (1, 4))
+    assert chosen.low == alone.low
+    # A tail of 0.025 / 4 at the upper end alone.
+    assert chosen.high == pytest.approx(means(values, Scale(0.0, 1.0, 20), level=1 - 0.05 / 4).high)
+
+
+def test_degrees_of_freedom_are_those_of_clusters_by_their_size() -> None:
+    ids = np.arange(4)
+    assert LeaveOut.of(ids).degrees == 3
+    assert LeaveOut.of(ids, np.array([5.0, 5, 5, 5])).degrees == 3
+    # (2 + 1 + 1)^2 / (4 + 1 + 1) - 1
+    assert LeaveOut.of(np.arange(3), np.array([2.0, 1, 1])).degrees == pytest.approx(16 / 6 - 1)
+    assert LeaveOut.of(ids, np.array([1000.0, 1, 1, 1])).degrees == 1.0
+
+
+def some(n: int, clusters: int, seed: int = 0) -> Items:
+    rng = np.random.default_rng(seed)
+    sure = rng.random(n)
+    wrong = rng.random(n) < 0.5 - 0.4 * sure
+    return Items.from_arrays(
+        np.zeros(n, int),
+        wrong.astype(int),
+        abstained=rng.random(n) < 0.2,
+        confidence=sure,
+        cluster=np.arange(n) % clusters,
+        item=np.arange(n),
+    )
+
+
+def test_many_clusters_are_left_out_in_groups() -> None:
+    result = abstain.evaluate(some(6000, 3000))["confidence"]
+    assert result.aurc.method.startswith("jackknife over 200 groups of 3,000 clusters, t distribution")
+    assert result.aurc.clusters == 3000
+    drawn = abstain.evaluate(some(6000, 3000), interval="percentile", resamples=400)["confidence"]
+    for name in ("aurc", "augrc", "cmax", "eaurc"):
+        assert getattr(result, name).se == pytest.approx(getattr(drawn, name).se, rel=0.2)
+
+
+def test_intervals_do_not_depend_on_the_order_of_rows_nor_on_how_weights_are_written() -> None:
+    items = some(120, 15)
+    order = np.random.default_rng(7).permutation(120)
+    twice = items.take(np.r_[np.arange(120), np.arange(120)])
+    weighed = Items.from_arrays(
+        items.truth,
+        items.prediction,
+        abstained=items.abstained,
+        confidence=items.signals["confidence"].values,
+        cluster=items.cluster,
+        weight=np.full(120, 2.0),
+    )
+    first = abstain.evaluate(items)["confidence"]
+    for name in ("aurc", "augrc", "aurc_achievable", "aurc_optimal", "cmax"):
+        mixed = getattr(abstain.evaluate(items.take(order))["confidence"], name)
+        assert mixed.interval == pytest.approx(getattr(first, name).interval, abs=1e-12)
+        one, other = (getattr(abstain.evaluate(rows)["confidence"], name) for rows in (twice, weighed))
+        assert one.interval == pytest.approx(other.interval, abs=1e-12)
+
+
+@pytest.mark.parametrize("interval", ["jackknife", "percentile", "bca"])
+def test_a_verdict_and_its_interval_never_contradict_each_other(interval: str) -> None:
+    told = set()
+    for seed in range(12):
+        pair = {"a": some(160, 20, seed), "b": some(160, 20, seed + 100)}
+        found = abstain.compare(pair, interval=interval, resamples=999, truth_may_differ=True)
+        for each in found.differences:
+            if each.estimate.interval is None or not each.compared:
+                continue
+            low, high = each.estimate.interval
+            if min(abs(low), abs(high)) > 2e-3:  # ends are read off replicates, of which there are so many
+                assert (each.verdict != "cannot tell") == (low > 0.0 or high < 0.0), each
+            told.add(each.verdict)
+    assert len(told) > 1
+
+
+def test_any_function_of_items_has_a_jackknife_interval() -> None:
+    items = some(160, 20)
+
+    def accuracy(rows: Items) -> float:
+        return float(((rows.truth == rows.prediction) & rows.answered).mean())
+
+    mine = abstain.jackknife(accuracy, items, low=0.0, high=1.0)
+    ours = abstain.evaluate(items, metrics="accuracy").metrics["accuracy"]  # type: ignore[index]
+    assert mine.se == pytest.approx(ours.se)
+    assert mine.interval == pytest.approx(ours.interval, abs=0.02)
+    assert mine.resamples == 0
+
+
+def test_how_many_resamples_are_drawn() -> None:
+    assert [resamples_wanted(None, interval) for interval in INTERVALS] == [0, 10_000, 10_000, 0]
+    assert resamples_wanted(None, "jackknife", of_a_run=True) == 10_000
+    assert resamples_wanted(0, "jackknife", of_a_run=True) == 0
+    with pytest.raises(ArgumentError, match="resamples must be at least 2, got 0"):
+        resamples_wanted(0, "percentile")
+    with pytest.raises(ArgumentError, match=r"unknown interval 'jacknife' \(did you mean 'jackknife'\?\)"):
+        Intervals.of(np.arange(4), interval="jacknife")
+
+
+def test_the_p_value_of_an_interval_that_there_is_not() -> None:
+    assert math.isnan(p_value(abstain.Estimate(0.1)))

@@ -1,0 +1,72 @@
+"""Calls of the command line as processes of their own, bounded and without the rights of an administrator."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from examples import EXAMPLES
+
+RUN = EXAMPLES / "run_a.json"
+FEW_SHOT = (str(RUN), "--mode", "few_shot", "--bootstrap-resamples", "10")
+_DROP_FROM_BOUNDING_SET = 24
+_MAY_WRITE_ANYWHERE, _MAY_READ_ANYWHERE = 1, 2
+
+
+def abstain(*arguments: object, cwd: Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    command = [os.fsencode(str(part)) for part in (sys.executable, "-m", "abstain", *arguments)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    return subprocess.run(command, cwd=cwd, check=False, timeout=120, **{**streams, **options})
+
+
+def without_rights() -> None:
+    """Be held to permissions, even as root."""
+    library = ctypes.CDLL(None)
+    for right in (_MAY_WRITE_ANYWHERE, _MAY_READ_ANYWHERE):
+        library.prctl(_DROP_FROM_BOUNDING_SET, right, 0, 0, 0)
+
+
+def with_small_disk() -> None:
+    """No file may grow beyond 1,000 bytes, as on a disk that is nearly full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
+def started(*arguments: object, cwd: Path) -> subprocess.Popen[bytes]:
+    """Start a call and return once it minds signals: Python takes a moment before any line of the package runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "abstain", *(str(part) for part in arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        preexec_fn=_with_signals,  # noqa: PLW1509
+    )
+    while process.poll() is None and not _is_prepared(process.pid):
+        time.sleep(0.005)
+    return process
+
+
+def _with_signals() -> None:
+    """Have the signals that a person's shell gives, whatever ran the tests."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _is_prepared(pid: int) -> bool:
+    """Whether the process minds SIGTERM, which Python by itself does not."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    minded = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
+    return bool(minded >> (signal.SIGTERM - 1) & 1)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())

@@ -1,0 +1,258 @@
+"""The output door: each file whole, old or new; all of a call or none; inputs, devices, pipes and links unharmed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from abstain import _files
+from abstain.errors import ArgumentError
+from processes import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.usefixtures("umask")
+def test_permissions_of_a_new_file_follow_the_umask_and_those_of_an_old_one_are_kept(tmp_path: Path) -> None:
+    place = _files.write_whole(tmp_path / "x", b"1")
+    assert mode(place) == 0o640
+    place.chmod(0o604)
+    _files.write_whole(place, b"2")
+    assert (mode(place), place.read_bytes(), names(tmp_path)) == (0o604, b"2", ["x"])
+
+
+def test_links_are_followed_and_stay_links(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target, link, longer = tmp_path / "folder" / "x", tmp_path / "link", tmp_path / "longer"
+    link.symlink_to("folder/x")
+    longer.symlink_to(link)
+    _files.write_whole(longer, b"new")
+    assert (link.is_symlink(), longer.is_symlink(), target.read_bytes()) == (True, True, b"new")
+    link.unlink()
+    link.symlink_to("longer")
+    with pytest.raises(ArgumentError, match="links that lead nowhere; name the file itself"):
+        _files.write_whole(link, b"")
+
+
+def test_a_link_of_a_stranger_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
+    shared, target = tmp_path / "shared", tmp_path / "target"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    link = shared / "link"
+    link.symlink_to(target)
+    _files.write_whole(link, b"mine")
+    assert target.read_bytes() == b"mine"
+    if os.geteuid() == 0:
+        os.lchown(link, 12345, 12345)
+        with pytest.raises(ArgumentError, match="a link that somebody else put into a shared directory"):
+            _files.write_whole(link, b"stolen")
+        assert target.read_bytes() == b"mine"
+
+
+def test_a_pipe_and_a_device_are_written_to_and_stay_what_they_are(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    _files.write_whole(pipe, b"through")
+    reader.join()
+    assert (read, stat.S_ISFIFO(pipe.stat().st_mode), names(tmp_path)) == ([b"through"], True, ["pipe"])
+    _files.write_whole("/dev/null", b"lost")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    with pytest.raises(ArgumentError, match=r"/dev/full: cannot be written \(No space left on device\)"):
+        _files.write_whole("/dev/full", b"much")
+
+
+def test_a_pipe_that_nobody_reads_ends_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_files, "_PATIENCE_SECONDS", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ArgumentError, match="pipe: nobody reads this pipe; start its reader first"):
+        _files.write_whole(tmp_path / "pipe", b"1")
+
+
+def test_a_descriptor_is_written_through_itself(tmp_path: Path) -> None:
+    """What the shell redirected is not replaced, and what was printed before stays before."""
+    program = (
+        "from abstain import _files; print('before')\n"
+        "_files.write_whole('/dev/stdout', b'between\\n'); print('after')"
+    )
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([sys.executable, "-c", program], stdout=out, check=True)
+    assert (tmp_path / "out").read_text() == "before\nbetween\nafter\n"
+    assert names(tmp_path) == ["out"]
+
+
+def test_an_input_is_never_an_output(tmp_path: Path) -> None:
+    data, again, hard = tmp_path / "data", tmp_path / "again", tmp_path / "hard"
+    data.write_bytes(b"1")
+    again.symlink_to(data)
+    hard.hardlink_to(data)
+    for output in (data, again, hard, tmp_path / "." / "data"):
+        with pytest.raises(ArgumentError, match="is the input .*; name another file for the output"):
+            _files.check_output(output, inputs=[tmp_path / "missing", data])
+        with (
+            pytest.raises(ArgumentError, match="is the input"),
+            _files.putting({tmp_path / "other": b"", output: b"2"}, inputs=[data]),
+        ):
+            pass
+    assert (data.read_bytes(), names(tmp_path)) == (b"1", ["again", "data", "hard"])
+
+
+def test_two_outputs_are_two_files(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("x")
+    with (
+        pytest.raises(ArgumentError, match="is named as two outputs"),
+        _files.putting({tmp_path / "x": b"1", tmp_path / "link": b"2"}),
+    ):
+        pass
+    assert names(tmp_path) == ["link"]
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, ValueError, OSError])
+def test_what_fails_in_between_leaves_everything_as_it_was(
+    tmp_path: Path, problem: type[BaseException]
+) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    with pytest.raises(problem), _files.putting({tmp_path / "old": b"new", tmp_path / "new": b"new"}):
+        raise problem
+    assert (names(tmp_path), (tmp_path / "old").read_bytes()) == (["old"], b"old")
+
+
+@pytest.mark.parametrize("linkable", [True, False])
+def test_a_rename_that_fails_takes_back_those_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linkable: bool
+) -> None:
+    """The third place becomes a folder that is not empty while the call works; file systems may lack hard links."""
+    if not linkable:
+        monkeypatch.setattr(Path, "hardlink_to", lambda self, target: os.link("/nothing", self))
+    (tmp_path / "a").write_bytes(b"old")
+    contents = {tmp_path / name: b"new" for name in ("a", "b", "c")}
+    with (
+        pytest.raises(ArgumentError, match=r"c: cannot be written \(Is a directory\)"),
+        _files.putting(contents),
+    ):
+        (tmp_path / "c" / "full").mkdir(parents=True)
+    assert (names(tmp_path), (tmp_path / "a").read_bytes()) == (["a", "c"], b"old")
+
+
+def test_a_stream_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ArgumentError, match="No space"),
+        _files.putting({tmp_path / "x": b"1", "/dev/full": b"2"}),
+    ):
+        pass
+    assert names(tmp_path) == []
+
+
+def test_files_reach_the_disk_before_they_get_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def noted_sync(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    def noted_replace(self: Path, target: Path) -> Path:
+        done.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(Path, "replace", noted_replace)
+    _files.write_whole(tmp_path / "x", b"1")
+    assert done == ["file", "rename", "folder"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x" * 300, "cannot be written (File name too long)"),
+        ("a\0b", "cannot be the name of a file"),
+        ("file/x", "cannot be written (Not a directory)"),
+        ("missing/x", "does not exist; create it first"),
+        (".", "is a directory; name the output file"),
+        ("socket", "is a disk or a socket"),
+    ],
+)
+def test_places_that_cannot_be_are_named_before_the_work(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    os.mknod(tmp_path / "socket", stat.S_IFSOCK | 0o600)
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        _files.check_output(f"{tmp_path}/{name}")
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe.json", b"new\nline", b"x" * 255])
+def test_names_that_are_hard_to_print_can_be_written(tmp_path: Path, name: bytes) -> None:
+    place = tmp_path / os.fsdecode(name)
+    _files.write_whole(place, b"1")
+    _files.write_whole(place, b"2")
+    assert os.listdir(os.fsencode(tmp_path)) == [name]  # noqa: PTH208
+    assert place.read_bytes() == b"2"
+
+
+def test_a_folder_is_made_for_what_follows_and_not_left_if_that_fails(tmp_path: Path) -> None:
+    with _files.new_folder(tmp_path / "a" / "b"):
+        _files.write_whole(tmp_path / "a" / "b" / "x", b"1")
+    with pytest.raises(ValueError, match="no"), _files.new_folder(tmp_path / "a" / "c" / "d"):
+        raise ValueError("no")
+    assert names(tmp_path / "a") == ["b"]
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ArgumentError, match="is a file; name a directory"):
+        _files.check_folder(tmp_path / "file" / "x")
+
+
+_WRITER = """
+import sys
+from abstain import _files
+print("ready", flush=True)
+number = 0
+while True:
+    number += 1
+    _files.write_whole(sys.argv[1], b"%d\\n" % number * 200_000)
+"""
+
+
+def test_a_killed_writer_and_two_at_once_leave_a_whole_file(tmp_path: Path) -> None:
+    place = tmp_path / "x"
+    command = [sys.executable, "-c", _WRITER, str(place)]
+    for _ in range(4):
+        writers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+        for writer in writers:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+        for _ in range(10):
+            _whole(place)
+        for writer in writers:
+            writer.send_signal(signal.SIGKILL)
+            writer.communicate()
+        _whole(place)
+
+
+def _whole(place: Path) -> None:
+    """One number, on as many lines as were written."""
+    if place.exists():
+        lines = place.read_bytes().splitlines()
+        assert len(lines) == 200_000
+        assert len(set(lines)) == 1

@@ -1,0 +1,258 @@
+"""The fuzz harness finds what it should, and makes it small; what it finds in the product is told by `make fuzz`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase
+
+from abstain.cli import app
+from fuzz._case import Case, Outcome
+from fuzz._documents import archive
+from fuzz._hunt import CORPUS, Finding, Hunt, replay
+from fuzz._oracles import ORACLES, judge
+from fuzz._rounds import ROUNDS
+from fuzz._smaller import made_small
+from fuzz._tables import as_csv, as_json, as_jsonl, sound_tables
+from fuzz._workers import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hypothesis.strategies import SearchStrategy
+
+TABLE = b"truth,prediction,confidence\n1,1,0.9\n0,1,0.4\n"
+CALL = ("evaluate", "t.csv", "--json", "--bootstrap-resamples", "5")
+CASE = Case(commands=(CALL,), files={"t.csv": TABLE}, secrets=("QZXJ",))
+# Where a planted defect shows: sound tables alone, so that few cases are enough.
+ASKED = sound_tables().map(
+    lambda table: replace(CASE, files={"t.csv": as_csv(table)}, sound=True, commands=((*CALL, *table.flags),))
+)
+ALIKE = sound_tables().map(
+    lambda table: Case(
+        commands=tuple(
+            ("evaluate", name, *CALL[2:], *table.flags) for name in ("t.csv", "t.jsonl", "t.json")
+        ),
+        files={"t.csv": as_csv(table), "t.jsonl": as_jsonl(table), "t.json": as_json(table)},
+        alike=True,
+    )
+)
+PLANTED = {
+    "raises_a_key_error": "crashes: KeyError in abstain.",
+    "quotes_a_cell": "tells secrets: text of a record in: abstain: FILE row N: cannot judge b'…'",
+    "changes_its_input": "destroys: ",
+    "leaves_a_file": "leaves files: ",
+    "colours_the_terminal": "controls the terminal: ",
+    "warns": "warns: RuntimeWarning: something is odd",
+    "takes_memory": "costs: ",
+    "says_two_things": "says: 2 messages",
+    "names_no_place": "names no place: no place in: something is wrong",
+    "refuses_sound_input": "refuses: sound input refused: FILE today is Monday",
+}
+
+
+# ------------------------------------------------------------------------------------------ defects put in on purpose
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_defect_put_in_on_purpose_is_found_and_made_small(name: str) -> None:
+    found = hunted(f"fuzz_defects:{name}", ASKED, wanted=PLANTED[name])
+    assert len(found.case.files) == 1
+    assert found.case.size < 150, found.case
+
+
+@pytest.mark.slow
+def test_a_row_doubled_in_one_format_is_found_and_made_small() -> None:
+    found = hunted("fuzz_defects:doubles_a_row", ALIKE, wanted="disagrees: csv and jsonl: .")
+    assert {command[1] for command in found.case.commands} == {"t.csv", "t.jsonl"}
+    assert set(found.case.files) == {"t.csv", "t.jsonl"}
+
+
+@pytest.mark.slow
+def test_three_rows_are_left_of_a_defect_that_needs_three() -> None:
+    with Worker("fuzz_defects:raises_a_key_error") as worker:
+        hunt = Hunt(worker)
+
+        def shows(case: Case) -> bool:
+            return any(what.startswith("crashes: KeyError") for what in hunt.violations(case))
+
+        rows = b"truth,prediction,confidence,note\n" + b"1,1,0.9,a\n" * 9
+        smallest = made_small(replace(CASE, files={"t.csv": rows, "u.csv": rows}), shows)
+    assert set(smallest.files) == {"t.csv"}
+    assert smallest.files["t.csv"].splitlines() == [b"truth,prediction", b"1,1", b"1,1", b"1,1"]
+
+
+@pytest.mark.slow
+def test_what_hangs_is_ended_and_the_next_case_runs() -> None:
+    with Worker("fuzz_defects:hangs", patience=5) as worker:
+        assert [str(each) for each in judge(CASE, worker.run(CASE))] == ["crashes: evaluate hangs on csv"]
+        asked = Case(commands=(("schema", "metrics"),))
+        assert judge(asked, worker.run(asked)) == []
+
+
+@pytest.mark.slow
+def test_what_a_terminal_would_see_is_what_is_judged() -> None:
+    with Worker() as worker:
+        (outcome,) = worker.run(replace(CASE, commands=(("metrics", "a\x1b[31mb"),)))
+    assert ("\x1b[31m" in outcome.stderr) != ("\\x1b[31m" in outcome.stderr)
+
+
+@pytest.mark.slow
+def test_what_is_found_stays_in_the_corpus_and_is_run_again(tmp_path: Path) -> None:
+    with Worker("fuzz_defects:names_no_place") as worker:
+        Finding("names no place", CASE).keep(tmp_path)
+        ((path, wrong),) = replay(worker, folder=tmp_path)
+        assert wrong == ["names no place: no place in: something is wrong"]
+        assert path.name.startswith("names-no-place-")
+    with Worker() as worker:
+        assert [wrong for _, wrong in replay(worker, folder=tmp_path)] == [[]]
+
+
+def hunted(planted: str, cases: SearchStrategy[Case], *, wanted: str) -> Finding:
+    """The finding that begins as wanted; what else is found in the meantime is the product's own."""
+    with Worker(planted) as worker:
+        hunt = Hunt(worker, shrink_seconds=2)
+        for seed in range(12):
+            found = hunt.batch(cases, seed, 20)
+            if found is not None and found.what.startswith(wanted):
+                return found
+    raise AssertionError(f"{planted} was not found; found {sorted(hunt.findings)}")
+
+
+# -------------------------------------------------------------------------------------------------------------- oracles
+
+SERVED = Outcome(code=0, stdout="{}")
+REFUSED = Outcome(code=3, stderr="abstain: t.csv: row 1: not good enough\n")
+WRITING = replace(CASE, commands=(("evaluate", "t.csv", "-o", "o.json"),))
+
+
+def test_what_is_well_is_not_reported() -> None:
+    written = replace(SERVED, stdout="", written={"o.json": b"{}"})
+    noted = replace(SERVED, stderr="t.csv: a CSV table; guessed truth = truth\n")
+    for case, outcome in ((CASE, SERVED), (CASE, REFUSED), (CASE, noted), (WRITING, written)):
+        assert judge(case, [outcome]) == []
+    gate = replace(CASE, commands=(("gate", "t.csv", "--fail-if", "aurc above 0.1"),))
+    assert judge(gate, [Outcome(code=4)]) == judge(gate, [Outcome(code=1)]) == []
+
+
+@pytest.mark.parametrize(
+    ("oracle", "case", "outcome"),
+    [
+        ("crashes", CASE, Outcome(crash="KeyError in abstain.read")),
+        ("crashes", CASE, replace(SERVED, code=1)),
+        ("crashes", CASE, replace(SERVED, code=4)),
+        ("crashes", CASE, Outcome(code=70, stderr="abstain: unexpected\n")),
+        ("destroys", CASE, replace(SERVED, written={"t.csv": b"x"})),
+        ("destroys", CASE, replace(SERVED, gone=("t.csv",))),
+        ("tells secrets", CASE, replace(REFUSED, stderr="abstain: t.csv: QZXJ is wrong\n")),
+        ("tells secrets", CASE, replace(SERVED, stderr="t.csv: guessed QZXJ\n")),
+        ("controls the terminal", CASE, replace(REFUSED, stderr="abstain: t.csv: \x1b[31m\n")),
+        ("controls the terminal", WRITING, replace(SERVED, stdout="t.csv \u202e\n")),
+        ("controls the terminal", WRITING, replace(SERVED, stdout="over\rwritten")),
+        ("leaves files", CASE, replace(REFUSED, written={"o.json": b"{}"})),
+        ("leaves files", CASE, replace(SERVED, written={".o.json.x.part": b"{}"})),
+        ("leaves files", CASE, replace(SERVED, written={"spill/duckdb": b""})),
+        ("writes half", WRITING, replace(SERVED, written={"o.json": b"{"})),
+        ("writes half", WRITING, replace(SERVED, written={"o.json": b"NaN"})),
+        ("writes half", WRITING, replace(SERVED, written={"o.html": b"<html>"})),
+        ("writes half", WRITING, replace(SERVED, written={"o.csv": b""})),
+        ("prints half", CASE, replace(SERVED, stdout="{")),
+        ("costs", CASE, replace(SERVED, seconds=60.0)),
+        ("costs", CASE, replace(SERVED, memory=1 << 30)),
+        ("warns", CASE, replace(SERVED, warned=("RuntimeWarning: overflow",))),
+        ("says", CASE, replace(REFUSED, stderr="")),
+        ("says", CASE, replace(REFUSED, stderr="abstain: t.csv: a\nabstain: t.csv: b\n")),
+        ("says", CASE, replace(REFUSED, stderr="abstain: t.csv: a\n  b\n")),
+        ("says", CASE, replace(SERVED, stderr="abstain: t.csv: a\n")),
+        ("names no place", CASE, replace(REFUSED, stderr="abstain: something is wrong\n")),
+        ("refuses", replace(CASE, sound=True), REFUSED),
+    ],
+)
+def test_every_oracle_sees_what_it_is_for(oracle: str, case: Case, outcome: Outcome) -> None:
+    assert [violation.oracle for violation in judge(case, [outcome])] == [oracle]
+
+
+def test_every_oracle_is_tried() -> None:
+    (mark,) = test_every_oracle_sees_what_it_is_for.pytestmark  # type: ignore[attr-defined]
+    assert {parameters[0] for parameters in mark.args[1]} == set(ORACLES)
+
+
+def test_an_old_output_may_be_replaced_and_an_input_may_not() -> None:
+    old = replace(WRITING, files={"t.csv": TABLE, "o.json": b"old"})
+    assert judge(old, [replace(SERVED, written={"o.json": b"{}"})]) == []
+    onto = replace(CASE, commands=(("evaluate", "t.csv", "-o", "t.csv"),))
+    assert [str(each) for each in judge(onto, [replace(SERVED, written={"t.csv": b"{}"})])] == [
+        "destroys: evaluate: an input was changed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        (('{"a": 1, "path": "x"}', '{"a": 1.0000000000001, "path": "y"}'), []),
+        (('{"a": 1}', '{"a": 2}'), ["disagrees: csv and jsonl: .a"]),
+        (('{"a": {"b": [1, null]}}', '{"a": {"b": [1, 0]}}'), ["disagrees: csv and jsonl: .a.b[]"]),
+        (('{"a": 1}', "{}"), ["disagrees: csv and jsonl: .a"]),
+    ],
+)
+def test_answers_are_compared_but_for_where_they_came_from(
+    outputs: Sequence[str], expected: list[str]
+) -> None:
+    case = Case(commands=(CALL, ("evaluate", "t.jsonl", "--json")), alike=True)
+    assert [str(each) for each in judge(case, [Outcome(code=0, stdout=text) for text in outputs])] == expected
+
+
+# ---------------------------------------------------------------------------------------------------------------- cases
+
+
+def drawn(name: str, seed: int, count: int) -> list[Case]:
+    cases: list[Case] = []
+    settled = hypothesis.settings(
+        max_examples=count,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+    )
+
+    def keep(case: Case) -> None:
+        cases.append(case)
+
+    hypothesis.seed(seed)(settled(hypothesis.given(ROUNDS[name].cases)(keep)))()
+    return cases
+
+
+def test_a_seed_gives_the_same_cases_every_time() -> None:
+    for name in ROUNDS:
+        assert [case.key for case in drawn(name, 7, 5)] == [case.key for case in drawn(name, 7, 5)]
+
+
+def test_every_reader_and_every_verb_are_tried() -> None:
+    hostile = drawn("hostile", 1, 250)
+    others = [case for name in ("misused", "coverage", "agreeing") for case in drawn(name, 1, 80)]
+    endings = {name.rpartition(".")[2] for case in hostile for name in case.files}
+    assert {"csv", "tsv", "jsonl", "json", "parquet", "eval"} <= endings
+    verbs = {command[0] for case in (*hostile, *others) for command in case.commands}
+    commands = {command.name for command in app.registered_commands} | {"calibrate"}
+    assert commands - {"verbalized", "train"} <= verbs
+    assert {"frame:pandas", "frame:polars", "frame:arrow"} <= verbs
+
+
+def test_a_case_survives_the_corpus(tmp_path: Path) -> None:
+    files = {"t.csv": TABLE, "b\udcff.eval": archive({"samples": [{}]}), "é\x1b": b"\xff"}
+    case = Case(
+        (CALL, ("check", "\ud800")), files, {"link": "t.csv"}, ("s",), sound=True, alike=True, why="because"
+    )
+    (tmp_path / "case.json").write_text(case.to_json())
+    assert Case.read(tmp_path / "case.json") == case
+
+
+def test_every_case_of_the_corpus_says_why_it_is_there() -> None:
+    cases = [Case.read(path) for path in CORPUS.glob("*.json")]
+    assert cases
+    assert all(case.why and case.commands for case in cases)
