@@ -42,7 +42,7 @@ ALIKE = sound_tables().map(
     )
 )
 PLANTED = {
-    "raises_a_key_error": "crashes: KeyError in abstain.",
+    "raises_a_key_error": "crashes: exit code 70 unexpected KeyError at ",
     "quotes_a_cell": "tells secrets: text of a record in: abstain: FILE row N: cannot judge b'…'",
     "changes_its_input": "destroys: ",
     "leaves_a_file": "leaves files: ",
@@ -79,7 +79,7 @@ def test_three_rows_are_left_of_a_defect_that_needs_three() -> None:
         hunt = Hunt(worker)
 
         def shows(case: Case) -> bool:
-            return any(what.startswith("crashes: KeyError") for what in hunt.violations(case))
+            return any(what.startswith("crashes: exit code 70 unexpected KeyError") for what in hunt.violations(case))
 
         rows = b"truth,prediction,confidence,note\n" + b"1,1,0.9,a\n" * 9
         smallest = made_small(replace(CASE, files={"t.csv": rows, "u.csv": rows}), shows)
