@@ -79,7 +79,9 @@ def test_three_rows_are_left_of_a_defect_that_needs_three() -> None:
         hunt = Hunt(worker)
 
         def shows(case: Case) -> bool:
-            return any(what.startswith("crashes: exit code 70 unexpected KeyError") for what in hunt.violations(case))
+            return any(
+                what.startswith("crashes: exit code 70 unexpected KeyError") for what in hunt.violations(case)
+            )
 
         rows = b"truth,prediction,confidence,note\n" + b"1,1,0.9,a\n" * 9
         smallest = made_small(replace(CASE, files={"t.csv": rows, "u.csv": rows}), shows)
