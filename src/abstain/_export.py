@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _files, _sql, _validate
+from abstain import _outputs, _sql, _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, are_numbers, signals_of_row
 from abstain.labels import is_missing
@@ -75,7 +75,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None = None) -> Any:
 
 def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
     """Write items as a Parquet file; see `abstain.Items.to_parquet`."""
-    place = _files.check_output(path)
+    place = _outputs.check_output(path)
     columns = list(_columns(items).items())
     for name, column in columns:
         _check_text([name, *(column.tolist() if column.dtype.kind == "O" else ())], name)
@@ -95,12 +95,12 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
                 f"COPY (SELECT {chosen} FROM arrays) TO {_sql.literal(str(part))} "
                 f"(FORMAT parquet, KV_METADATA {{{PARQUET_KEY}: {note}}})"
             )
-        return _files.write_whole(place, part.read_bytes())
+        return _outputs.write_whole(place, part.read_bytes())
 
 
 def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Path:
     """Write items as a run file; see `abstain.Items.to_run_file`."""
-    place = _files.check_output(path)
+    place = _outputs.check_output(path)
     labels = _label_codes(items)
     records, order = _records(items, labels)
     metadata = [name for name in items.metadata if name not in items.signals]
@@ -125,7 +125,7 @@ def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Pat
     }
     text = json.dumps(run, allow_nan=False, ensure_ascii=False)
     _check_text([text], "a label, a name or metadata")
-    return _files.write_whole(place, text.encode() + b"\n")
+    return _outputs.write_whole(place, text.encode() + b"\n")
 
 
 def _check_text(values: Iterable[Any], what: str) -> None:

@@ -397,17 +397,17 @@ def command_line(arguments: Sequence[str]) -> str:
 
 def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:
     """Find out before the work whether its results can be put where they should go, and harm none of the inputs."""
-    from abstain import _files  # noqa: PLC0415
+    from abstain import _outputs  # noqa: PLC0415
 
-    _files.check_outputs([place for place in places if place is not None], inputs=inputs)
+    _outputs.check_outputs([place for place in places if place is not None], inputs=inputs)
 
 
 @contextlib.contextmanager
 def putting(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> Iterator[None]:
     """Put files in their places when what is printed is printed; from then on it is too late to stop."""
-    from abstain import _files, _process  # noqa: PLC0415
+    from abstain import _outputs, _process  # noqa: PLC0415
 
-    with _files.putting(contents, inputs=inputs):
+    with _outputs.putting(contents, inputs=inputs):
         yield
         _process.begin_to_write()
 

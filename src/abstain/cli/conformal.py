@@ -124,14 +124,14 @@ class Publishing:
 
     def check(self, inputs: Sequence[Path]) -> Printing:
         """Return what is printed; find out before the work whether its results can be put where they should go."""
-        from abstain import _files, _validate  # noqa: PLC0415
+        from abstain import _outputs, _validate  # noqa: PLC0415
         from abstain.report.charts import FORMATS  # noqa: PLC0415
 
         wanted = _steps.printing(self.table_format, as_json=self.as_json, quiet=self.quiet)
         _steps.check_outputs(self.output, inputs=inputs)
         _validate.choice(self.chart_format, "chart format", [form.lstrip(".") for form in FORMATS])
         if self.charts is not None:
-            _files.check_folder(self.charts)
+            _outputs.check_folder(self.charts)
         return wanted
 
 
@@ -242,7 +242,7 @@ def _publish(
     result: CoverageResult, publishing: Publishing, wanted: Printing, inputs: Sequence[Path]
 ) -> None:
     """Write the artifact and the charts, and print what was asked for."""
-    from abstain import _files  # noqa: PLC0415
+    from abstain import _outputs  # noqa: PLC0415
     from abstain.report.artifact import encode  # noqa: PLC0415
     from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
     from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415
@@ -253,7 +253,7 @@ def _publish(
         output = _steps.new_name(f"{Path(result.provenance['path']).stem}-{result.kind}", ".json")
     written = [] if output is None else [_document(result, content, output)]
     written += _charts(result, publishing)
-    with contextlib.nullcontext() if publishing.charts is None else _files.new_folder(publishing.charts):
+    with contextlib.nullcontext() if publishing.charts is None else _outputs.new_folder(publishing.charts):
         _steps.publish(
             wanted,
             content,

@@ -207,8 +207,7 @@ def read_systems(
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
     files, kind = _recognised(source, format)
     if kind in ("frame", *_TABLES):
-        paths = _table_paths(files, kind)
-        return _read_table(source, paths, kind, {**named, **said}, choices, problems)
+        return _read_table(source, files, kind, {**named, **said}, choices, problems)
     # What is kept of a table is no matter for logs, which keep everything.
     named = {role: value for role, value in named.items() if role not in _KEPT}
     limits = {"member_limit": member_limit, "total_limit": total_limit}
@@ -236,7 +235,7 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     files, kind = _recognised(source, format)
     if kind not in ("frame", *_TABLES):
         raise ArgumentError(f"{files[0]}: {_described(kind)}, and this takes a table: CSV, Parquet or JSONL")
-    return _opened(source, _table_paths(files, kind), kind)
+    return _opened(source, files, kind)
 
 
 def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
@@ -249,7 +248,7 @@ def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> Scann
     if kind not in _TABLES:
         found = FORMATS.get(kind, "data frame")
         raise ArgumentError(f"only tables of one format are scanned, not {found}; read and evaluate others")
-    table = open_files(_table_paths(files, kind), kind)
+    table = open_files(files, kind)
     scanned = _scan.scan_table(table, Roles(**roles))
     return replace(scanned, items=scanned.items.with_provenance(**_origin(table, kind)))
 
@@ -311,7 +310,9 @@ def _format_of(file: _files.SourceFile) -> str:
 
 def is_table(path: Path) -> bool:
     """True where a path or a pattern names tables, which may hold several systems."""
-    return recognise(expand(path)[0]) in _TABLES
+    first = expand(path)[0]
+    # What is in a pipe is read once, by whoever reads the items.
+    return first.is_file() and recognise(first) in _TABLES
 
 
 def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile], str]:
@@ -331,14 +332,6 @@ def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile],
     return files, kinds[0]
 
 
-def _table_paths(files: Sequence[_files.SourceFile], kind: str) -> list[Path]:
-    """Return where the files of a table are: it is read from there, column by column, which no pipe can serve."""
-    for file in files:
-        if not file.path.is_file():
-            raise ArgumentError(f"{file}: {_described(kind)} in a pipe; write it to a file first")
-    return [file.path for file in files]
-
-
 def _described(kind: str) -> str:
     """Return what a file of a format is called, with its article."""
     if kind == "lm-eval":
@@ -352,15 +345,15 @@ def _refuse(choices: Mapping[str, str | None], what: str, but: tuple[str, ...] =
             raise ArgumentError(f"{what} has no {name} to choose; leave {name} out")
 
 
-def _opened(source: Any, paths: Sequence[Path], kind: str) -> SourceTable:
+def _opened(source: Any, files: Sequence[_files.SourceFile], kind: str) -> SourceTable:
     from abstain.sources._tables import open_files, open_frame  # noqa: PLC0415
 
-    return open_frame(source) if kind == "frame" else open_files(paths, kind)
+    return open_frame(source) if kind == "frame" else open_files(files, kind)
 
 
 def _read_table(
     source: Any,
-    paths: list[Path],
+    files: Sequence[_files.SourceFile],
     kind: str,
     roles: Mapping[str, Any],
     choices: Mapping[str, str | None],
@@ -369,8 +362,8 @@ def _read_table(
     from abstain.sources._columns import items_from_table  # noqa: PLC0415
     from abstain.sources._roles import Roles  # noqa: PLC0415
 
-    _refuse(choices, "a data frame" if kind == "frame" else f"{paths[0]}: {_described(kind)}")
-    table = _opened(source, paths, kind)
+    _refuse(choices, "a data frame" if kind == "frame" else f"{files[0]}: {_described(kind)}")
+    table = _opened(source, files, kind)
     said = dict(roles)
     joined, failed = said.pop("join", None), said.get("failed_rule")
     if isinstance(failed, str):

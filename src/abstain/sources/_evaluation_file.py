@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct, structs
 
-from abstain import _files
+from abstain import _files, _outputs
 from abstain.errors import AbstainError, DataError, FormatError
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
 
@@ -216,7 +216,7 @@ def write_evaluation_file(
         }
     text = json.dumps(_strict(content), allow_nan=False, indent=2, sort_keys=True, ensure_ascii=False)
     try:
-        return _files.write_whole(path, text.encode() + b"\n")
+        return _outputs.write_whole(path, text.encode() + b"\n")
     except UnicodeEncodeError:
         raise DataError(
             "a text holds half of a character (a lone surrogate), which no file can hold"

@@ -131,7 +131,7 @@ def read_inspect(
                 header = part
             else:
                 rows.append(reader.row(part))
-        content = _files.digest_of(file)
+        content = _files.digest([file])
     reader.finish()
     epochs = any(row.epoch > 1 for row in rows) or len({row.question for row in rows}) < len(rows)
     if epochs:

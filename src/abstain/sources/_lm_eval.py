@@ -65,7 +65,7 @@ def read_lm_eval(
             filters[name] = None
             if filter_name is None or name == filter_name:
                 rows.append((name, _row(sample, scorer, cluster, ruling)))
-        content = _files.digest_of(file)
+        content = _files.digest([file])
     if filter_name is not None and not rows:
         hint = _validate.suggestion(filter_name, filters)
         raise ArgumentError(

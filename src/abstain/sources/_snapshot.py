@@ -2,29 +2,27 @@
 
 A table is read in several passes: its header, its columns, its hash. In between, another program may put a new file in
 its place, or write into it. A snapshot opens every file once and hands out that very file: one that was replaced
-meanwhile does not matter, and one that was changed is an error. What cannot be read twice, such as a pipe, is copied
-into a file without a name.
+meanwhile does not matter, and one that was changed is an error. What a pipe gave is put into a file without a name.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import os
-import stat
 import tempfile
 import time
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from abstain.errors import ArgumentError, DataError
+from abstain import _files
+from abstain.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["Snapshot"]
 
-_PIECE = 1 << 20
 # Times of files advance in steps of at most some ten milliseconds: two writes within one step look like one.
 _STEP = 0.02
 _OPEN_FILES = Path("/proc/self/fd")
@@ -38,23 +36,19 @@ class Snapshot:
         places: where the opened files can be read again, in the same order.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.paths = tuple(paths)
+    def __init__(self, files: Sequence[_files.SourceFile]) -> None:
+        self.paths = tuple(file.path for file in files)
         self._handles: list[int] = []
         weakref.finalize(self, _close, self._handles)
-        self._states = [self._open(path) for path in paths]
+        self._states = [self._open(file) for file in files]
         self.places = tuple(
             _OPEN_FILES / str(handle) if _OPEN_FILES.is_dir() else path.absolute()
-            for handle, path in zip(self._handles, paths, strict=True)
+            for handle, path in zip(self._handles, self.paths, strict=True)
         )
 
-    def _open(self, path: Path) -> tuple[int, ...]:
-        try:
-            handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                handle = _copied(handle)
-        except OSError as problem:
-            raise ArgumentError(f"{path}: cannot be read ({problem.strerror})") from None
+    def _open(self, file: _files.SourceFile) -> tuple[int, ...]:
+        with file.open() as opened:
+            handle = _copied(opened) if isinstance(opened, io.BytesIO) else os.dup(opened.fileno())
         self._handles.append(handle)
         if 0.0 <= time.time() - os.fstat(handle).st_mtime < _STEP:
             time.sleep(_STEP)
@@ -71,13 +65,15 @@ class Snapshot:
 
     def sha256(self) -> str:
         """Return the SHA-256 of the files in hexadecimal, one after the other."""
-        total = hashlib.sha256()
-        for place in self.places:
-            with place.open("rb") as file:
-                while piece := file.read(_PIECE):
-                    total.update(piece)
+        found = _files.digest(_opened(self.places))
         self.check()
-        return total.hexdigest()
+        return found
+
+
+def _opened(places: Iterable[Path]) -> Iterator[IO[bytes]]:
+    for place in places:
+        with place.open("rb") as file:
+            yield file
 
 
 def _state(handle: int) -> tuple[int, ...]:
@@ -85,11 +81,10 @@ def _state(handle: int) -> tuple[int, ...]:
     return found.st_size, found.st_mtime_ns
 
 
-def _copied(handle: int) -> int:
-    """Copy what can be read once only into a file without a name; return that."""
-    with os.fdopen(handle, "rb") as source, tempfile.TemporaryFile() as copy:
-        while piece := source.read(_PIECE):
-            copy.write(piece)
+def _copied(given: io.BytesIO) -> int:
+    """Put what a pipe gave into a file without a name; return that."""
+    with tempfile.TemporaryFile() as copy:
+        copy.write(given.getbuffer())
         copy.flush()
         return os.dup(copy.fileno())
 

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from abstain import _sql, _validate, labels
+from abstain import _files, _sql, _validate, labels
 from abstain._export import PARQUET_KEY
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.sources import _values
@@ -175,9 +175,9 @@ def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = Fal
             )
 
 
-def open_files(paths: Sequence[Path], kind: str) -> DuckTable:
+def open_files(files: Sequence[_files.SourceFile], kind: str) -> DuckTable:
     """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given."""
-    return {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}[kind](Snapshot(paths))
+    return {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}[kind](Snapshot(files))
 
 
 class DuckTable(SourceTable):

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from abstain import _files, _validate
+from abstain import _outputs, _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation import Result
 from abstain.report.charts._look import COLOURS, interval_words, metric_name, unchecked
@@ -159,8 +159,8 @@ def chart_content(chart: Chart, form: str) -> bytes:
 def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     """Write a chart in the form that the ending of `path` says."""
     form = chart_format(path)
-    place = _files.check_output(path)
-    return _files.write_whole(place, chart_content(chart, form))
+    place = _outputs.check_output(path)
+    return _outputs.write_whole(place, chart_content(chart, form))
 
 
 def chart_svg(chart: Chart) -> str:

@@ -20,7 +20,7 @@ from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
 import abstain
-from abstain import _files, _validate
+from abstain import _outputs, _validate
 from abstain.evaluation import Result
 from abstain.report import coverage as covered
 from abstain.report import views
@@ -54,8 +54,8 @@ def write_report(
     **options: Any,
 ) -> Path:
     """Write the report of a result to a file; the options are those of `report_html`."""
-    place = _files.check_output(path)
-    return _files.write_whole(place, report_html(result, **options).encode())
+    place = _outputs.check_output(path)
+    return _outputs.write_whole(place, report_html(result, **options).encode())
 
 
 def report_html(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from abstain import _files
+from abstain import _outputs
 from abstain.errors import ArgumentError
 from processes import names
 
@@ -35,10 +35,10 @@ def mode(path: Path) -> int:
 
 @pytest.mark.usefixtures("umask")
 def test_permissions_of_a_new_file_follow_the_umask_and_those_of_an_old_one_are_kept(tmp_path: Path) -> None:
-    place = _files.write_whole(tmp_path / "x", b"1")
+    place = _outputs.write_whole(tmp_path / "x", b"1")
     assert mode(place) == 0o640
     place.chmod(0o604)
-    _files.write_whole(place, b"2")
+    _outputs.write_whole(place, b"2")
     assert (mode(place), place.read_bytes(), names(tmp_path)) == (0o604, b"2", ["x"])
 
 
@@ -47,12 +47,12 @@ def test_links_are_followed_and_stay_links(tmp_path: Path) -> None:
     target, link, longer = tmp_path / "folder" / "x", tmp_path / "link", tmp_path / "longer"
     link.symlink_to("folder/x")
     longer.symlink_to(link)
-    _files.write_whole(longer, b"new")
+    _outputs.write_whole(longer, b"new")
     assert (link.is_symlink(), longer.is_symlink(), target.read_bytes()) == (True, True, b"new")
     link.unlink()
     link.symlink_to("longer")
     with pytest.raises(ArgumentError, match="links that lead nowhere; name the file itself"):
-        _files.write_whole(link, b"")
+        _outputs.write_whole(link, b"")
 
 
 def test_a_link_of_a_stranger_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
@@ -61,12 +61,12 @@ def test_a_link_of_a_stranger_in_a_shared_folder_is_not_followed(tmp_path: Path)
     shared.chmod(0o1777)
     link = shared / "link"
     link.symlink_to(target)
-    _files.write_whole(link, b"mine")
+    _outputs.write_whole(link, b"mine")
     assert target.read_bytes() == b"mine"
     if os.geteuid() == 0:
         os.lchown(link, 12345, 12345)
         with pytest.raises(ArgumentError, match="a link that somebody else put into a shared directory"):
-            _files.write_whole(link, b"stolen")
+            _outputs.write_whole(link, b"stolen")
         assert target.read_bytes() == b"mine"
 
 
@@ -75,27 +75,27 @@ def test_a_pipe_and_a_device_are_written_to_and_stay_what_they_are(tmp_path: Pat
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
-    _files.write_whole(pipe, b"through")
+    _outputs.write_whole(pipe, b"through")
     reader.join()
     assert (read, stat.S_ISFIFO(pipe.stat().st_mode), names(tmp_path)) == ([b"through"], True, ["pipe"])
-    _files.write_whole("/dev/null", b"lost")
+    _outputs.write_whole("/dev/null", b"lost")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     with pytest.raises(ArgumentError, match=r"/dev/full: cannot be written \(No space left on device\)"):
-        _files.write_whole("/dev/full", b"much")
+        _outputs.write_whole("/dev/full", b"much")
 
 
 def test_a_pipe_that_nobody_reads_ends_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_files, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(_outputs, "_PATIENCE_SECONDS", 0.1)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ArgumentError, match="pipe: nobody reads this pipe; start its reader first"):
-        _files.write_whole(tmp_path / "pipe", b"1")
+        _outputs.write_whole(tmp_path / "pipe", b"1")
 
 
 def test_a_descriptor_is_written_through_itself(tmp_path: Path) -> None:
     """What the shell redirected is not replaced, and what was printed before stays before."""
     program = (
-        "from abstain import _files; print('before')\n"
-        "_files.write_whole('/dev/stdout', b'between\\n'); print('after')"
+        "from abstain import _outputs; print('before')\n"
+        "_outputs.write_whole('/dev/stdout', b'between\\n'); print('after')"
     )
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", program], stdout=out, check=True)
@@ -110,10 +110,10 @@ def test_an_input_is_never_an_output(tmp_path: Path) -> None:
     hard.hardlink_to(data)
     for output in (data, again, hard, tmp_path / "." / "data"):
         with pytest.raises(ArgumentError, match="is the input .*; name another file for the output"):
-            _files.check_output(output, inputs=[tmp_path / "missing", data])
+            _outputs.check_output(output, inputs=[tmp_path / "missing", data])
         with (
             pytest.raises(ArgumentError, match="is the input"),
-            _files.putting({tmp_path / "other": b"", output: b"2"}, inputs=[data]),
+            _outputs.putting({tmp_path / "other": b"", output: b"2"}, inputs=[data]),
         ):
             pass
     assert (data.read_bytes(), names(tmp_path)) == (b"1", ["again", "data", "hard"])
@@ -123,7 +123,7 @@ def test_two_outputs_are_two_files(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("x")
     with (
         pytest.raises(ArgumentError, match="is named as two outputs"),
-        _files.putting({tmp_path / "x": b"1", tmp_path / "link": b"2"}),
+        _outputs.putting({tmp_path / "x": b"1", tmp_path / "link": b"2"}),
     ):
         pass
     assert names(tmp_path) == ["link"]
@@ -134,8 +134,9 @@ def test_what_fails_in_between_leaves_everything_as_it_was(
     tmp_path: Path, problem: type[BaseException]
 ) -> None:
     (tmp_path / "old").write_bytes(b"old")
-    with pytest.raises(problem), _files.putting({tmp_path / "old": b"new", tmp_path / "new": b"new"}):
-        raise problem
+    both = {tmp_path / "old": b"new", tmp_path / "new": b"new"}
+    with pytest.raises(problem, match="in between"), _outputs.putting(both):
+        raise problem("in between")
     assert (names(tmp_path), (tmp_path / "old").read_bytes()) == (["old"], b"old")
 
 
@@ -150,7 +151,7 @@ def test_a_rename_that_fails_takes_back_those_before_it(
     contents = {tmp_path / name: b"new" for name in ("a", "b", "c")}
     with (
         pytest.raises(ArgumentError, match=r"c: cannot be written \(Is a directory\)"),
-        _files.putting(contents),
+        _outputs.putting(contents),
     ):
         (tmp_path / "c" / "full").mkdir(parents=True)
     assert (names(tmp_path), (tmp_path / "a").read_bytes()) == (["a", "c"], b"old")
@@ -159,7 +160,7 @@ def test_a_rename_that_fails_takes_back_those_before_it(
 def test_a_stream_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with (
         pytest.raises(ArgumentError, match="No space"),
-        _files.putting({tmp_path / "x": b"1", "/dev/full": b"2"}),
+        _outputs.putting({tmp_path / "x": b"1", "/dev/full": b"2"}),
     ):
         pass
     assert names(tmp_path) == []
@@ -181,7 +182,7 @@ def test_files_reach_the_disk_before_they_get_their_names(
 
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(Path, "replace", noted_replace)
-    _files.write_whole(tmp_path / "x", b"1")
+    _outputs.write_whole(tmp_path / "x", b"1")
     assert done == ["file", "rename", "folder"]
 
 
@@ -200,37 +201,37 @@ def test_places_that_cannot_be_are_named_before_the_work(tmp_path: Path, name: s
     (tmp_path / "file").write_bytes(b"")
     os.mknod(tmp_path / "socket", stat.S_IFSOCK | 0o600)
     with pytest.raises(ArgumentError, match=re.escape(message)):
-        _files.check_output(f"{tmp_path}/{name}")
+        _outputs.check_output(f"{tmp_path}/{name}")
 
 
 @pytest.mark.parametrize("name", [b"\xff\xfe.json", b"new\nline", b"x" * 255])
 def test_names_that_are_hard_to_print_can_be_written(tmp_path: Path, name: bytes) -> None:
     place = tmp_path / os.fsdecode(name)
-    _files.write_whole(place, b"1")
-    _files.write_whole(place, b"2")
+    _outputs.write_whole(place, b"1")
+    _outputs.write_whole(place, b"2")
     assert os.listdir(os.fsencode(tmp_path)) == [name]  # noqa: PTH208
     assert place.read_bytes() == b"2"
 
 
 def test_a_folder_is_made_for_what_follows_and_not_left_if_that_fails(tmp_path: Path) -> None:
-    with _files.new_folder(tmp_path / "a" / "b"):
-        _files.write_whole(tmp_path / "a" / "b" / "x", b"1")
-    with pytest.raises(ValueError, match="no"), _files.new_folder(tmp_path / "a" / "c" / "d"):
+    with _outputs.new_folder(tmp_path / "a" / "b"):
+        _outputs.write_whole(tmp_path / "a" / "b" / "x", b"1")
+    with pytest.raises(ValueError, match="no"), _outputs.new_folder(tmp_path / "a" / "c" / "d"):
         raise ValueError("no")
     assert names(tmp_path / "a") == ["b"]
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ArgumentError, match="is a file; name a directory"):
-        _files.check_folder(tmp_path / "file" / "x")
+        _outputs.check_folder(tmp_path / "file" / "x")
 
 
 _WRITER = """
 import sys
-from abstain import _files
+from abstain import _outputs
 print("ready", flush=True)
 number = 0
 while True:
     number += 1
-    _files.write_whole(sys.argv[1], b"%d\\n" % number * 200_000)
+    _outputs.write_whole(sys.argv[1], b"%d\\n" % number * 200_000)
 """
 
 
