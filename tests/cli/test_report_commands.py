@@ -44,6 +44,18 @@ def test_report_compares_two(tmp_path: Path) -> None:
     assert '<section id="comparison"' in (tmp_path / "two.html").read_text()
 
 
+def test_bands_hold_together_when_that_is_asked_for(tmp_path: Path) -> None:
+    """The page and the figure both say which band they show."""
+    for flags, page_says, figure_says in (
+        ([], "at each threshold by itself", "at each threshold"),
+        (["--simultaneous"], "at all thresholds together", "for all thresholds together"),
+    ):
+        abstain("report", *RUN, "--confidence", "llm", *flags, "-o", "page.html", cwd=tmp_path)
+        abstain("plot", *RUN, "--confidence", "llm", *flags, "-o", "figure.svg", cwd=tmp_path)
+        assert page_says in (tmp_path / "page.html").read_text()
+        assert figure_says in (tmp_path / "figure.svg").read_text()
+
+
 def test_plot_writes_the_figure_that_was_asked_for(tmp_path: Path) -> None:
     done = abstain("plot", *RUN, "--confidence", "llm", "-o", "figure.svg", cwd=tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "figure: figure.svg\n")

@@ -32,6 +32,7 @@ __all__ = [
     "Question",
     "Quiet",
     "Reading",
+    "Simultaneous",
     "SummaryFormat",
     "TableFormat",
     "named",
@@ -81,6 +82,7 @@ _RESAMPLES = (
     "Resamples of the cluster bootstrap, whose percentile intervals stand in the artifact; else 10,000 for run files, "
     "and where --interval needs them."
 )
+_SIMULTANEOUS = "Let intervals hold together: those of all pairs of systems, and the band of a curve."
 _TABLE_FORMAT = (
     "The table as text, markdown, csv, latex or json; else what the ending of the output means, else text."
 )
@@ -106,6 +108,7 @@ def output_to(what: str) -> typer.models.OptionInfo:
 
 TableFormat = Annotated[str | None, named("--format", "NAME", _TABLE_FORMAT)]
 SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT)]
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)]
 AsJson = Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")]
 
@@ -215,6 +218,7 @@ class Question:
     area_coverage: Annotated[
         float, typer.Option(metavar="C", help="Coverage at which the truncated areas end.")
     ] = 0.5
+    simultaneous: Simultaneous = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -225,6 +229,7 @@ class Question:
             "by": [name.strip() for part in self.by for name in part.split(",")] if self.by else None,
             "coverage_grid": _numbers(self.coverage_grid, "--coverage-grid"),
             "area_coverage": self.area_coverage,
+            "simultaneous": self.simultaneous,
         }
 
     @property

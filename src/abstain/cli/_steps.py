@@ -17,6 +17,7 @@ from abstain.errors import AbstainError, ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from abstain.cli._options import InputFile, Inputs, Judging, Pairing, Question, Reading
     from abstain.evaluation import Result
@@ -130,14 +131,23 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
 
-    with progress_bar("resampling", settings.get("resamples"), wanted=show_progress) as progress:
+    with resampling_bar(settings["interval"], settings["resamples"], wanted=show_progress) as progress:
         return evaluate(systems, **settings, progress=progress)
+
+
+def resampling_bar(
+    interval: str, resamples: int | None, *, wanted: bool
+) -> AbstractContextManager[Callable[[int], None] | None]:
+    """Return a progress bar for as many resamples as may be drawn; it never shows where none are."""
+    from abstain.inference import resamples_wanted  # noqa: PLC0415
+
+    return progress_bar("resampling", resamples_wanted(resamples, interval, of_a_run=True), wanted=wanted)
 
 
 def _scanned(source: InputFile, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Result | None:
     """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
     served = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
-    unserved = [settings[name] for name in ("metrics", "by", "calibration", "resamples")]
+    unserved = [settings[name] for name in ("metrics", "by", "calibration", "resamples", "simultaneous")]
     if (
         settings["interval"] != "none"
         or any(unserved)
@@ -397,17 +407,23 @@ def command_line(arguments: Sequence[str]) -> str:
 
 def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:
     """Find out before the work whether its results can be put where they should go, and harm none of the inputs."""
-    from abstain import _outputs  # noqa: PLC0415
+    named = [place for place in places if place is not None]
+    if named:
+        from abstain import _outputs  # noqa: PLC0415
 
-    _outputs.check_outputs([place for place in places if place is not None], inputs=inputs)
+        _outputs.check_outputs(named, inputs=inputs)
 
 
 @contextlib.contextmanager
 def putting(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> Iterator[None]:
     """Put files in their places when what is printed is printed; from then on it is too late to stop."""
-    from abstain import _outputs, _process  # noqa: PLC0415
+    from abstain import _process  # noqa: PLC0415
 
-    with _outputs.putting(contents, inputs=inputs):
+    with contextlib.ExitStack() as door:
+        if contents:
+            from abstain import _outputs  # noqa: PLC0415
+
+            door.enter_context(_outputs.putting(contents, inputs=inputs))
         yield
         _process.begin_to_write()
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["progress_bar", "say", "say_error", "say_json", "show"]
 
 _PATIENCE_SECONDS = 1.0
-# As many steps as a bar has where nobody said how many resamples there are.
-USUAL_RESAMPLES = 10_000
 
 
 def say(text: object = "", *, error: bool = False, end: str = "\n") -> None:
@@ -49,9 +47,7 @@ def show(summary: Callable[..., Any], *told: Any) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar(
-    what: str, total: int | None, *, wanted: bool = True
-) -> Iterator[Callable[[int], None] | None]:
+def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Callable[[int], None] | None]:
     """Yield a function that takes how many steps of a `total` were done, or None when nobody would see the bar.
 
     The bar is on stderr, for work that takes longer than a second; silent where stderr is no terminal.
@@ -65,7 +61,7 @@ def progress_bar(
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console_for(stderr=True), transient=True)
-    task = bar.add_task(what, total=USUAL_RESAMPLES if total is None else total)
+    task = bar.add_task(what, total=total)
     began = time.monotonic()
 
     def advance(steps: int) -> None:

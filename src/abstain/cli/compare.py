@@ -14,13 +14,13 @@ from abstain.cli._options import (
     Judging,
     Pairing,
     Reading,
+    Simultaneous,
     TableFormat,
     named,
     one_each,
     output_to,
     spelled_out,
 )
-from abstain.cli._terminal import progress_bar
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _REFERENCE = "Compare all others with this system, named as in the output, inste
 _MARGIN = (
     "The smallest difference that would matter: are systems within it, and how much more data would tell it?"
 )
-_SIMULTANEOUS = "Let the intervals hold for all pairs of systems together."
 _OUTPUT = "Where the table goes, or the report if it ends in .html; else the table to stdout."
 
 EXAMPLES = """\b
@@ -51,7 +50,7 @@ def compare_command(
     confidence: Annotated[list[str] | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
     reference: Annotated[str | None, named("--reference", "SYSTEM", _REFERENCE)] = None,
     margin: Annotated[float | None, named("--margin", "X", _MARGIN)] = None,
-    simultaneous: Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)] = False,
+    simultaneous: Simultaneous = False,
     output: Annotated[Path | None, output_to(_OUTPUT)] = None,
     table_format: TableFormat = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the table.")] = False,
@@ -77,7 +76,7 @@ def compare_command(
         raise ArgumentError(
             f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
         )
-    with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
+    with _steps.resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
         result = compare(
             systems,
             metrics=metrics,

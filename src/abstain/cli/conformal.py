@@ -24,7 +24,7 @@ from abstain.cli._options import (
     spelled_out,
 )
 from abstain.cli._steps import Written
-from abstain.cli._terminal import progress_bar, show
+from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _judged(
     """Run a judgement under a progress bar and note where its rows came from."""
     shared = columns.read(source)
     watched = not (wanted.quiet or wanted.as_json)
-    with progress_bar("resampling", measuring.resamples, wanted=watched) as progress:
+    with _steps.resampling_bar(measuring.interval, measuring.resamples, wanted=watched) as progress:
         result = judge(**shared, progress=progress)
     named_columns = {**own, "cluster": columns.cluster, "by": columns.by, "weight": columns.weight}
     named_columns["feature"] = columns.features

@@ -17,8 +17,8 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import check_outputs, encoded, files_of, putting, read_systems
-from abstain.cli._terminal import progress_bar, say
+from abstain.cli._steps import check_outputs, encoded, files_of, putting, read_systems, resampling_bar
+from abstain.cli._terminal import say
 from abstain.errors import ArgumentError
 
 _FAIL_IF = (
@@ -89,7 +89,7 @@ def gate_command(
         raise ArgumentError(
             "a gate judges one system, and a table here holds several; keep the rows of one of them"
         )
-    with progress_bar("resampling", judging.resamples, wanted=not quiet) as progress:
+    with resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
         result = gate(
             runs["run"],
             conditions,

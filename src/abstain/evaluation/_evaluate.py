@@ -450,10 +450,10 @@ class _Job:
 
 def _intervals(items: Items, settings: Settings) -> Intervals:
     """How intervals are made over the clusters that all systems share."""
-    counts = np.bincount(items.cluster_index, weights=items.weight, minlength=len(items.cluster_ids))
     return Intervals.of(
         items.cluster_ids,
-        counts.astype(np.float64),
+        items.cluster_index,
+        items.weight,
         interval=settings.interval,
         resamples=settings.resamples,
         seed=settings.seed,

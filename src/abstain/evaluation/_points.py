@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.inference import simultaneous_level
+from abstain.inference import JACKKNIFE, simultaneous_level
 from abstain.metrics import risk_coverage_curve
 from abstain.metrics.curves import threshold_measure
 from abstain.metrics.scales import Scale, trials, units_of
@@ -76,7 +76,7 @@ def points_of(
         progress: called with the number of resamples done since the last call.
     """
     count = len(thresholds)
-    if intervals.interval == "jackknife":  # resamples stand beside metrics alone; here they would only cost
+    if intervals.interval == JACKKNIFE:  # resamples stand beside metrics alone; here they would only cost
         intervals = replace(intervals, draws=replace(intervals.draws, resamples=0))
     measure = threshold_measure(columns, thresholds)
     weighed = intervals.weigh([measure], progress)[0]
@@ -140,7 +140,7 @@ def read_off_points(
 
     found = []
     for metric, estimate in zip(metrics, estimates, strict=True):
-        if estimate.interval is None or intervals.interval != "jackknife":
+        if estimate.interval is None or intervals.interval != JACKKNIFE:
             found.append(estimate)
         elif metric.name == "risk_at_coverage":
             found.append(_at_coverage(estimate, metric.value, columns, curve(), steps, intervals))

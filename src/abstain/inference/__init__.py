@@ -8,7 +8,7 @@ distribution. Metrics are defined elsewhere.
 """
 
 from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
-from abstain.inference._estimate import INTERVALS, Estimate, replicates
+from abstain.inference._estimate import INTERVALS, JACKKNIFE, NONE, Estimate, replicates
 from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
 from abstain.inference._intervals import (
     Intervals,
@@ -38,7 +38,9 @@ from abstain.inference._weights import Draws, LeaveOut, group_of
 __all__ = [
     "CANNOT_TELL",
     "INTERVALS",
+    "JACKKNIFE",
     "LEFT",
+    "NONE",
     "POWER",
     "RIGHT",
     "CoverageVerdict",

@@ -117,9 +117,8 @@ def bootstrap(
 
 
 def _intervals(judged: Items, interval: str, resamples: int | None, seed: int, level: float) -> Intervals:
-    counts = np.bincount(judged.cluster_index, minlength=len(judged.cluster_ids)).astype(np.float64)
-    settings = {"resamples": resamples, "seed": seed}
-    return Intervals.of(judged.cluster_ids, counts, interval=interval, level=level, **settings)  # type: ignore[arg-type]
+    rows = (judged.cluster_ids, judged.cluster_index, judged.weight)
+    return Intervals.of(*rows, interval=interval, resamples=resamples, seed=seed, level=level)
 
 
 def _estimate(

@@ -118,7 +118,8 @@ class Intervals:
     def of(
         cls,
         cluster_ids: NDArray[Any],
-        items: Floats | None = None,
+        cluster_of_row: Indices | None = None,
+        weight: Floats | None = None,
         *,
         interval: str = JACKKNIFE,
         resamples: int | None = None,
@@ -129,7 +130,8 @@ class Intervals:
 
         Args:
             cluster_ids: the names of the clusters.
-            items: how many items each has; alike when left out.
+            cluster_of_row: the place of each row's cluster among them; where it is left out, all have as many rows.
+            weight: multiplicities of the rows.
             interval: "jackknife", "percentile", "bca" or "none".
             resamples: how many times the clusters are drawn; see `resamples_wanted`.
             seed: the seed of the draws.
@@ -140,7 +142,12 @@ class Intervals:
         wanted = interval in (JACKKNIFE, BCA)
         leave = LeaveOut.nothing(len(cluster_ids))
         if wanted:
-            leave = LeaveOut.of(cluster_ids, items, by_group=not draws.resamples)
+            held = None
+            if cluster_of_row is not None:
+                held = np.bincount(cluster_of_row, weights=weight, minlength=len(cluster_ids)).astype(
+                    np.float64
+                )
+            leave = LeaveOut.of(cluster_ids, held, by_group=not draws.resamples)
         elif draws.resamples:
             leave = replace(leave, by_group=False)
         return cls(leave, draws, interval, _validate.level(level))
@@ -281,7 +288,7 @@ def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: S
         if scale.upper_only:
             ends, how = (scale.low, ends[1]), "upper end alone"
     elif scale.low == 0.0 and made.value > 0.0 and not scale.bounded:
-        ends, how = _log_ends(made, left_out, leave), "logarithmic scale"
+        ends, how = _log_ends(made, left_out, leave, scale), "logarithmic scale"
     if not how:
         return _with_interval(made)
     return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
@@ -317,12 +324,14 @@ def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale)
     return scale.low + width * ends[0], scale.low + width * ends[1]
 
 
-def _log_ends(made: Estimate, left_out: Floats, leave: LeaveOut) -> tuple[float, float]:
+def _log_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> tuple[float, float]:
     relative = made.se / made.value
     if (left_out[np.isfinite(left_out)] > 0.0).all():
         relative = _standard_error(math.log(made.value), np.log(left_out), leave)
-    factor = math.exp(min(_quantile(made.degrees, (1.0 + made.level) / 2.0) * relative, 700.0))
-    return made.value / factor, made.value * factor
+    relative = max(relative, scale.least_error / made.value)
+    reach = min(_quantile(made.degrees, (1.0 + made.level) / 2.0) * relative, 700.0)
+    # Where a value is hardly known, its logarithm would reach beyond all measure; from there on the end grows evenly.
+    return made.value / math.exp(reach), made.value * (math.exp(reach) if reach < 1.0 else math.e * reach)
 
 
 def _agreed(made: Estimate, scale: Scale, groups: int) -> Estimate:
@@ -332,17 +341,18 @@ def _agreed(made: Estimate, scale: Scale, groups: int) -> Estimate:
     if not scale.bounded:
         reason = "no interval: it is the same whichever cluster is left out, and nothing bounds it"
         return replace(made, method="none", reason=reason)
-    share = _unseen(made, worth)
-    low = scale.low if scale.upper_only else made.value - share * (made.value - scale.low)
-    reached = share if scale.worst is None else scale.worst(share)
+    low_share, high_share = _unseen(made, worth), _unseen(made, worth, together=scale.chosen)
+    low = scale.low if scale.upper_only else made.value - low_share * (made.value - scale.low)
+    reached = high_share if scale.worst is None else scale.worst(high_share)
     high = made.value + reached * (scale.high - made.value)
     method = f"exact bound: all of {round(worth):,} clusters agree"
     return replace(made, low=low, high=high, method=method)
 
 
-def _unseen(estimate: Estimate, clusters: float) -> float:
+def _unseen(estimate: Estimate, clusters: float, *, together: int = 1) -> float:
     """The largest share of clusters that could differ although none of those that were seen does."""
-    return 1.0 - ((1.0 - estimate.level) / 2.0) ** (1.0 / clusters)
+    tail = (1.0 - estimate.level) / 2.0 / together
+    return 1.0 - tail ** (1.0 / clusters)
 
 
 def difference_estimate(

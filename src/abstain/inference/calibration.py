@@ -84,8 +84,9 @@ def calibration_estimates(
     n = len(rows)
     ids = np.arange(n) if cluster is None else np.unique(np.asarray(cluster))
     unit = np.arange(n) if cluster is None else rows.cluster
-    items = np.bincount(unit, weights=rows.weight, minlength=len(ids)).astype(np.float64)
-    intervals = Intervals.of(ids, items, interval=interval, resamples=resamples, seed=seed, level=level)
+    intervals = Intervals.of(
+        ids, unit, rows.weight, interval=interval, resamples=resamples, seed=seed, level=level
+    )
     rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units)
     binned = binned_error_metric(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
     asked = [binned if name == binned.name else find_metric(name) for name in metrics]

@@ -36,7 +36,7 @@ from abstain.metrics.calibration_tests import (
     spiegelhalter,
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
-from abstain.metrics.scales import Scale, biased_scale, mean_scale
+from abstain.metrics.scales import Scale, biased_scale, costly_scale, mean_scale
 from abstain.tally import Measure, total_by
 
 if TYPE_CHECKING:
@@ -364,9 +364,14 @@ def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> Me
     inside = _validate.real(clip, "clip")
     if not 0.0 < inside < 0.5:
         raise ArgumentError(f"clip must fulfil 0 < clip < 0.5, got {inside:g}")
-    stated = np.clip(rows.confidence, inside, 1.0 - inside)
-    surprise = -np.log(np.where(rows.correct == 1.0, stated, 1.0 - stated))
-    return mean_measure("negative_log_likelihood", surprise, rows)
+    right, wrong = _surprises(rows, inside)
+    return mean_measure("negative_log_likelihood", np.where(rows.correct == 1.0, right, wrong), rows)
+
+
+def _surprises(rows: Columns, clip: float = DEFAULT_CLIP) -> tuple[Floats, Floats]:
+    """What each row costs where it comes true, and where it does not."""
+    stated = np.clip(rows.confidence, clip, 1.0 - clip)
+    return -np.log(stated), -np.log(1.0 - stated)
 
 
 def _classwise_calibration_error(
@@ -524,6 +529,16 @@ def _biased(columns: Columns, _value: Any) -> Scale:
     return biased_scale(columns, columns.stated)
 
 
+def _surprise_scale(columns: Columns, _value: Any) -> Scale:
+    rows = columns.take(columns.stated)
+    right, wrong = _surprises(rows)
+    count = float(rows.weight.sum())
+    if not count:
+        return Scale(low=0.0)
+    missed = 1.0 - float(rows.correct @ rows.weight) / count
+    return costly_scale(missed, count, max(float((wrong - right) @ rows.weight) / count, 0.0))
+
+
 def _brier_scale(columns: Columns, _value: Any) -> Scale:
     rows = columns.stated
     return mean_scale(columns, ((columns.event_probability - columns.event) ** 2)[rows], rows)
@@ -540,7 +555,12 @@ _metric = alike(
 METRICS: tuple[MetricSpecification, ...] = (
     binned_error_metric(),
     _metric(smooth_calibration_error, measure=_stated(smooth_measure), scale_at=_biased),
-    _metric(negative_log_likelihood, measure=_stated(_negative_log_likelihood), unit="nats"),
+    _metric(
+        negative_log_likelihood,
+        measure=_stated(_negative_log_likelihood),
+        unit="nats",
+        scale_at=_surprise_scale,
+    ),
     _metric(
         top_label_calibration_error,
         measure=_stated(_top_label_of_rows),

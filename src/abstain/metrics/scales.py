@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-__all__ = ["BY_UNIT", "DEPENDENCE", "WIDTH_CRITERION", "Scale", "trials", "units_of"]
+__all__ = ["BY_UNIT", "DEPENDENCE", "WIDTH_CRITERION", "Scale", "costly_scale", "trials", "units_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,25 @@ def biased_scale(columns: Columns, counted: Mask) -> Scale:
         1.0,
         count,
         units=_units(columns, counted),
-        # One row more could have come out otherwise.
-        least_error=math.sqrt((wrong * (1.0 - wrong) + 1.0 / count) / count),
+        least_error=_least_error(wrong, count),
         upper_only=True,
     )
+
+
+def costly_scale(wrong: float, count: float, cost: float) -> Scale:
+    """Return the scale of a mean without an end that rare rows rule.
+
+    Args:
+        wrong: the share of rows that went wrong.
+        count: how many rows there are.
+        cost: how much more a row costs that goes wrong.
+    """
+    return Scale(low=0.0, least_error=cost * _least_error(wrong, max(count, 1.0)))
+
+
+def _least_error(share: float, count: float) -> float:
+    """The standard error of a share, were one row more to come out otherwise."""
+    return math.sqrt((share * (1.0 - share) + 1.0 / count) / count)
 
 
 def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Scale]:

@@ -1,0 +1,420 @@
+"""One judgement of intervals or sets under way: its metrics are collected, weighed together, and put in their places.
+
+A quantile of width has the interval of Woodruff: the share of widths up to it has an interval, whose ends are read back
+as quantiles. Reference: Woodruff, "Confidence Intervals for Medians and Other Position Measures", 1952.
+
+The worst coverage of several parts (strata, groups) is at least the lowest of their lower ends, and at most the lowest
+of their upper ends, where these are made so that all of them hold together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, ResultWarning
+from abstain.evaluation._coverage_results import ClaimResult, CoverageResult, CoverageSettings, Stratum
+from abstain.evaluation._warnings import few_clusters
+from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Trials, Weighed, coverage_verdict
+from abstain.metrics.coverage import (
+    Search,
+    Strata,
+    groups_measure,
+    means_measure,
+    quantiles_measure,
+    slab_measure,
+    worst_slab,
+)
+from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
+from abstain.metrics.scales import Scale, units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abstain.inference import CoverageVerdict
+    from abstain.metrics.coverage import WorstSlab
+    from abstain.tally import Measure
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
+    Progress = Callable[[int], None]
+
+__all__ = ["CRITERION", "MOST_HSIC_CLUSTERS", "Judgement", "Part", "intervals_over", "range_in_words"]
+
+CRITERION = "coverage_width_criterion"
+# Beyond this, one weighing of HSIC costs more than all other metrics together; its value stays exact.
+MOST_HSIC_CLUSTERS = 20_000
+
+AnyRows = TypeVar("AnyRows", IntervalRows, SetRows)
+# How many parts a feature is cut into where the strata of width do not say.
+_FEATURE_BINS = 3
+_QUANTILES = (0.5, 0.95)
+_WIDTH_GRID = np.linspace(0.0, 1.0, 101)
+_REASONS = {
+    CRITERION: "all truths are alike, and it divides by their range",
+    "hsic": "it needs at least two rows",
+    "worst_slab_coverage": "no held-out row falls into the slab",
+}
+
+
+def intervals_over(
+    n: int,
+    cluster: ArrayLike | None,
+    weight: Floats | None,
+    interval: str,
+    resamples: int | None,
+    seed: int,
+    level: float,
+) -> tuple[Indices, Intervals]:
+    """The cluster of every row, and how intervals are made over them; each row is its own where none are named."""
+    names, index = (np.arange(n), np.arange(n)) if cluster is None else named_groups(cluster, "cluster", n)
+    rows = (np.asarray(names), index, weight)
+    return index, Intervals.of(*rows, interval=interval, resamples=resamples, seed=seed, level=level)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """Some of the rows under a label: a stratum or a group.
+
+    Attributes:
+        label: the group, or the range of widths in words.
+        low: the smallest width; NaN for a group.
+        high: the largest width; NaN for a group.
+        count: how many rows, or how much weight.
+        rows: which rows; None when rows of one width are spread over two strata.
+    """
+
+    label: Any
+    low: float
+    high: float
+    count: float
+    rows: Mask | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """A measure, what its metrics can be, the place of its claim (None for all), and the parts of its first columns.
+
+    `heading` is empty for strata of width, and the name of the grouping for groups and features. `shares` is, for
+    quantiles, the measure of the shares of rows up to each.
+    """
+
+    measure: Measure
+    scales: list[Scale]
+    place: int | None
+    parts: list[Part] = field(default_factory=list)
+    heading: str = ""
+    shares: Measure | None = None
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What must be weighed."""
+        return [self.measure] if self.shares is None else [self.measure, self.shares]
+
+
+@dataclass(eq=False, slots=True)
+class Judgement(Generic[AnyRows]):
+    """One judgement under way: its measures are collected, weighed together, and put in their places."""
+
+    rows: AnyRows
+    claims: Floats
+    index: Indices
+    clustered: bool
+    intervals: Intervals
+    groups: Mapping[str, tuple[list[Any], Indices]]
+    features: Mapping[str, Floats]
+    settings: CoverageSettings
+    entries: list[Entry] = field(default_factory=list)
+    slabs: dict[int, WorstSlab] = field(default_factory=dict)
+
+    @classmethod
+    def prepare(
+        cls,
+        rows: AnyRows,
+        claim: float | Sequence[float],
+        cluster: ArrayLike | None,
+        groups: Mapping[str, ArrayLike],
+        features: Mapping[str, ArrayLike],
+        settings: CoverageSettings,
+    ) -> Judgement[AnyRows]:
+        """Check claims, clusters and groups against the rows."""
+        claims = nominal(claim, rows.levels, "claim")
+        if len(set(claims.tolist())) != len(claims):
+            raise ArgumentError("claim names a coverage twice; give each of the predictions its own")
+        n = len(rows)
+        kind = (settings.interval, settings.resamples, settings.seed, settings.level)
+        index, intervals = intervals_over(n, cluster, rows.weight, *kind)
+        rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
+        named = {name: named_groups(labels, f"groups[{name!r}]", n) for name, labels in groups.items()}
+        finite = {name: _validate.finite(values, f"features[{name!r}]") for name, values in features.items()}
+        _validate.same_length(n, **{f"features[{name!r}]": values for name, values in finite.items()})
+        return cls(rows, claims, index, cluster is not None, intervals, named, finite, settings)
+
+    def add(
+        self,
+        measure: Measure,
+        scales: Scale | list[Scale],
+        place: int | None,
+        parts: list[Part] | None = None,
+        heading: str = "",
+    ) -> None:
+        """Collect a measure; one scale serves all of its metrics."""
+        several = scales if isinstance(scales, list) else [scales] * len(measure.names)
+        if parts:  # what is said of several parts is worth as many rows as one of them
+            several = [
+                scale if place < len(parts) else replace(scale, trials=scale.trials / len(parts))
+                for place, scale in enumerate(several)
+            ]
+        self.entries.append(Entry(measure, several, place, parts or [], heading))
+
+    @property
+    def share(self) -> Scale:
+        """What a share of the rows can be."""
+        mass = self._mass(None)
+        return Scale(0.0, 1.0, float(mass.sum()), units=units_of(mass))
+
+    def _mass(self, rows: Mask | None) -> Floats:
+        """How much weight each unit has, of some rows or of all."""
+        index, weight = self.intervals.unit_of_cluster[self.index], self.rows.weight
+        if rows is not None:
+            index, weight = index[rows], None if weight is None else weight[rows]
+        return np.bincount(index, weights=weight, minlength=self.intervals.units).astype(np.float64)
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters there are."""
+        return self.intervals.clusters
+
+    def add_quantiles(self, place: int) -> None:
+        """Collect the quantiles of width or size that are estimated."""
+        width = self.rows.width[place]
+        measure = quantiles_measure(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
+        below = means_measure(measure.names, [width <= value for value in measure.points], self.rows)
+        scales = [Scale() for _ in measure.names]
+        self.entries.append(Entry(measure, scales, place, shares=below))
+
+    def add_groups(self, place: int) -> None:
+        """Collect coverage within every grouping."""
+        for name, (labels, index) in self.groups.items():
+            measure = groups_measure(
+                self.rows.covered[place],
+                index,
+                len(labels),
+                self.rows,
+                name=f"worst_coverage[{name}]",
+                gap=f"coverage_gap[{name}]",
+                level=float(self.claims[place]),
+            )
+            parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
+            # Last comes the mean distance from the claim, which chance alone makes positive.
+            scales = [self.share] * (len(labels) + 1) + [replace(self.share, upper_only=True)]
+            self.add(measure, scales, place, parts, name)
+
+    def add_features(self, place: int) -> None:
+        """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
+        covered = self.rows.covered[place]
+        for name, key in self.features.items():
+            strata = Strata.of_rows(key, covered, self.rows, bins=self.settings.bins or _FEATURE_BINS)
+            measure = strata.measure(f"feature_stratified_coverage[{name}]")
+            self.add(measure, self.share, place, self.chunks(strata, key), f"feature {name}")
+        if self.features:
+            search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
+            table = np.column_stack(list(self.features.values()))
+            self.slabs[place], inside = worst_slab(
+                table, covered, self.rows, search, cluster=self.index if self.clustered else None
+            )
+            self.add(slab_measure(covered, inside, self.rows), self.share, place)
+
+    def part(self, label: Any, low: float, high: float, rows: Mask) -> Part:
+        """Return a part with whole rows."""
+        weight = self.rows.weight
+        count = float(np.count_nonzero(rows) if weight is None else weight[rows].sum())
+        return Part(label, low, high, count, rows)
+
+    def chunks(self, strata: Strata, key: Floats) -> list[Part]:
+        """Return the chunks of a key; one that shares rows with its neighbour has no rows of its own."""
+        low, high, size = strata.ends()
+        parts = []
+        ends = zip(low.tolist(), high.tolist(), size.tolist(), strict=True)
+        for k, (first, last, count) in enumerate(ends):
+            apart = not (k and high[k - 1] >= first) and not (k + 1 < len(low) and low[k + 1] <= last)
+            rows = (key >= first) & (key <= last) if apart and count else None
+            parts.append(Part(range_in_words(first, last, ".4g"), first, last, count, rows))
+        return parts
+
+    def finish(self, kind: str, progress: Progress | None) -> CoverageResult:
+        """Weigh all measures with the same draws and put the estimates in their places."""
+        # What was measured over other units than those that are weighed has no interval.
+        measures = [
+            each
+            for entry in self.entries
+            for each in entry.measures
+            if each.units == self.intervals.units and entry.measure.units == self.intervals.units
+        ]
+        weighed = dict(zip(map(id, measures), self.intervals.weigh(measures, progress), strict=True))
+        found = [self._estimates(entry, weighed) for entry in self.entries]
+        claims = tuple(self._claim(place, found) for place in range(len(self.claims)))
+        return CoverageResult(
+            kind=kind,
+            rows=len(self.rows),
+            clusters=self.clusters,
+            claims=claims,
+            metrics=self._metrics(None, found),
+            settings=self.settings,
+            warnings=self._warnings(claims),
+        )
+
+    def _estimates(self, entry: Entry, weighed: Mapping[int, Weighed]) -> list[Estimate]:
+        """The metrics of an entry with their intervals."""
+        measure, n, level = entry.measure, len(self.rows), self.settings.level
+        values = weighed.get(id(measure))
+        if values is None:
+            found = [
+                Estimate(value, level=level, n=n, clusters=self.clusters) for value in measure.points.tolist()
+            ]
+        elif entry.shares is not None and self.settings.interval == JACKKNIFE:
+            found = self._quantiles(entry, weighed[id(entry.shares)])
+        else:
+            found = self.intervals.estimates(measure.points, values, entry.scales, n=n)
+            if entry.parts:
+                found[: len(entry.parts)] = self._of_parts(entry, values)
+                found[len(entry.parts)] = self._worst(entry, values, found)
+        return [_explained(name, column) for name, column in zip(measure.names, found, strict=True)]
+
+    def _of_parts(self, entry: Entry, values: Weighed, *, together: int = 1) -> list[Estimate]:
+        """The coverage of each part, over the clusters that have rows of it; upper ends for so many parts together."""
+        found = []
+        for place, part in enumerate(entry.parts):
+            one = Weighed(values.left_out[:, [place]], values.drawn[:, [place]])
+            scale, items = replace(entry.scales[place], trials=part.count, chosen=together), None
+            if part.rows is not None:
+                weight = None if self.rows.weight is None else self.rows.weight[part.rows]
+                held = np.bincount(self.index[part.rows], weights=weight, minlength=self.clusters)
+                items, scale = held.astype(np.float64), replace(scale, units=units_of(self._mass(part.rows)))
+            point = entry.measure.points[[place]]
+            found += self.intervals.estimates(point, one, [scale], n=len(self.rows), items=items)
+        return found
+
+    def _worst(self, entry: Entry, values: Weighed, found: list[Estimate]) -> Estimate:
+        """The worst coverage of the parts that have rows, with an interval from theirs."""
+        made = found[len(entry.parts)]
+        if self.intervals.interval != JACKKNIFE or not made.defined:
+            return made
+        seen = [place for place, part in enumerate(entry.parts) if part.count]
+        upper = self._of_parts(entry, values, together=len(seen))
+        # Of a part that a single cluster has, nothing is known: its coverage may be the worst.
+        low = min(found[place].low if found[place].interval else 0.0 for place in seen)
+        high = min(upper[place].high if upper[place].interval else 1.0 for place in seen)
+        return replace(
+            made, low=low, high=high, method=f"the lowest ends of the intervals of {len(seen)} parts"
+        )
+
+    def _quantiles(self, entry: Entry, weighed: Weighed) -> list[Estimate]:
+        """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
+        assert entry.shares is not None
+        assert entry.place is not None
+        width, n = self.rows.width[entry.place], len(self.rows)
+        shares = self.intervals.estimates(entry.shares.points, weighed, [self.share] * len(_QUANTILES), n=n)
+        together, found = self.rows.in_units(None), []
+        for value, probability, share in zip(entry.measure.points.tolist(), _QUANTILES, shares, strict=True):
+            made = replace(share, value=value, low=math.nan, high=math.nan, se=math.nan)
+            if share.interval is not None:
+                # Ties can lift the share at a quantile above its probability; the interval is moved back onto it.
+                ends = np.clip(probability + np.array(share.interval) - share.value, 0.0, 1.0)
+                # Between two ranks nothing is known either: each end is read at the rank beyond it.
+                steps = max(self.share.trials - 1.0, 1.0)
+                outer = np.clip(
+                    [np.floor(ends[0] * steps) / steps, np.ceil(ends[1] * steps) / steps], 0.0, 1.0
+                )
+                low, high = quantiles_measure(
+                    width, together, probabilities=outer, name="end"
+                ).points.tolist()
+                # Beyond the largest there is, nothing is known.
+                high = math.inf if ends[1] > 1.0 - 1.0 / self.share.trials else high
+                made = replace(made, low=low, high=high, method=f"{share.method}, Woodruff's interval")
+            found.append(made)
+        return found
+
+    def _metrics(self, place: int | None, found: list[list[Estimate]]) -> dict[str, Estimate]:
+        return {
+            name: estimate
+            for entry, columns in zip(self.entries, found, strict=True)
+            if entry.place == place
+            for name, estimate in list(zip(entry.measure.names, columns, strict=True))[len(entry.parts) :]
+        }
+
+    def _claim(self, place: int, found: list[list[Estimate]]) -> ClaimResult:
+        strata: tuple[Stratum, ...] = ()
+        groups: dict[str, tuple[Stratum, ...]] = {}
+        for entry, columns in zip(self.entries, found, strict=True):
+            if entry.place != place or not entry.parts:
+                continue
+            judged = tuple(self._stratum(place, *pair) for pair in zip(entry.parts, columns, strict=False))
+            if entry.heading:
+                groups[entry.heading] = judged
+            else:
+                strata = judged
+        together = self.rows.in_units(None)
+        widths = quantiles_measure(self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width")
+        return ClaimResult(
+            claim=float(self.claims[place]),
+            metrics=self._metrics(place, found),
+            verdict=self._verdict(place, None),
+            strata=strata,
+            groups=groups,
+            width_quantiles=widths.points,
+            slab=self.slabs.get(place),
+        )
+
+    def _stratum(self, place: int, part: Part, estimate: Estimate) -> Stratum:
+        verdict = None if part.rows is None or not part.count else self._verdict(place, part.rows)
+        rows = round(part.count) if part.rows is None else int(np.count_nonzero(part.rows))
+        count = int(part.count) if part.count.is_integer() else part.count
+        return Stratum(part.label, part.low, part.high, count, replace(estimate, n=rows), verdict)
+
+    def _verdict(self, place: int, rows: Mask | None) -> CoverageVerdict:
+        covered, weight = self.rows.covered[place], self.rows.weight
+        cluster = self.index if self.clustered else None
+        if rows is not None:
+            covered = covered[rows]
+            weight = None if weight is None else weight[rows]
+            cluster = None if cluster is None else cluster[rows]
+        settings, claim = self.settings, float(self.claims[place])
+        trials = Trials.of_rows(covered, weight, cluster, level=settings.level)
+        return coverage_verdict(trials, claim, margin=settings.margin, level=settings.level)
+
+    def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
+        warnings = few_clusters(self.clusters, "cluster", self.settings.interval)
+        if "hsic" in claims[0] and self.settings.interval != NONE and self.clusters > MOST_HSIC_CLUSTERS:
+            message = f"hsic has no interval: it is not weighed beyond {MOST_HSIC_CLUSTERS:,} clusters"
+            warnings.append(ResultWarning("hsic_without_interval", message))
+        for result, width in zip(claims, self.rows.width, strict=True):
+            share = float(np.isinf(width).mean())
+            if share:
+                message = f"{100 * share:.3g}% of the intervals that claim {result.claim:g} are infinite"
+                warnings.append(ResultWarning("infinite_intervals", f"{message}, and so are their means"))
+        return tuple(warnings)
+
+
+def range_in_words(low: float, high: float, form: str) -> str:
+    """Return a range such as ``1 to 3``, or ``1`` when both ends read alike, or ``none``."""
+    if math.isnan(low):
+        return "none"
+    first, last = format(low, form), format(high, form)
+    return first if first == last else f"{first} to {last}"
+
+
+def _explained(name: str, estimate: Estimate) -> Estimate:
+    """The estimate with the reason why it is undefined or infinite."""
+    if not estimate.defined:
+        return replace(estimate, reason=_REASONS.get(name, "no row falls here"))
+    if math.isinf(estimate.value):
+        return replace(estimate, reason="at least one interval is infinite")
+    return estimate
