@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -63,11 +65,32 @@ def _long(folder: Path) -> Path:
     return path
 
 
+def _log(folder: Path, sample: dict[str, object], count: int) -> Path:
+    path = folder / "log.json"
+    samples = [{"id": number, "scores": {"match": {"value": "C"}}, **sample} for number in range(count)]
+    path.write_text(json.dumps({"eval": {"task": "t"}, "status": "success", "samples": samples}))
+    return path
+
+
+def _log_of_signals(folder: Path) -> Path:
+    return _log(folder, {"metadata": {f"signal {number}": 0.5 for number in range(6_000)}}, 10)
+
+
+def _log_of_long_ids(folder: Path) -> Path:
+    return _log(folder, {"metadata": {"patient": "long " * 20_000}}, 20)
+
+
 def costs(folder: Path) -> None:
-    """Report what odd tables cost against reading and hashing the same bytes a hundred times, plus a plain table."""
+    """Report what odd files cost against reading and hashing the same bytes a hundred times, plus a plain table."""
     plain = folder / "plain.csv"
     plain.write_text("truth,prediction\n1,1\n")
-    for words, make in (("2,000 columns", _wide), ("9,000 keys", _keys), ("one long name", _long)):
+    for words, make, options in (
+        ("2,000 columns", _wide, {"signals": (), "metadata": ()}),
+        ("9,000 keys", _keys, {"signals": (), "metadata": ()}),
+        ("one long name", _long, {"signals": (), "metadata": ()}),
+        ("a log of 6,000 signals", _log_of_signals, {}),
+        ("a log of long names", _log_of_long_ids, {"cluster": "patient"}),
+    ):
         path = make(folder)
 
         def peer(path: Path = path) -> None:
@@ -75,8 +98,8 @@ def costs(folder: Path) -> None:
             for _ in range(100):
                 hashlib.sha256(path.read_bytes()).digest()
 
-        def ours(path: Path = path) -> object:
-            return abstain.read(path, signals=(), metadata=())
+        def ours(path: Path = path, options: dict[str, Any] = options) -> object:
+            return abstain.read(path, **options)
 
         floor, mine = best_times(peer, ours, rounds=3)
         report(f"{words}: a plain table and 100 x the same bytes / abstain.read", floor / mine, 0.2)

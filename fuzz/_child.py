@@ -193,10 +193,19 @@ def _frame(kind: str, table: Any) -> Any:
     if kind == "frame:arrow":
         return table
     if kind == "frame:pandas":
-        return table.to_pandas()
+        # Where a value is missing, pandas makes whole numbers floats, which cannot hold all of them.
+        return table.to_pandas(integer_object_nulls=_beyond_floats(table))
     import polars as pl  # noqa: PLC0415
 
     return pl.from_arrow(table)
+
+
+def _beyond_floats(table: Any) -> bool:
+    """True where whole numbers stand in a table that a float would change."""
+    import pyarrow.types  # noqa: PLC0415
+
+    whole = [column for column in table.columns if pyarrow.types.is_integer(column.type)]
+    return any(abs(value) > 2**53 for column in whole for value in column.drop_null().to_pylist())
 
 
 def _changes(case: Case, place: Path) -> tuple[dict[str, bytes], tuple[str, ...]]:

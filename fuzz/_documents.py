@@ -276,6 +276,8 @@ def _change(draw: st.DrawFn, parent: Any, key: Any) -> None:
         parent.append(copy.deepcopy(parent[key]))
     elif what == "nest":
         parent[key] = _nested(draw(st.sampled_from((2, 50, 150))))
+    elif key == "mode":  # a name, which a message may show
+        parent[key] = draw(names())
     else:
         parent[key] = draw(texts() if what == "text" else values())
 

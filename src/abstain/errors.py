@@ -16,9 +16,14 @@ belongs in this module.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "ResultWarning", "SignalError"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "ResultWarning", "SignalError", "at"]
 
 
 class AbstainError(ValueError):
@@ -56,3 +61,14 @@ class ResultWarning:
 
     def __str__(self) -> str:
         return self.message
+
+
+@contextlib.contextmanager
+def at(place: object) -> Iterator[None]:
+    """Let what goes wrong within say where: the file or the argument, unless it does already."""
+    try:
+        yield
+    except AbstainError as problem:
+        if str(place) in str(problem):
+            raise
+        raise type(problem)(f"{place}: {problem}") from None

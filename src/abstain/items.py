@@ -336,6 +336,15 @@ class Items:
         return "abstained" not in self.unnamed or bool(self.abstained.any())
 
     @cached_property
+    def never_equal(self) -> bool:
+        """True where no answer is its truth, of several: more often a misreading than a model that is always wrong."""
+        answered = self.answered & ~labels.missing(self.prediction)
+        truth = labels.column(self.truth[answered], "truth")
+        if len(truth) < 2 or not labels.whole(truth):
+            return False
+        return not labels.matches(truth, labels.column(self.prediction[answered], "prediction")).any()
+
+    @cached_property
     def judged(self) -> Items:
         """The items of N: answered and abstained ones, with nothing else left."""
         kept = self.outcome <= Outcome.ABSTAINED

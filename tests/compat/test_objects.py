@@ -42,7 +42,7 @@ def test_breakdowns_by_any_key() -> None:
     assert metrics.AbstentionRate(by="sex")(ROWS).breakdown == {"sex_F": 0.0, "sex_M": 0.5}
     assert metrics.BrierScore(by="sex")(ROWS).breakdown == pytest.approx({"sex_F": 0.185, "sex_M": 0.09})
     assert metrics.Accuracy()([EvaluationResult(1, 1)]).breakdown == {"unknown_stage": 1.0}
-    with pytest.raises(ArgumentError, match="unknown group column 'site'; columns here: sex, ckd_stage"):
+    with pytest.raises(ArgumentError, match="unknown group column 'site'; columns: sex, ckd_stage"):
         metrics.Accuracy(by="site")(ROWS)
 
 

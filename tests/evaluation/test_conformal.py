@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from scipy.stats import t as student
 
 import abstain
 from abstain import Items
@@ -194,6 +195,60 @@ def test_what_is_undefined_says_why() -> None:
     assert alone.claims[0]["hsic"].reason == "it needs at least two rows"
     assert alone.claims[0].verdict.verdict == "undecided"
     assert alone.warnings[0].code == "few_clusters"
+
+
+def test_the_worst_part_has_an_interval_from_the_parts() -> None:
+    """By hand: both ends are the lowest there are, the upper ones made for all parts together."""
+    site, covered = (
+        np.repeat(["a", "b"], 40),
+        np.r_[np.ones(38), np.zeros(2), np.ones(30), np.zeros(10)] == 1.0,
+    )
+    bounds = np.where(covered[:, None], [-1.0, 1.0], [2.0, 3.0])
+    result = evaluate_intervals(np.zeros(80), bounds, claim=0.9, groups={"site": site}).claims[0]
+    parts = [part.coverage for part in result.groups["site"]]
+    worst = result["worst_coverage[site]"]
+    assert worst.value == 0.75
+    assert worst.low == min(part.low for part in parts)
+    # Wilson's upper end of 30 in 40 at 1 - 0.025/2, with the t quantile of 39 degrees in place of the normal one.
+    slack = student.ppf(1 - 0.0125, 39) ** 2 / 39
+    upper = (0.75 + slack / 2 + math.sqrt(slack * 0.75 * 0.25 + slack**2 / 4)) / (1 + slack)
+    assert worst.high == pytest.approx(upper, rel=1e-9)
+    assert worst.high > parts[1].high
+    assert worst.method == "the lowest ends of the intervals of 2 parts"
+
+
+def test_a_part_of_one_cluster_could_be_the_worst() -> None:
+    site = ["a"] * 19 + ["b"]
+    found = evaluate_intervals(np.zeros(20), [[-1, 1]] * 20, claim=0.9, groups={"site": site}).claims[0]
+    assert found.groups["site"][1].coverage.interval is None
+    assert (found["worst_coverage[site]"].low, found["worst_coverage[site]"].high) == (0.0, 1.0)
+
+
+def test_a_quantile_of_widths_that_are_all_alike_may_lie_beyond_them() -> None:
+    few, many = (
+        evaluate_intervals(np.zeros(rows), [[-1, 1]] * rows, claim=0.9).claims[0] for rows in (20, 200)
+    )
+    assert (few["width_quantile[0.95]"].low, few["width_quantile[0.95]"].high) == (2.0, math.inf)
+    assert (many["width_quantile[0.95]"].low, many["width_quantile[0.95]"].high) == (2.0, 2.0)
+
+
+def test_an_interval_score_without_a_miss_counts_one_that_was_not_seen() -> None:
+    """By hand: 100 rows of width 2 at a claim of 0.9, and one truth a tenth of the width outside."""
+    result = evaluate_intervals(np.zeros(100), [[-1, 1]] * 100, claim=0.9)
+    found = result.claims[0]["winkler_score"]
+    cost = math.sqrt(2) * 2 / 0.1 * 0.2
+    reach = student.ppf(0.975, 99) * cost * math.sqrt(1 / 100 / 100) / 2.0
+    assert (found.low, found.high) == pytest.approx((2.0 / math.exp(reach), 2.0 * math.exp(reach)), rel=1e-9)
+    (warning,) = [each for each in result.warnings if each.code == "few_misses"]
+    assert "rests on misses in 0 clusters; with fewer than 20, its interval can lie too low" in str(warning)
+
+
+def test_a_slab_of_one_row_is_undefined_and_says_why() -> None:
+    found = evaluate_intervals([0.0], [[-1, 1]], claim=0.9, features={"x": [0.1]}).claims[0]
+    assert math.isnan(found["worst_slab_coverage"].value)
+    assert found["worst_slab_coverage"].reason == "no held-out row falls into the slab"
+    assert found.slab is not None
+    assert math.isnan(found.slab.share)
 
 
 def test_the_worst_slab_has_an_interval() -> None:

@@ -326,7 +326,7 @@ class TestBadInput:
         items = results_to_items(drawn(size=5))
         with pytest.raises(
             ArgumentError,
-            match="unknown group column 'ckd_stages' .did you mean 'ckd_stage'..; columns here: ckd_stage, sex",
+            match="unknown group column 'ckd_stages' .did you mean 'ckd_stage'..; columns: ckd_stage, sex",
         ):
             table_of(items, metrics="accuracy", by="ckd_stages")
 

@@ -34,6 +34,16 @@ def test_a_share_has_wilsons_interval_by_hand() -> None:
     assert found.degrees == 9
 
 
+def test_a_logarithmic_end_grows_evenly_where_a_value_is_hardly_known() -> None:
+    """One of ten rows costs 100: the standard error of the logarithm times t is far above 1, so that e takes over."""
+    costs = np.array([1.0] * 9 + [100.0])
+    found = means(costs, Scale(low=0.0))
+    logs = np.log((costs.sum() - costs) / 9)
+    reach = scipy.stats.t.ppf(0.975, 9) * math.sqrt(0.9 * ((logs - logs.mean()) ** 2).sum())
+    assert reach > 1.0
+    assert found.interval == pytest.approx((10.9 / math.exp(reach), 10.9 * math.e * reach), rel=1e-9)
+
+
 def test_rows_that_agree_by_chance_make_no_interval_narrower_than_rows_alone() -> None:
     """Ten clusters that all are half right show no spread at all, or hardly any; twenty rows still are twenty rows."""
     rng = np.random.default_rng(0)

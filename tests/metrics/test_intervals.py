@@ -251,8 +251,10 @@ def test_the_worst_slab_splits_no_cluster_and_says_when_it_is_empty() -> None:
     assert isinstance(slab, intervals.WorstSlab)
     assert math.isnan(slab.coverage)
     assert slab.reason == "no held-out row falls into the slab"
-    with pytest.raises(DataError, match="at least two rows"):
-        intervals.interval_worst_slab_coverage([0], [[0, 1]], [1])
+    alone = intervals.interval_worst_slab_coverage([0], [[0, 1]], [1])
+    assert isinstance(alone, intervals.WorstSlab)
+    assert math.isnan(alone.coverage)
+    assert alone.reason == "no held-out row falls into the slab"
 
 
 def test_every_width_alike_and_every_row_covered() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain.cli._terminal import progress_bar, say, say_json, show
-from abstain.errors import AbstainError, ArgumentError
+from abstain.errors import ArgumentError, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -193,17 +193,6 @@ def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
     return found
 
 
-@contextlib.contextmanager
-def at(place: object) -> Iterator[None]:
-    """Let what goes wrong within say where: the file, unless it does already."""
-    try:
-        yield
-    except AbstainError as problem:
-        if str(place) in str(problem):
-            raise
-        raise type(problem)(f"{place}: {problem}") from None
-
-
 def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
     """Return what was found or guessed about a source and must be said aloud, but for roles that are `settled`."""
     from abstain.sources import FORMATS  # noqa: PLC0415
@@ -237,11 +226,6 @@ def _table_announcements(items: Items, path: str) -> list[str]:
     join = provenance.get("join")
     if join and join["unused"]:
         lines.append(f"{path}: {join['unused']:,} rows of {join['path']} have a key that no row here has")
-    if provenance.get("never_equal"):
-        lines.append(
-            f"{path}: warning: no prediction ever equals its truth; are truth and prediction the right columns, and "
-            "written alike?"
-        )
     return lines
 
 

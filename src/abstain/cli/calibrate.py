@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._options import SummaryFormat, named, output_to, spelled_out
-from abstain.cli._steps import Written, at, check_outputs, files_of, printing, publish
+from abstain.cli._steps import Written, check_outputs, files_of, printing, publish
 from abstain.cli._terminal import show
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

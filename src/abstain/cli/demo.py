@@ -42,7 +42,12 @@ def demo_command(
         f"does not know; the {OVERCONFIDENT} one exaggerates. Which may be trusted with what it answers?\n"
     )
     content, systems = _trained(run)
-    settings = {"confidence": "probability", "loss": "zero_one", "resamples": resamples}
+    settings = {
+        "confidence": "probability",
+        "loss": "zero_one",
+        "interval": "jackknife",
+        "resamples": resamples,
+    }
     compared = judge(systems, settings)
     page = _page(compared, report, run)
     with putting({run: content, report: encoded(page)}, inputs=[]):

@@ -125,8 +125,7 @@ class BuiltInMetric(BaseMetric):
         keys = dict.fromkeys(str(name) for result in results for name in result.metadata)
         if key not in keys and key != STAGE:
             raise ArgumentError(
-                f"unknown group column {key!r}{_validate.suggestion(key, keys)}; columns here: "
-                f"{', '.join(keys) or 'none'}"
+                f"unknown group column {key!r}{_validate.suggestion(key, keys)}; {_validate.listed_columns(keys)}"
             )
 
 

@@ -16,9 +16,11 @@ from abstain.evaluation._profile import Line, Profile, WorkingPoints
 from abstain.evaluation._result import ConfidenceResult, Deltas, Population, Result, Settings, SystemResult
 from abstain.evaluation._scan import scan
 from abstain.evaluation._system import Basis
+from abstain.evaluation._warnings import NEVER_EQUAL
 
 __all__ = [
     "DEFAULT_GRID",
+    "NEVER_EQUAL",
     "Availability",
     "Basis",
     "ClusterSizes",

@@ -224,7 +224,11 @@ def _deferral(judged: Items) -> str:
 
 
 def _several_clusters(judged: Items) -> str:
-    return "" if len(judged.cluster_ids) > 1 else "there are fewer than two clusters to resample"
+    return (
+        ""
+        if len(judged.cluster_ids) > 1
+        else "there are fewer than two clusters, and intervals are made over clusters"
+    )
 
 
 def _nothing_missing(judged: Items) -> str:
@@ -256,7 +260,7 @@ _METRICS: dict[str, Callable[[Items], Availability]] = {
         "calibration (ECE, smooth ECE)": _probability,
         "Brier score": _binary,
         "abstention safety, deferral alignment": _deferral,
-        "cluster-bootstrap intervals": _several_clusters,
+        "intervals over clusters": _several_clusters,
         "interval and set coverage": _intervals,
     }.items()
 }

@@ -52,6 +52,10 @@ CRITERION = "coverage_width_criterion"
 # Beyond this, one weighing of HSIC costs more than all other metrics together; its value stays exact.
 MOST_HSIC_CLUSTERS = 20_000
 
+# Below so many clusters with misses the interval of an interval score was found to fall short (see simulations).
+FEW_MISSES = 20
+SIMULATED_MISSES = "in simulations with 10 to 41 clusters, 95% intervals held the truth 86 to 96 times in 100"
+
 AnyRows = TypeVar("AnyRows", IntervalRows, SetRows)
 # How many parts a feature is cut into where the strata of width do not say.
 _FEATURE_BINS = 3
@@ -294,7 +298,10 @@ class Judgement(Generic[AnyRows]):
         for place, part in enumerate(entry.parts):
             one = Weighed(values.left_out[:, [place]], values.drawn[:, [place]])
             scale, items = replace(entry.scales[place], trials=part.count, chosen=together), None
-            if part.rows is not None:
+            if part.rows is None:  # rows of one key are spread over several parts
+                whole = entry.scales[place]
+                scale = replace(scale, units=whole.units and whole.units * part.count / whole.trials)
+            else:
                 weight = None if self.rows.weight is None else self.rows.weight[part.rows]
                 held = np.bincount(self.index[part.rows], weights=weight, minlength=self.clusters)
                 items, scale = held.astype(np.float64), replace(scale, units=units_of(self._mass(part.rows)))
@@ -336,8 +343,9 @@ class Judgement(Generic[AnyRows]):
                 low, high = quantiles_measure(
                     width, together, probabilities=outer, name="end"
                 ).points.tolist()
-                # Beyond the largest there is, nothing is known.
-                high = math.inf if ends[1] > 1.0 - 1.0 / self.share.trials else high
+                # Beyond the largest there is, nothing is known, and the quantile may lie there.
+                beyond = share.value == 1.0 and share.low <= probability
+                high = math.inf if beyond or ends[1] > 1.0 - 1.0 / self.share.trials else high
                 made = replace(made, low=low, high=high, method=f"{share.method}, Woodruff's interval")
             found.append(made)
         return found
@@ -400,6 +408,15 @@ class Judgement(Generic[AnyRows]):
             if share:
                 message = f"{100 * share:.3g}% of the intervals that claim {result.claim:g} are infinite"
                 warnings.append(ResultWarning("infinite_intervals", f"{message}, and so are their means"))
+        for result, covered in zip(claims, self.rows.covered, strict=True):
+            struck = len(np.unique(self.index[~covered]))
+            score = result.metrics.get("winkler_score")
+            if score is not None and score.interval and math.isfinite(score.value) and struck < FEW_MISSES:
+                message = (
+                    f"the winkler_score of the intervals that claim {result.claim:g} rests on misses in {struck} "
+                    f"clusters; with fewer than {FEW_MISSES}, its interval can lie too low"
+                )
+                warnings.append(ResultWarning("few_misses", f"{message}: {SIMULATED_MISSES}"))
         return tuple(warnings)
 
 

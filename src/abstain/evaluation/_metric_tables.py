@@ -55,11 +55,11 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
     names = [by] if isinstance(by, str) else list(by)
     known = columns_for_groups(items)
     if not names or len(set(names)) != len(names):
-        raise ArgumentError(f"by must name columns, each once; columns here: {', '.join(known)}")
+        raise ArgumentError(f"by must name columns, each once; {_validate.listed_columns(known)}")
     for name in names:
         if name not in known:
             raise ArgumentError(
-                f"unknown group column {name!r}{_validate.suggestion(name, known)}; columns here: {', '.join(known)}"
+                f"unknown group column {name!r}{_validate.suggestion(name, known)}; {_validate.listed_columns(known)}"
             )
     columns = [_values(items, name) for name in names]
     keys = list(zip(*columns, strict=True))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EMPTY_RANGE",
     "FEW_CLUSTERS",
+    "NEVER_EQUAL",
     "comparison_warnings",
     "few_clusters",
     "general_warnings",
@@ -39,6 +40,9 @@ SIMULATED_COVERAGE = {
 # Of which metrics it is said what the items that were left out could do to them, and of how many at most.
 _BOUNDED = ("augrc", "aurc", "accuracy", "selective_accuracy")
 _MOST_BOUNDED = 4
+NEVER_EQUAL = (
+    "no prediction ever equals its truth; are truth and prediction the right columns, and written alike?"
+)
 # The reason of an area where nothing was answered: 0 is the best value there is, and must not pass for one.
 EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievement"
 
@@ -46,7 +50,7 @@ EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievemen
 def general_warnings(
     items: Items, population: Population, settings: Settings, *, ranked: bool
 ) -> tuple[ResultWarning, ...]:
-    """Return what holds for all numbers of a system: nothing answered, clusters left out, few or forgotten clusters."""
+    """Return what holds for all numbers of a system: its answers, and clusters that are few, forgotten or left out."""
     found = []
     noun = items.cluster_noun
     if not population.items:
@@ -54,6 +58,8 @@ def general_warnings(
     if not population.answered:
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         found.append(ResultWarning("nothing_answered", message))
+    if items.never_equal:
+        found.append(ResultWarning("never_equal", NEVER_EQUAL))
     if not ranked:
         found.append(ResultWarning("no_confidence", f"areas are not computed: {NO_CONFIDENCE}"))
     if population.failed:

@@ -277,11 +277,11 @@ def _winkler_scale(rows: IntervalRows, place: int, losses: Floats, claim: float)
     if not known.any():
         return Scale(low=0.0)
     mass, hit = (np.bincount(rows.unit, part * weight) for part in (np.ones(len(rows)), missed))
-    struck, largest = np.count_nonzero(hit), float(mass.max())
+    struck, largest = float(np.count_nonzero(hit)), float(mass.max())
     penalties = float(weight[missed] @ (losses[missed] - width[missed]))
     assumed = 0.2 / (1.0 - claim) * float(np.average(width[known], weights=weight[known]))
     cost = math.sqrt(2.0) * (penalties + assumed) / (struck + 1.0) / largest
-    return costly_scale(struck / np.count_nonzero(mass), float(mass.sum()) / largest, cost)
+    return costly_scale(struck / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
 
 
 def _class_names(labels: Sequence[Any] | None, classes: int) -> list[Any]:

@@ -280,7 +280,9 @@ def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: S
     made = _with_error(base, left_out, leave)
     if math.isnan(made.se):
         return made
-    if made.se == 0.0 or made.value in (scale.low, scale.high):
+    # Without a spread there is a bound to go by, or what one row more could cost, or nothing.
+    unspread = made.se == 0.0 and (scale.bounded or not scale.least_error)
+    if unspread or made.value in (scale.low, scale.high):
         return _agreed(made, scale, leave.vectors)
     how = ""
     if scale.bounded and scale.low < made.value < scale.high:

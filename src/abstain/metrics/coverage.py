@@ -345,12 +345,12 @@ def worst_slab(
             best, where = found, direction
     position = features @ where
     inside = held_out & (position >= best[1]) & (position <= best[2])
-    count = float(weight[inside].sum())
+    count, held = float(weight[inside].sum()), float(weight[held_out].sum())
     slab = WorstSlab(
         coverage=slab_measure(covered, inside, rows).point,
         found_coverage=best[0],
         count=int(count) if count.is_integer() else count,
-        share=count / float(weight[held_out].sum()),
+        share=count / held if held else math.nan,
         direction=where,
         low=best[1],
         high=best[2],
@@ -372,13 +372,11 @@ def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Measure:
 
 
 def _split(cluster: Indices, weight: Floats, share: float, stream: np.random.Generator) -> Mask:
-    """Hold out a share of the clusters, at least one and not all."""
+    """Hold out a share of the clusters, at least one and not all; of a single one, nothing."""
     # A row of weight 0 is not there: it must neither move the split nor be held out alone.
     present = np.unique(cluster[weight > 0.0])
     if len(present) < 2:
-        raise DataError(
-            "worst-slab coverage needs at least two rows (or clusters): one to find the slab, one to judge it"
-        )
+        return np.zeros(len(cluster), np.bool_)
     size = min(max(round(share * len(present)), 1), len(present) - 1)
     return np.isin(cluster, stream.permutation(present)[:size]) & (weight > 0.0)
 

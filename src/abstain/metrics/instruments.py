@@ -291,10 +291,8 @@ def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
     if wrong.any():
         cluster, item = np.argwhere(wrong)[0]
         times = int(seen.reshape(wrong.shape)[cluster, item])
-        raise DataError(
-            f"{items.cluster_noun} {items.cluster_ids[cluster]} has {form.items[item]} {times} times; "
-            "a total needs every item once"
-        )
+        whose = f"{items.cluster_noun} {_validate.place_name(items.cluster_ids[cluster])}"
+        raise DataError(f"{whose} has {form.items[item]} {times} times; a total needs every item once")
     return place
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
-from abstain.errors import ArgumentError, FormatError
+from abstain.errors import ArgumentError, FormatError, at
 from abstain.sources._evaluation_file import (
     EvaluationFile,
     load_evaluation_file,
@@ -202,7 +202,8 @@ def read_systems(
         raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
     given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
     named = {role: value for role, value in given.items() if value is not None}
-    rule = AbstentionRule.parse(abstain_rule) if isinstance(abstain_rule, str) else abstain_rule
+    with at("abstain_rule"):
+        rule = AbstentionRule.parse(abstain_rule) if isinstance(abstain_rule, str) else abstain_rule
     said: dict[str, Any] = {"rule": rule, "scale": scale}
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
     files, kind = _recognised(source, format)
@@ -367,7 +368,8 @@ def _read_table(
     said = dict(roles)
     joined, failed = said.pop("join", None), said.get("failed_rule")
     if isinstance(failed, str):
-        said["failed_rule"] = AbstentionRule.parse_failed(failed)
+        with at("failed_rule"):
+            said["failed_rule"] = AbstentionRule.parse_failed(failed)
     origin = _origin(table, kind)
     if joined is not None:
         from abstain.sources._joining import JoinedTable  # noqa: PLC0415

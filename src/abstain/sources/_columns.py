@@ -22,7 +22,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
 from abstain.labels import is_missing, missing
 from abstain.sources import _values
-from abstain.sources._roles import Roles, assign_columns, declared, provenance, system_column
+from abstain.sources._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
 from abstain.sources._rules import Ruling
 from abstain.sources._tables import check_columns
 from abstain.sources._values import Problems
@@ -91,7 +91,7 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
         signals=signals,
         metadata=metadata,
         **declared(table, columns, roles),
-        unnamed=tuple(role for role in ("cluster", "item", "abstained") if role not in columns),
+        unnamed=unnamed_roles(columns, roles),
         weight=rows.weight(),
         intervals=rows.intervals(outcome, truth, roles.crossed),
         sets=sets,
@@ -102,17 +102,7 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
         **({"percent": in_percent} if in_percent else {}),
         **rulings[0].provenance(),
         **rulings[1].provenance("failed_rule"),
-        **({"never_equal": True} if _never_equal(items) else {}),
     )
-
-
-def _never_equal(items: Items) -> bool:
-    """True where no answer is the truth, of several: more often a misreading than a model that is always wrong."""
-    answered = items.answered & ~missing(items.prediction)
-    if answered.sum() < 2 or not labels.whole(labels.column(items.truth[answered], "truth")):
-        return False
-    pair = (labels.column(column[answered], "label") for column in (items.truth, items.prediction))
-    return not labels.matches(*pair).any()
 
 
 def _by_system(

@@ -43,6 +43,8 @@ _BRACKET = re.compile(rb'(?:[^{}\[\]"]++|"(?:[^"\\]++|\\.)*+")*+[{}\[\]]', re.DO
 _CONTENT = re.compile(rb"\S")
 _OPENING, _CLOSING, _LIST, _COMMA, _COLON, _QUOTE = b"{[", b"}]", *b'[,:"'
 _RELEASE_EVERY = 1 << 26
+# A smaller file is read whole: whoever cuts it short meanwhile would end a process that has it mapped.
+_MAPPED_FROM = 1 << 26
 
 
 class Archive(contextlib.AbstractContextManager["Archive"]):
@@ -204,12 +206,14 @@ def outer_members(
 
 @contextlib.contextmanager
 def _view(file: IO[bytes], path: object) -> Iterator[bytes | mmap.mmap]:
-    """The bytes of a file as the operating system maps them, or as they are where they are in memory already."""
-    if isinstance(file, io.BytesIO):
-        yield file.getvalue()
-        return
-    if file.seek(0, io.SEEK_END) == 0:
+    """The bytes of a file: in memory, or as the operating system maps them where there are very many."""
+    size = file.seek(0, io.SEEK_END)
+    if size == 0:
         raise FormatError(f"{path}: the file is empty")
+    if isinstance(file, io.BytesIO) or size < _MAPPED_FROM:
+        file.seek(0)
+        yield file.read()
+        return
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
         yield view
 

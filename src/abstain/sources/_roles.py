@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._export import EXPORTED_NAMES
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, DataError
 from abstain.items import CONFIDENCE_NAMES
 from abstain.sources._tables import check_columns
 from abstain.sources._values import CROSSED
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import SourceTable
 
-__all__ = ["Roles", "assign_columns", "declared", "provenance", "system_column"]
+__all__ = ["Roles", "assign_columns", "declared", "provenance", "system_column", "unnamed_roles"]
 
 _UNITS = ("patient", "participant", "subject", "document")
 # The usual names of each role, most telling first; compared without regard to case.
@@ -92,6 +92,16 @@ class Roles:
         return {role: name for role, name in found.items() if name is not None}
 
 
+def unnamed_roles(columns: Mapping[str, str], roles: Roles) -> tuple[str, ...]:
+    """Return which of the roles that items must know of nobody named.
+
+    Who abstained is also said by outcomes, by a rule, and by predictions that are missing where that means it.
+    """
+    told = "outcome" in columns or roles.rule is not None or roles.null_prediction == "abstained"
+    known = {*columns, "abstained"} if told else set(columns)
+    return tuple(role for role in ("cluster", "item", "abstained") if role not in known)
+
+
 def assign_columns(table: SourceTable, roles: Roles) -> dict[str, str]:
     """Return the column of every role that has one."""
     named = roles.named()
@@ -133,6 +143,8 @@ def _settled(
         columns.pop("correct", None)
         for role in ("truth",) if answers else ("truth", "prediction"):
             if role not in columns:
+                if not table.rows:  # what seems to be its header may be a record
+                    raise DataError(f"{table.label}: the table has no rows")
                 raise ArgumentError(
                     f"{table.label}: which column is the {role}? Name it ({role}, --{role}); "
                     f"{_validate.listed_columns(table.kinds)}"

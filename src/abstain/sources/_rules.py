@@ -63,32 +63,32 @@ class AbstentionRule:
     def choice(cls, name: str) -> AbstentionRule:
         """The rule that an answer which is this choice, and nothing else, declines."""
         if not name.strip():
-            raise ArgumentError("an abstention rule needs a choice, such as choice:E")
+            raise ArgumentError("a rule needs a choice, such as choice:E")
         return cls(f"choice:{name}", re.compile(re.escape(_plain(name))), whole=True)
 
     @classmethod
     def regex(cls, pattern: str) -> AbstentionRule:
         """The rule that an answer with a match of `pattern` in it declines."""
         if not pattern:
-            raise ArgumentError("an abstention rule needs a pattern, such as regex:(?i)not sure")
+            raise ArgumentError("a rule needs a pattern, such as regex:(?i)not sure")
         try:
             return cls(f"regex:{pattern}", re.compile(pattern), whole=False)
         except re.error as problem:
-            raise ArgumentError(f"the abstention rule is no regular expression: {problem}") from None
+            raise ArgumentError(f"it is no regular expression: {problem}") from None
 
     @classmethod
     def phrases(cls, phrases: Sequence[str]) -> AbstentionRule:
         """The rule that an answer with one of `phrases` in it declines, whatever their case and spacing."""
         plain = [_plain(phrase) for phrase in phrases if _plain(phrase)]
         if not plain:
-            raise ArgumentError("an abstention rule needs phrases, such as phrases:I don't know|cannot say")
+            raise ArgumentError("a rule needs phrases, such as phrases:I don't know|cannot say")
         return cls(f"phrases:{'|'.join(phrases)}", re.compile("|".join(map(re.escape, plain))), whole=False)
 
     @classmethod
     def beginning(cls, text: str) -> AbstentionRule:
         """The rule that an answer which begins like this is none, whatever its case and spacing."""
         if not text.strip():
-            raise ArgumentError("a rule for failed answers needs the beginning of one, such as ERR:")
+            raise ArgumentError("a rule needs the beginning of such an answer, such as ERR:")
         return cls(f"begins:{text}", re.compile(rf"\A{re.escape(_plain(text))}"), whole=False)
 
     @classmethod
@@ -116,7 +116,7 @@ class AbstentionRule:
             return cls.phrases(lines)
         if kind == "phrases":
             return cls.phrases(rest.split("|"))
-        raise ArgumentError(f"the abstention rule {text!r} must be {_KINDS}")
+        raise ArgumentError(f"a rule must be {_KINDS}, got {text!r}")
 
     def determine(self, *answers: str | None, right: bool | None = None) -> Determination:
         """Say what an answer is; several wordings of one answer may be given, and `right` if it was judged so."""

@@ -16,7 +16,7 @@ import numpy as np
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, OutcomeCounts
 from abstain.sources._columns import Rows, items_from_rows
-from abstain.sources._roles import Roles, assign_columns, system_column
+from abstain.sources._roles import Roles, assign_columns, system_column, unnamed_roles
 from abstain.sources._tables import LEAST, ROWS, WEIGHT
 from abstain.sources._values import Problems
 
@@ -88,10 +88,12 @@ def scan_table(table: DuckTable, roles: Roles) -> ScannedTable:
         *(int(total) for total in np.bincount(items.outcome, weights=rows, minlength=len(Outcome)))
     )
     clusters = _clusters(table, columns, names, items, counts)
-    return ScannedTable(_judged(items, weight, columns, confidence), counts, *clusters)
+    judged = _judged(items, weight, confidence)
+    judged = replace(judged, unnamed=unnamed_roles(columns, roles)).with_provenance(columns=columns)
+    return ScannedTable(judged, counts, *clusters)
 
 
-def _judged(items: Items, weight: NDArray[np.float64], columns: Mapping[str, str], confidence: str) -> Items:
+def _judged(items: Items, weight: NDArray[np.float64], confidence: str) -> Items:
     """Return the answered kinds of rows and one row for all abstentions, with their weights."""
     if not weight.any():
         raise DataError("weight is zero throughout; at least one row must count")
@@ -106,8 +108,6 @@ def _judged(items: Items, weight: NDArray[np.float64], columns: Mapping[str, str
         cluster=np.zeros(len(judged), np.int8),
         item=np.zeros(len(judged), np.int8),
         signals={confidence: judged.signals[confidence]},
-        unnamed=tuple(role for role in ("cluster", "item") if role not in columns),
-        provenance={**judged.provenance, "columns": columns},
     )
 
 

@@ -44,8 +44,9 @@ __all__ = ["LEAST", "ROWS", "WEIGHT", "DuckTable", "SourceTable", "check_columns
 _DELIMITERS = ",;\t|"
 _LONGEST_LINE = 1 << 24
 _MOST_COLUMNS = 1 << 14
-# What may be loaded when nobody says which columns are needed.
 _MOST_CELLS = 1 << 25
+# Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
+_MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
 _SAMPLE = 10_000
 # The columns that counting rows adds, and what they are called in the statement.
 ROWS, WEIGHT, LEAST = "\0rows", "\0weight", "\0least"
@@ -126,7 +127,7 @@ class SourceTable(ABC):
 
     def loadable(self, names: Sequence[str]) -> Sequence[str]:
         """Return the names of all columns that nobody asked for by name, unless they are too many to load."""
-        if len(names) > 100 and len(names) * self.rows > _MOST_CELLS:
+        if len(names) > 100 and len(names) * self.rows > self._most_cells:
             raise ArgumentError(
                 f"{self.label}: {self.rows:,} rows of {len(names):,} columns are too many to load; name those that are "
                 "needed (signals=, metadata=)"
@@ -144,6 +145,11 @@ class SourceTable(ABC):
     def sha256(self) -> str | None:
         """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
         return None
+
+    @property
+    def _most_cells(self) -> int:
+        """How many cells may be loaded when nobody says which columns are needed."""
+        return _MOST_CELLS
 
     @property
     def _problems(self) -> Problems:
@@ -437,13 +443,19 @@ class _JsonTable(DuckTable):
                 f"{self.label}: a key stands twice in {doubled:,} of the objects; keep one of them"
             )
         cells = self.relation.project("unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v")
-        types = cells.project("k, json_type(v) AS t").aggregate("k, t", "k, t")
+        types = cells.project("k, json_type(v) AS t").aggregate("k, t, count(*) AS n", "k, t")
         found: dict[str, set[str]] = {}
         for row in self.fetch(self.relation.project("json_keys(json)").limit(1).fetchall):
             found.update({name: set() for name in row[0]})
-        for name, type_name in sorted(self.fetch(types.fetchall)):
+        counted = sorted(self.fetch(types.fetchall))
+        self._filled = sum(count for *_, count in counted)
+        for name, type_name, _ in counted:
             found.setdefault(name, set()).add(type_name)
         return {name: _json_kind(kinds - {"NULL"}) for name, kinds in found.items()}
+
+    @property
+    def _most_cells(self) -> int:
+        return min(_MOST_CELLS, max(_MOST_SPARSE_CELLS, _MOST_SPREAD * self._filled))
 
     def expression(self, name: str) -> str:
         """Return what to select to get a key's values as text."""
