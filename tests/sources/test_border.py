@@ -612,3 +612,25 @@ def test_the_same_rows_give_the_same_numbers_in_every_format(tmp_path: Path, dat
             assert scanned.aurc.value == pytest.approx(result.aurc.value, nan_ok=True), form
     for form, found in answers.items():
         assert found == answers["csv"], form
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said", "may"),
+    [
+        (None, None, {}, False),
+        ("abstained", [False] * 4, {}, True),
+        ("outcome", ["answered"] * 4, {}, True),
+        (None, None, {"null_prediction": "abstained"}, True),
+        (None, None, {"abstain_rule": "choice:E"}, True),
+    ],
+)
+def test_whoever_could_abstain_may(
+    tmp_path: Path, column: str | None, values: list[Any] | None, said: dict[str, Any], *, may: bool
+) -> None:
+    """Without an abstention, coverage is 1 either way; it can only vary where something would have said so."""
+    table = {"truth": [1, 0, 1, 0], "prediction": [1, 0, 0, 0], "confidence": [0.9, 0.8, 0.7, 0.6]}
+    path = written({**table, **({column: values} if column else {})}, "csv", tmp_path)
+    loaded = evaluate(read(path, **said)).only.coverage
+    assert (loaded.value, loaded.low < 1.0) == (1.0, may)
+    if "abstain_rule" not in said:
+        assert abstain.sources.scan_table(path, **said).items.may_abstain is may
