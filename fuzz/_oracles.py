@@ -29,7 +29,18 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 # Our own messages, those of the parser of arguments, and what neither may look like.
 _MESSAGE = re.compile(r"^(?:abstain: |Error: )", re.MULTILINE)
 # What says which part of a call is meant, whatever it is called.
-_PLACES = ("argument", "input", "inputs", "condition", "column", "metric", "option", "command", "schema")
+_PLACES = (
+    "argument",
+    "input",
+    "inputs",
+    "condition",
+    "column",
+    "metric",
+    "option",
+    "command",
+    "schema",
+    "format",
+)
 # What differs between two files that hold the same rows.
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 # Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
@@ -38,6 +49,7 @@ REFUSALS = (
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|signal|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"correctness is [01] for all",
+    r"has no standard error to go by",
     r"stands? twice",
     r"rows are not matched by their places",
     r"at matched coverage there are",

@@ -64,11 +64,11 @@ class ResultWarning:
 
 
 @contextlib.contextmanager
-def at(place: object) -> Iterator[None]:
-    """Let what goes wrong within say where: the file or the argument, unless it does already."""
+def at(place: object, kind: type[AbstainError] = AbstainError) -> Iterator[None]:
+    """Let errors of a kind say where they are: the file or the argument, unless they do already."""
     try:
         yield
-    except AbstainError as problem:
+    except kind as problem:
         if str(place) in str(problem):
             raise
         raise type(problem)(f"{place}: {problem}") from None

@@ -243,6 +243,13 @@ def test_an_interval_score_without_a_miss_counts_one_that_was_not_seen() -> None
     assert "rests on misses in 0 clusters; with fewer than 20, its interval can lie too low" in str(warning)
 
 
+def test_sizes_that_do_not_occur_are_warned_of_where_rows_are_few() -> None:
+    few, many = (evaluate_sets([0, 1] * half, [[True, True]] * 2 * half, claim=0.9) for half in (20, 60))
+    (warning,) = [each for each in few.warnings if each.code == "unseen_sizes"]
+    assert str(warning).startswith("of 3 strata of size, 2 have no set that claims 0.9")
+    assert "unseen_sizes" not in [each.code for each in many.warnings]
+
+
 def test_a_slab_of_one_row_is_undefined_and_says_why() -> None:
     found = evaluate_intervals([0.0], [[-1, 1]], claim=0.9, features={"x": [0.1]}).claims[0]
     assert math.isnan(found["worst_slab_coverage"].value)

@@ -628,8 +628,14 @@ def test_whoever_could_abstain_may(
     tmp_path: Path, column: str | None, values: list[Any] | None, said: dict[str, Any], *, may: bool
 ) -> None:
     """Without an abstention, coverage is 1 either way; it can only vary where something would have said so."""
-    table = {"truth": [1, 0, 1, 0], "prediction": [1, 0, 0, 0], "confidence": [0.9, 0.8, 0.7, 0.6]}
-    path = written({**table, **({column: values} if column else {})}, "csv", tmp_path)
+    table: dict[str, Any] = {
+        "truth": [1, 0, 1, 0],
+        "prediction": [1, 0, 0, 0],
+        "confidence": [0.9, 0.8, 0.7, 0.6],
+    }
+    if column:
+        table[column] = values
+    path = written(table, "csv", tmp_path)
     loaded = evaluate(read(path, **said)).only.coverage
     assert (loaded.value, loaded.low < 1.0) == (1.0, may)
     if "abstain_rule" not in said:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain.cli._terminal import progress_bar, say, say_json, show
-from abstain.errors import ArgumentError, at
+from abstain.errors import ArgumentError, DataError, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -131,8 +131,17 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
 
-    with resampling_bar(settings["interval"], settings["resamples"], wanted=show_progress) as progress:
+    with (
+        at_data(systems),
+        resampling_bar(settings["interval"], settings["resamples"], wanted=show_progress) as progress,
+    ):
         return evaluate(systems, **settings, progress=progress)
+
+
+def at_data(systems: Mapping[str, Items]) -> AbstractContextManager[None]:
+    """Let what is wrong with data say which file they came from, where it is one file."""
+    paths = {items.provenance.get("path") for items in systems.values()}
+    return at(paths.pop(), DataError) if len(paths) == 1 and None not in paths else contextlib.nullcontext()
 
 
 def resampling_bar(

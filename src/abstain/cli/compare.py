@@ -76,7 +76,10 @@ def compare_command(
         raise ArgumentError(
             f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
         )
-    with _steps.resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
+    with (
+        _steps.at_data(systems),
+        _steps.resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress,
+    ):
         result = compare(
             systems,
             metrics=metrics,

@@ -17,7 +17,15 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import check_outputs, encoded, files_of, putting, read_systems, resampling_bar
+from abstain.cli._steps import (
+    at_data,
+    check_outputs,
+    encoded,
+    files_of,
+    putting,
+    read_systems,
+    resampling_bar,
+)
 from abstain.cli._terminal import say
 from abstain.errors import ArgumentError
 
@@ -89,7 +97,7 @@ def gate_command(
         raise ArgumentError(
             "a gate judges one system, and a table here holds several; keep the rows of one of them"
         )
-    with resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
+    with at_data(runs), resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
         result = gate(
             runs["run"],
             conditions,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli._options import Inputs, Pairing, Reading, named, spelled_out
-from abstain.cli._steps import read_systems
+from abstain.cli._steps import at_data, read_systems
 from abstain.cli._terminal import say, say_json
 
 EXAMPLES = """\b
@@ -59,17 +59,18 @@ def power_command(
         if pilot
         else {}
     )
-    found = asked(
-        *([systems] if systems else []),
-        metric=metric,
-        difference=difference,
-        correlation=correlation,
-        se=se,
-        clusters=clusters,
-        power=power,
-        level=level,
-        **options,
-    )
+    with at_data(systems):
+        found = asked(
+            *([systems] if systems else []),
+            metric=metric,
+            difference=difference,
+            correlation=correlation,
+            se=se,
+            clusters=clusters,
+            power=power,
+            level=level,
+            **options,
+        )
     if as_json:
         from abstain.report.artifact import finite  # noqa: PLC0415
 

@@ -33,11 +33,13 @@ class Snapshot:
 
     Attributes:
         paths: how they were named.
+        label: what they are called in messages, all of them.
         places: where the opened files can be read again, in the same order.
     """
 
     def __init__(self, files: Sequence[_files.SourceFile]) -> None:
         self.paths = tuple(file.path for file in files)
+        self.label = ", ".join(map(str, files))
         self._handles: list[int] = []
         weakref.finalize(self, _close, self._handles)
         self._states = [self._open(file) for file in files]

@@ -201,7 +201,7 @@ class DuckTable(SourceTable):
 
     def _open(self, snapshot: Snapshot) -> None:
         """What every table of files begins with; a relation does not keep its connection alive."""
-        self.label = ", ".join(str(path) for path in snapshot.paths)
+        self.label = snapshot.label
         self.paths = snapshot.paths
         self.declared = {}
         self._snapshot = snapshot
