@@ -37,8 +37,8 @@ from abstain.metrics.registry import find_metric
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from abstain._confidences import CalibrationLike
     from abstain.errors import ResultWarning
-    from abstain.evaluation._confidences import CalibrationLike
     from abstain.evaluation._result import Result
     from abstain.inference import Estimate
     from abstain.items import Items

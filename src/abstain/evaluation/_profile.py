@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.evaluation._differences import Difference
-from abstain.evaluation._points import points_of
 from abstain.evaluation._system import fingerprint
 from abstain.inference import holm, p_value
+from abstain.inference.points import points_of
 from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
 from abstain.metrics.curves import optimal_curve
 from abstain.metrics.registry import METRICS
