@@ -17,7 +17,7 @@ from abstain import _files, _validate
 from abstain._confidences import load_calibrations
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.guarantees import _search
-from abstain.guarantees._evidence import JOINT, SELECTIVE, Evidence, Steps
+from abstain.guarantees._evidence import JOINT, SELECTIVE, Evidence, Steps, shortest_between
 from abstain.guarantees._policy import (
     GUARANTEES,
     METHODS,
@@ -266,7 +266,7 @@ def _declared(grid: Sequence[float]) -> Steps:
     if not values:
         raise ArgumentError("grid must name at least one threshold")
     thresholds = np.array(values)
-    return Steps(thresholds, thresholds)
+    return Steps(thresholds)
 
 
 def _check_rows(rows: Rows, items: Items) -> None:
@@ -422,7 +422,7 @@ def _deferred(question: _Question, rows: Rows, steps: Steps) -> Evidence:
     # Below a threshold lies what is at most the next number down; turned round, that is at least its negative.
     below = -np.nextafter(steps.threshold[::-1], -np.inf)
     turned = replace(rows, confidence=-rows.confidence, loss=1.0 - rows.loss)
-    return _evidence(question, turned, Steps(below, below), promise=JOINT)
+    return _evidence(question, turned, Steps(below), promise=JOINT)
 
 
 def _begin(question: _Question, coverage: Floats, evidence: Evidence) -> int:
@@ -433,11 +433,11 @@ def _begin(question: _Question, coverage: Floats, evidence: Evidence) -> int:
     wanted = START if question.start is None else question.start
     least = math.log(question.delta) / math.log1p(-question.risk)
     if question.start is None:
-        # So many answers, or clusters, without an error are needed to promise anything at all.
-        if question.method in ("betting", "hoeffding-bentkus") and not evidence.independent:
-            wanted = max(wanted, _ROOM * least / max(evidence.clusters, 1))
-        elif question.method != "cluster-t":
-            wanted = max(wanted, _ROOM * least / max(evidence.items, 1.0))
+        # So many answers without an error, or as many clusters of the largest size, promise anything at all.
+        if question.method in ("betting", "hoeffding-bentkus"):
+            wanted = max(wanted, _ROOM * least * evidence.largest / evidence.items)
+        elif question.method == "binomial":
+            wanted = max(wanted, _ROOM * least / evidence.items)
         wanted = min(wanted, 0.9 * reach)
     return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 
@@ -482,9 +482,15 @@ def _choice(question: _Question, rows: Rows, noun: str) -> Chosen:
     if step is None:
         return Chosen(reason=_reason(trial, noun), instead=_instead(trial))
     threshold = float(shown.steps.threshold[step])
+    below = rows.confidence[rows.confidence < threshold]
+    here = rows.confidence[rows.confidence >= threshold]
+    lowest = float(here.min()) if len(here) else threshold
+    if question.method == "crc":  # which is about the confidences that were seen
+        threshold = lowest
+    parted = shortest_between(float(below.max(initial=-math.inf)), lowest)
     return Chosen(
         threshold=threshold,
-        shown=float(shown.steps.shown[step]),
+        shown=threshold if question.grid is not None else parted,
         seen=_seen_at(question, rows, threshold, known(float(p_values[step]))),
     )
 
@@ -554,20 +560,24 @@ def _clusters_needed(trial: _Trial) -> int | None:
     with np.errstate(invalid="ignore"):
         score = np.where(evidence.answered > 0, room / np.fmax(error, floor), -np.inf)
     best = int(np.nanargmax(score))
-    if not room[best] > 0.0:
+    if not room[best] > 0.0 or question.needless is not None:
         return None
-    found = clusters_needed(
-        float(room[best]),
-        float(np.fmax(error, floor)[best]),
-        evidence.clusters,
-        level=max(1.0 - 2.0 * question.delta, 1e-6),
-    )
-    bound = math.ceil(math.log(question.delta) / math.log1p(-question.risk))
-    if question.method == "betting":
-        # A player wins at most so much per cluster: the room at that threshold.
-        per_cluster = float(room[best] * evidence.count[best]) / (evidence.clusters * evidence.largest)
-        bound = max(bound, math.ceil(-math.log(question.delta) / max(per_cluster, 1e-9)))
-    return None if not math.isfinite(found) else int(max(found, bound))
+    # A sequence that did not even begin has to pass its first test.
+    first = question.search == "fixed-sequence" and bool(room[trial.start] > 0.0)
+    best = trial.start if first else best
+    whole = trial.everything or evidence
+    if question.method == "cluster-t":
+        found = clusters_needed(
+            float(room[best]),
+            float(np.fmax(error, floor)[best]),
+            whole.clusters,
+            level=max(1.0 - 2.0 * question.delta, 1e-6),
+        )
+    else:
+        # The logarithms of these p-values grow with the number of clusters.
+        smallest = float(trial.p_values(question.risk)[best])
+        found = whole.clusters * math.log(question.delta) / math.log(smallest) if smallest < 1.0 else math.inf
+    return None if not math.isfinite(found) else max(math.ceil(found), whole.clusters + 1)
 
 
 def promised_thresholds(
@@ -639,7 +649,7 @@ def _policy(
             )
             if calibrations
             else None,
-            quantiles=tuple(np.quantile(rows.confidence, np.linspace(0.0, 1.0, _QUANTILES)).tolist()),
+            quantiles=_quantiles(rows.confidence),
             clusters=len(rows.names),
             percent=_column_of(items, stated.name) in items.provenance.get("percent", ()),
         ),
@@ -665,6 +675,12 @@ def _policy(
         assumptions=_assumptions(question, rows, items.cluster_noun),
         warnings=(*stated.warnings, *_warnings(question, items, rows)),
     )
+
+
+def _quantiles(values: Floats) -> tuple[float, ...]:
+    ordered = np.sort(values)
+    places = np.linspace(0.0, len(ordered) - 1.0, _QUANTILES)
+    return tuple(np.interp(places, np.arange(len(ordered)), ordered).tolist())
 
 
 def _column_of(items: Items, name: str) -> str:

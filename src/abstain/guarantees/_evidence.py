@@ -38,11 +38,9 @@ class Steps:
 
     Attributes:
         threshold: answered is what is at least this confident.
-        shown: a short number that parts the same confidences.
     """
 
     threshold: Floats
-    shown: Floats
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -64,23 +62,22 @@ class Steps:
             places = np.unique(
                 np.minimum(np.searchsorted(reached, np.minimum(wanted, reached[-1]) - 1e-9), len(levels) - 1)
             )
-        below = np.append(levels[1:], -np.inf)
-        many = np.append(counts[1:], 2.0)
-        # Confidences that recur are levels that the source has, not chance: there the level itself is the threshold.
-        tied = (counts > 1) | (many > 1)
-        cut = np.where(tied, levels, np.nextafter(below, np.inf))[places]
-        shown = np.array([shortest_between(below[place], levels[place]) for place in places.tolist()])
-        return cls(cut, shown), places
+        after = np.minimum(places + 1, len(levels) - 1)
+        here, below = levels[places], np.where(places < len(levels) - 1, levels[after], -np.inf)
+        # Confidences that recur are levels that the source has, not chance: there the level itself is the threshold,
+        # and so it is where nothing lies below.
+        tied = (counts[places] > 1) | (counts[after] > 1) | np.isinf(below)
+        return cls(np.where(tied, here, np.nextafter(below, np.inf))), places
 
 
 def shortest_between(low: float, high: float) -> float:
     """Return the shortest decimal number above `low` and at most `high`, the largest of those.
 
     >>> shortest_between(0.8648, 0.8713), shortest_between(0.85, 0.9), shortest_between(-math.inf, 0.4123)
-    (0.87, 0.9, 0.4123)
+    (0.87, 0.9, 0.412)
     """
-    if not math.isfinite(low):
-        return high
+    if not math.isfinite(low):  # nothing lies below, and a thousandth less parts the same
+        low = high - 1e-3 * abs(high)
     for digits in range(17):
         scale = 10.0**digits
         found = math.floor(high * scale) / scale
@@ -183,7 +180,11 @@ class Evidence:
 
     @cached_property
     def _added(self) -> Floats:
-        return self.tally.weigh(np.ones((1, self.tally.units)))[:, 0, : len(self)]
+        """What each step adds: counts, losses, and squared losses where all rows are one unit."""
+        tally, steps = self.tally, len(self)
+        if tally.units == 1:
+            return tally.sums[:, :steps]
+        return np.stack([total_by(tally.key, values, steps + 1)[:steps] for values in tally.sums])
 
     @cached_property
     def answered(self) -> Floats:
@@ -282,14 +283,14 @@ class Evidence:
         student = _p_values.cluster_t_p(self.loss - risk * self.count, self.spread(risk), clusters)
         mean = np.nan_to_num(self.risk, nan=1.0)
         worth = _p_values.effective_binomial_p(mean, self.count, self.design, clusters, risk, delta)
-        return np.where(self.answered > 0, np.maximum(student, worth), 1.0)
+        return np.where(self.count > 0, np.maximum(student, worth), 1.0)
 
     def betting(self, risk: float) -> Floats:
         """Return the p-values of a player who bets on cluster after cluster; finite-sample for any bounded loss."""
         best, state = np.zeros(len(self)), None
         for gains in self._gains(risk):
             best, state = _p_values.betting_wealth(gains, state)
-        return np.where(self.answered > 0, np.exp(-np.maximum(best, 0.0)), 1.0)
+        return np.where(self.count > 0, np.exp(-np.maximum(best, 0.0)), 1.0)
 
     def _gains(self, risk: float) -> Iterator[Floats]:
         """Yield, for blocks of clusters in their order, the largest bet times the risk less the cluster's loss."""

@@ -73,7 +73,7 @@ class Instead(Struct, frozen=True, kw_only=True):
 
     Attributes:
         risk: the smallest risk that these data could have promised; None where none.
-        clusters: about how many clusters would do with a chance of 80%; None where no number would.
+        clusters: about how many clusters like these would do; None where no number would.
     """
 
     risk: float | None = None

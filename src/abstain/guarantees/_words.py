@@ -128,6 +128,8 @@ def _because(policy: Policy, chosen: Chosen) -> str:
                 f"The best that could have been promised with these data is a risk of {per_cent(instead.risk)}; "
                 "whoever takes that now chooses after looking, and needs new data for it."
             )
+        if policy.needless is not None:
+            return " ".join(sentences)
         if instead.clusters is None:
             sentences.append(
                 f"More {noun}s alone would not help: no threshold was seen to keep to {per_cent(policy.risk)}. A "
@@ -135,8 +137,7 @@ def _because(policy: Policy, chosen: Chosen) -> str:
             )
         else:
             sentences.append(
-                f"About {instead.clusters:,} {noun}s like these would do, with a chance of 80%; here are "
-                f"{policy.data.clusters:,}."
+                f"About {instead.clusters:,} {noun}s like these would do; here are {policy.data.clusters:,}."
             )
     return " ".join(sentences)
 
