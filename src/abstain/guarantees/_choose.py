@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import abstain
 from abstain import _files, _validate
 from abstain._confidences import load_calibrations
 from abstain.errors import ArgumentError, DataError, ResultWarning
@@ -518,7 +518,7 @@ def _seen_at(
 
 def _reason(trial: _Trial, noun: str) -> str:
     """Why nothing is promised: too little data even for no error at all, or risks that were seen to be too high."""
-    question, evidence = trial.question, trial.evidence
+    question, evidence = trial.question, trial.everything or trial.evidence
     if question.method == "crc":
         return "even one more wrong answer would exceed the risk on average"
     by_cluster = question.method in ("betting", "hoeffding-bentkus") and not evidence.independent
@@ -635,7 +635,7 @@ def _policy(
         reason=chosen.reason,
         seen=chosen.seen,
         instead=chosen.instead,
-        abstain_version=abstain.__version__,
+        abstain_version=version("abstain"),
         promise=question.promise,  # type: ignore[arg-type]
         risk=question.risk,
         sure=question.sure,

@@ -148,13 +148,18 @@ class PolicyData(Struct, frozen=True, kw_only=True):
     risk: float | None = None
 
 
-class Policy(Chosen, frozen=True, kw_only=True):
+class Policy(Struct, frozen=True, kw_only=True):
     """When a model may answer, and what is promised of it; make one with `abstain.choose_threshold`.
 
     Attributes:
         promise: "selective" for the risk among answers, "joint" for the risk per item asked.
         risk: the largest risk that is acceptable.
         sure: how sure the promise is; None for one that holds on average.
+        threshold: answered is what is at least this confident; None where nothing can be promised.
+        shown: a short number that parts the same confidences.
+        reason: why there is no threshold.
+        seen: what the policy does on the data that it was chosen on.
+        instead: what could be promised instead.
         method: the test behind it.
         search: how its thresholds were gone through.
         guarantee: "exact", "finite-sample", "asymptotic" or "in expectation".
@@ -177,6 +182,11 @@ class Policy(Chosen, frozen=True, kw_only=True):
     promise: Literal["selective", "joint"]
     risk: Level
     sure: Level | None
+    threshold: float | None = None
+    shown: float | None = None
+    reason: str = ""
+    seen: Seen | None = None
+    instead: Instead | None = None
     method: Literal["binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr", "crc"]
     search: Literal["fixed-sequence", "holm", "binary-search", "none"]
     guarantee: Literal["exact", "finite-sample", "asymptotic", "in expectation"]

@@ -99,7 +99,7 @@ def _headline(policy: Policy) -> str:
     return f"{aim}, answer {_answer_words(policy, policy.seen)}."
 
 
-def _answer_words(chosen: Chosen, seen: Seen | None) -> str:
+def _answer_words(chosen: Chosen | Policy, seen: Seen | None) -> str:
     words = f"those with a confidence of at least {chosen.shown:.10g}"
     if seen is None:
         return words
@@ -115,7 +115,7 @@ def _group_line(policy: Policy, chosen: Chosen) -> str:
     return f"{name}: answer {_answer_words(chosen, chosen.seen)}."
 
 
-def _because(policy: Policy, chosen: Chosen) -> str:
+def _because(policy: Policy, chosen: Chosen | Policy) -> str:
     """Why nothing can be promised, what could have been, and what it would take."""
     noun = policy.data.cluster_noun
     sentences = [f"{chosen.reason[0].upper()}{chosen.reason[1:]}."] if chosen.reason else []
