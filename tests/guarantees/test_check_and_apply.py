@@ -170,7 +170,9 @@ def test_many_rows_keep_their_order(policy: Policy, tmp_path: Path) -> None:
     policy.apply(tmp_path / "new.parquet", output=tmp_path / "decided.parquet")
     found = pl.read_parquet(tmp_path / "decided.parquet")
     assert (found["row"].to_numpy() == np.arange(len(values))).all()
-    assert ((found["decision"] == ANSWER).to_numpy() == (values >= policy.threshold)).all()
+    limit = policy.threshold
+    assert limit is not None
+    assert ((found["decision"] == ANSWER).to_numpy() == (values >= limit)).all()
 
 
 def test_what_apply_refuses(policy: Policy, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from abstain.guarantees._apply import drift_warnings
 from abstain.guarantees._rows import one_confidence, rows_of
 from abstain.inference import CANNOT_TELL, Estimate, Intervals, beyond
 from abstain.inference.points import points_of
+from abstain.losses import SHARES
 from abstain.metrics import Columns
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def check_policy(
     if not policy.promises:
         raise ArgumentError("this policy promises nothing, and there is nothing to check; see its reason")
     stated = stated_for(policy, items, calibration)
-    named = policy.loss.name if policy.loss.name in ("zero_one", "abs_norm") else loss
+    named = policy.loss.name if policy.loss.name in SHARES else loss
     if named is None:
         raise ArgumentError(
             f"the policy was chosen by a loss of your own ({policy.loss.name}); pass it (loss=)"

@@ -432,12 +432,13 @@ def _begin(question: _Question, coverage: Floats, evidence: Evidence) -> int:
     reach = float(coverage[-1])
     wanted = START if question.start is None else question.start
     least = math.log(question.delta) / math.log1p(-question.risk)
+    if question.start is None and question.method != "cluster-t":
+        # So many answers without an error, or as many clusters of the largest size, are needed to promise anything at
+        # all. With room for errors, but not so much that little is left to go through.
+        units = 1.0 if question.method == "binomial" else evidence.largest
+        needed = least * units / evidence.items
+        wanted = max(wanted, min(_ROOM * needed, (needed + reach) / 2.0))
     if question.start is None:
-        # So many answers without an error, or as many clusters of the largest size, promise anything at all.
-        if question.method in ("betting", "hoeffding-bentkus"):
-            wanted = max(wanted, _ROOM * least * evidence.largest / evidence.items)
-        elif question.method == "binomial":
-            wanted = max(wanted, _ROOM * least / evidence.items)
         wanted = min(wanted, 0.9 * reach)
     return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 

@@ -18,7 +18,7 @@ from abstain._confidences import load_calibrations, variant_confidences
 from abstain.confidence import NO_CONFIDENCE
 from abstain.errors import ArgumentError, DataError
 from abstain.inference import group_of
-from abstain.losses import item_loss
+from abstain.losses import SHARES, item_loss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +206,7 @@ def _largest(loss: ItemLoss, declared: float | None) -> float:
         if not largest > 0.0:
             raise ArgumentError(f"largest_loss must be greater than 0, got {largest:g}")
         return largest
-    if loss.name in ("zero_one", "abs_norm"):
+    if loss.name in SHARES:
         return 1.0
     if loss.name == "abs":
         raise ArgumentError(
