@@ -432,14 +432,12 @@ def _begin(question: _Question, coverage: Floats, evidence: Evidence) -> int:
     reach = float(coverage[-1])
     wanted = START if question.start is None else question.start
     least = math.log(question.delta) / math.log1p(-question.risk)
-    if question.start is None and question.method != "cluster-t":
+    if question.start is None:
         # So many answers without an error, or as many clusters of the largest size, are needed to promise anything at
         # all. With room for errors, but not so much that little is left to go through.
-        units = 1.0 if question.method == "binomial" else evidence.largest
+        units = evidence.largest if question.method in ("betting", "hoeffding-bentkus") else 1.0
         needed = least * units / evidence.items
-        wanted = max(wanted, min(_ROOM * needed, (needed + reach) / 2.0))
-    if question.start is None:
-        wanted = min(wanted, 0.9 * reach)
+        wanted = min(max(wanted, min(_ROOM * needed, (needed + reach) / 2.0)), 0.9 * reach)
     return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 
 
