@@ -266,3 +266,18 @@ def test_per_cent_in_the_file_is_per_cent_when_applied(tmp_path: Path) -> None:
     assert policy.threshold < 1.0
     assert policy.seen is not None
     assert policy.apply(tmp_path / "cal.csv").coverage == pytest.approx(policy.seen.coverage)
+
+
+def test_groups_are_checked_each_by_itself() -> None:
+    policy = choose_threshold(promised_items(400), risk=0.15, by="site")
+    found = policy.check(promised_items(400, seed=21, base=-4.0))
+    assert [(each.group, each.verdict) for each in found.groups] == [("north", "kept"), ("south", "kept")]
+    assert found.verdict == "kept"
+    items = promised_items(400, seed=22, base=-4.0)
+    south = np.array([site == "south" for site in items.metadata["site"]])
+    # In the south every second answer is wrong, whatever the confidence.
+    spoiled = np.where(south & (np.arange(len(items)) % 2 == 0), 1 - items.truth, items.prediction)
+    broken = policy.check(replace(items, prediction=spoiled))
+    assert [each.verdict for each in broken.groups] == ["kept", "broken"]
+    assert broken.verdict == "broken"
+    assert any(line.startswith("site south: broken, risk ") for line in broken.lines)

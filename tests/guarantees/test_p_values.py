@@ -18,6 +18,7 @@ from abstain.guarantees import (
     cluster_t_p,
     hoeffding_bentkus_p,
 )
+from abstain.tally import Tally, keys_descending
 
 
 @pytest.mark.parametrize(
@@ -144,3 +145,18 @@ def test_few_steps_reach_each_hundredth_of_the_items() -> None:
     steps, places = Steps.of_confidences(levels, np.ones(1000), 1000.0, 100)
     assert len(steps) == 100
     assert (places + 1).tolist() == list(range(10, 1001, 10))
+
+
+def test_a_tally_of_any_engine_gives_the_same_evidence() -> None:
+    generator = np.random.default_rng(9)
+    cluster = generator.integers(0, 30, 600)
+    loss = (generator.random(600) < 0.2).astype(np.float64)
+    confidence = generator.random(600)
+    asked = np.bincount(cluster, minlength=30).astype(np.float64)
+    key, levels = keys_descending(confidence)
+    tally = Tally.of_rows(unit=cluster, key=key, columns=[loss], units=30, keys=len(levels))
+    rows = Evidence.of_rows(confidence, loss, cluster=cluster, asked=asked)
+    read = Evidence.of_tally(tally, levels, asked, binary=True)
+    assert read.steps.threshold.tolist() == rows.steps.threshold.tolist()
+    assert read.cluster_t(0.25, 0.05) == pytest.approx(rows.cluster_t(0.25, 0.05))
+    assert read.betting(0.25) == pytest.approx(rows.betting(0.25))

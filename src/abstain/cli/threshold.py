@@ -219,5 +219,9 @@ def _checked(found: PolicyCheck) -> dict[str, Any]:
         "wrong": found.wrong,
         "clusters": found.clusters,
         "reason": found.reason,
+        "groups": [
+            {"group": each.group, "verdict": each.verdict, "risk": finite(each.risk.value)}
+            for each in found.groups
+        ],
         "warnings": [{"code": each.code, "message": each.message} for each in found.warnings],
     }

@@ -33,9 +33,19 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["BROKEN", "KEPT", "PolicyCheck", "check_policy", "stated_for"]
+__all__ = ["BROKEN", "KEPT", "GroupCheck", "PolicyCheck", "check_policy", "stated_for"]
 
 KEPT, BROKEN = "kept", "broken"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupCheck:
+    """What a policy does in one group: its name, the verdict, the risk and the coverage with their intervals."""
+
+    group: str
+    verdict: str
+    risk: Estimate
+    coverage: Estimate
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,6 +64,8 @@ class PolicyCheck:
         cluster_noun: what a cluster is called.
         reason: why it cannot be told, where the interval is not why.
         warnings: what the reader must know.
+        groups: the same for each group, where the promise is about groups; it is kept where it is in all of them, and
+            broken where it is in any.
     """
 
     policy: Policy
@@ -67,6 +79,7 @@ class PolicyCheck:
     cluster_noun: str
     reason: str = ""
     warnings: tuple[ResultWarning, ...] = ()
+    groups: tuple[GroupCheck, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -126,6 +139,11 @@ def check_policy(
     weight = rows.mass[rows.answered]
     answered = float(weight[answer].sum())
     verdict, reason = _verdict(policy, risk, answered)
+    groups = _groups(policy, rows, answer, level)
+    if groups:
+        told = {each.verdict for each in groups}
+        verdict = BROKEN if BROKEN in told else KEPT if told == {KEPT} else CANNOT_TELL
+        reason = ""
     return PolicyCheck(
         policy=policy,
         verdict=verdict,
@@ -141,6 +159,7 @@ def check_policy(
             *stated.warnings,
             *drift_warnings(policy, rows.confidence, answered / float(rows.mass.sum()), len(rows.names)),
         ),
+        groups=groups,
     )
 
 
@@ -212,6 +231,22 @@ def _estimates(
         for place in (which, 2)
     )
     return risk, coverage
+
+
+def _groups(policy: Policy, rows: Rows, answer: NDArray[np.bool_], level: float) -> tuple[GroupCheck, ...]:
+    """What the policy does in each group that it makes a promise about."""
+    if rows.groups is None:
+        return ()
+    promised = [each.group for each in policy.groups if policy.worst or each.threshold is not None]
+    found = []
+    for name in promised:
+        inside = rows.groups == name
+        if not inside.any():
+            continue
+        own = answer[inside[rows.answered]]
+        risk, coverage = _estimates(policy, rows.take(inside), own, level)
+        found.append(GroupCheck(name, _verdict(policy, risk, float(own.sum()))[0], risk, coverage))
+    return tuple(found)
 
 
 def _verdict(policy: Policy, risk: Estimate, answered: float) -> tuple[str, str]:

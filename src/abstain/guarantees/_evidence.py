@@ -8,7 +8,7 @@ afterwards. What is not known here: which step is chosen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -161,12 +161,43 @@ class Evidence:
         most_asked = 1.0 if alone else float(asked.max(initial=1.0))
         return cls(steps, tally, asked, alone, binary, order, largest or most_asked, promise)
 
+    @classmethod
+    def of_tally(
+        cls,
+        tally: Tally,
+        levels: Floats,
+        asked: Floats,
+        *,
+        binary: bool,
+        most: int | None = 100,
+        order: Indices | None = None,
+        largest: float | None = None,
+        promise: str = SELECTIVE,
+    ) -> Evidence:
+        """Read a ranked tally, whichever engine made it: counts and losses by cluster and confidence.
+
+        Args:
+            tally: the sums; key 0 is the highest confidence.
+            levels: the confidence of each key, descending.
+            asked: how many items each unit was asked.
+            binary: True where every loss is 0 or 1.
+            most: how many steps there are at most; None for one per confidence.
+            order: the units in the order in which a player meets them.
+            largest: the most items that a unit can have; the most that one has, when left out.
+            promise: which risk is meant.
+        """
+        steps, places = Steps.of_confidences(
+            levels, total_by(tally.key, tally.sums[0], len(levels)), float(asked.sum()), most
+        )
+        step = np.searchsorted(places, tally.key).astype(np.intp)
+        cells, place = np.unique(step * tally.units + tally.unit, return_inverse=True)
+        sums = np.stack([total_by(place, values, len(cells)) for values in tally.sums[:2]])
+        merged = Tally(cells % tally.units, cells // tally.units, sums, tally.units, len(steps) + 1)
+        bound = largest or float(asked.max(initial=1.0))
+        return cls(steps, merged, asked, False, binary, order, bound, promise)
+
     def __len__(self) -> int:
         return len(self.steps)
-
-    def promising(self, promise: str) -> Evidence:
-        """Return the same sums for another promise."""
-        return replace(self, promise=promise)
 
     @property
     def clusters(self) -> int:

@@ -174,6 +174,11 @@ def check_lines(check: PolicyCheck) -> list[str]:
     what = "Risk of what is answered" if policy.promise == "selective" else "Risk per item asked"
     level = f"{per_cent(check.risk.level)} intervals over {check.clusters:,} {check.cluster_noun}s"
     lines.append(f"{what} {_estimate(check.risk)}, coverage {_estimate(check.coverage)} ({level}).")
+    lines += [
+        f"{policy.by} {each.group or '(none)'}: {each.verdict}, risk {_estimate(each.risk)}, coverage "
+        f"{_estimate(each.coverage)}."
+        for each in check.groups
+    ]
     lines.append(
         f"Answered are {check.answered:,} of {check.items:,} items; {check.wrong:,} of them are wrong."
     )
