@@ -341,9 +341,12 @@ def with_a_wrong_option(draw: st.DrawFn, case: Case) -> Case:
 def with_output(draw: st.DrawFn, case: Case, *, sound: bool = True) -> Case:
     """The case with a place for its output: a new file, an old one, or one that should be left alone."""
     (command,) = case.commands
-    if command[0] in ("check", "metrics", "schema", "demo") or {"-o", "--json", "-q"} & set(command):
+    silent = ("check", "metrics", "schema", "demo", "power")
+    if command[0] in silent or {"-o", "--json", "-q", "--check"} & set(command):
         return case
     ending = {"report": "html", "compare": "csv", "gate": "txt"}.get(command[0], "json")
+    if command[0] == "apply":  # a table is written as it was read
+        ending = command[2].rpartition(".")[2]
     place = draw(
         st.sampled_from(
             ("new", "old") if sound else ("new", "old", "input", "link", "nowhere", "folder", "odd")
