@@ -76,15 +76,15 @@ def gate_command(
     conditions = [parse_condition(text) for text in fail_if or []]
     if not conditions and policy is None:
         raise ArgumentError("a gate needs a condition (--fail-if) or a policy (--policy)")
+    if undecided is not None:
+        _validate.choice(undecided, "undecided", ("pass", "fail"))
+    files = files_of(run, baseline, policy, judging, reading)
+    check_outputs(output, junit, markdown, inputs=files)
     chosen = None if policy is None else read_policy(policy)
     if chosen is not None and confidence not in (None, chosen.confidence.name):
         raise ArgumentError(
             f"the policy is for the confidence {chosen.confidence.name}, not for {confidence}"
         )
-    if undecided is not None:
-        _validate.choice(undecided, "undecided", ("pass", "fail"))
-    files = files_of(run, baseline, policy, judging, reading)
-    check_outputs(output, junit, markdown, inputs=files)
     sources = {"run": InputFile(run, mode)}
     if baseline is not None:
         sources["baseline"] = InputFile(baseline, baseline_mode or mode)
