@@ -20,6 +20,8 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("check",),
     ("compare",),
     ("gate",),
+    ("threshold",),
+    ("apply",),
     ("intervals",),
     ("sets",),
     ("power",),
@@ -46,7 +48,7 @@ def command_line_page() -> str:
         "| 1 | of a gate: fail |",
         "| 2 | the call is wrong: a flag, a name, a path; or the system refuses a file |",
         "| 3 | the data are wrong: a file, a row, a signal; or they are more than the memory holds |",
-        "| 4 | of a gate: undecided |",
+        "| 4 | of a gate: undecided; of a threshold: nothing can be promised |",
         "| 70 | a defect of abstain: please report the line that it prints; `ABSTAIN_DEBUG=1` shows the traceback |",
         "| 130 | interrupted; nothing was written (143 after SIGTERM) |",
         "| 141 | the reader of the output went away, as after a pipe to `head` |",
@@ -110,8 +112,18 @@ def simulations_page() -> str:
     return page(SIMULATIONS / "results.jsonl", SIMULATIONS / "differences.jsonl")
 
 
+def promises_page() -> str:
+    """Return the page of how often simulated promises were broken."""
+    if str(HERE.parent) not in sys.path:
+        sys.path.append(str(HERE.parent))
+    from simulations.promises import promises_page as page  # noqa: PLC0415
+
+    return page(SIMULATIONS / "promises.jsonl")
+
+
 PAGES = {
     HERE / "definitions" / "simulated-coverage.md": simulations_page,
+    HERE / "definitions" / "simulated-promises.md": promises_page,
     HERE / "reference" / "cli.md": command_line_page,
     HERE / "reference" / "metrics.md": metrics_page,
 }

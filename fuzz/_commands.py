@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -129,6 +130,55 @@ def _power(draw: st.DrawFn, source: Source, other: Source) -> Case:
     return both.case("power", *pilot, *source.flags, "--metric", draw(_METRICS), "--difference", size)
 
 
+# A policy of which the threshold is known, so that `apply` has one for every table.
+_POLICY = {
+    "schema_version": "1",
+    "promise": "selective",
+    "risk": 0.1,
+    "sure": 0.95,
+    "threshold": 0.5,
+    "shown": 0.5,
+    "seen": {"items": 10, "answered": 5, "coverage": 0.5, "wrong": 0, "risk": 0.0, "p_value": 0.01},
+    "method": "cluster-t",
+    "search": "fixed-sequence",
+    "guarantee": "asymptotic",
+    "confidence": {"name": "confidence", "quantiles": [0.0, 0.5, 1.0], "clusters": 10},
+    "loss": {"name": "zero_one", "definition": "1 if pred != gt else 0", "rule": "loss zero_one: asked for"},
+    "data": {"fingerprint": "", "items": 10, "answered": 10, "clusters": 10},
+}
+
+
+@st.composite
+def _threshold(draw: st.DrawFn, source: Source, other: Source) -> Case:
+    risk = draw(st.sampled_from(("5%", "0.2", "50%", "99%", "5", "nan")))
+    more = draw(
+        st.sampled_from(
+            (
+                (),
+                ("--json",),
+                ("--finite-sample",),
+                ("--split",),
+                ("--promise", "joint"),
+                ("--needless", "20%"),
+            )
+        )
+    )
+    command = ["threshold", source.name, *source.flags, "--risk", risk, *more]
+    if draw(st.booleans()) and source.groups:
+        command += ["--by", draw(st.sampled_from(source.groups)), *draw(st.sampled_from(((), ("--worst",))))]
+    return source.case(*command)
+
+
+@st.composite
+def _apply(draw: st.DrawFn, source: Source, other: Source) -> Case:
+    name = draw(st.sampled_from((*source.signals, "confidence")))
+    record = {**_POLICY, "confidence": {"name": name, "quantiles": [0.0, 0.5, 1.0], "clusters": 10}}
+    chosen = replace(source, further={**source.further, "policy.json": json.dumps(record).encode()})
+    if draw(st.booleans()):
+        return chosen.case("threshold", "policy.json", "--check", source.name, *source.flags)
+    return chosen.case("apply", "policy.json", source.name)
+
+
 @st.composite
 def _report(draw: st.DrawFn, source: Source, other: Source) -> Case:
     more = draw(
@@ -168,6 +218,8 @@ _VERBS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
     "compare": _compare,
     "gate": _gate,
     "power": _power,
+    "threshold": _threshold,
+    "apply": _apply,
     "calibrate": _calibrate,
     "plot": _plot,
     "report": _report,
@@ -179,6 +231,8 @@ _OFTEN = (
     *("compare",) * 3,
     *("gate",) * 3,
     *("power",) * 2,
+    *("threshold",) * 3,
+    *("apply",) * 2,
     *("calibrate",) * 2,
     "plot",
     "report",
@@ -221,6 +275,8 @@ def ask_without_a_source(draw: st.DrawFn) -> Case:
         "compare",
         "gate",
         "report",
+        "threshold",
+        "apply",
         "check",
         "plot",
         "intervals",
@@ -233,7 +289,7 @@ def ask_without_a_source(draw: st.DrawFn) -> Case:
         st.one_of(
             st.just(("demo", *FEW)),
             st.lists(words, max_size=2).map(lambda asked: ("metrics", *asked)),
-            st.sampled_from(("metrics", "calibration", "conformal", "", "x")).map(
+            st.sampled_from(("metrics", "calibration", "conformal", "policy", "", "x")).map(
                 lambda kind: ("schema", kind)
             ),
             st.tuples(st.sampled_from(verbs), arguments()).map(
@@ -257,6 +313,7 @@ _OPTIONS = (
     *("--baseline", "--title", "--claim"),
     *("--bins", "--eta", "--classes", "--members", "--method", "--features", "--target", "--folds"),
     *("--chart", "--format"),
+    *("--risk", "--sure", "--promise", "--search", "--start", "--grid", "--needless", "--check", "--policy"),
 )
 _FITTING = st.sampled_from(
     (
@@ -287,9 +344,12 @@ def with_a_wrong_option(draw: st.DrawFn, case: Case) -> Case:
 def with_output(draw: st.DrawFn, case: Case, *, sound: bool = True) -> Case:
     """The case with a place for its output: a new file, an old one, or one that should be left alone."""
     (command,) = case.commands
-    if command[0] in ("check", "metrics", "power", "schema", "demo") or {"-o", "--json", "-q"} & set(command):
+    silent = ("check", "metrics", "schema", "demo", "power")
+    if command[0] in silent or {"-o", "--json", "-q", "--check"} & set(command):
         return case
     ending = {"report": "html", "compare": "csv", "gate": "txt"}.get(command[0], "json")
+    if command[0] == "apply":  # a table is written as it was read
+        ending = command[2].rpartition(".")[2]
     place = draw(
         st.sampled_from(
             ("new", "old") if sound else ("new", "old", "input", "link", "nowhere", "folder", "odd")

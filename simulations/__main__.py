@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from simulations.coverage import CLUSTERS, Cell, Tallied, run_cell
 from simulations.differences import compared
+from simulations.promises import CELLS, keep_promises
 from simulations.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).parent / "results.jsonl"
@@ -79,6 +80,8 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="scenarios whose name holds this text")
     parser.add_argument("--skip-differences", action="store_true", help="coverage alone")
+    parser.add_argument("--skip-promises", action="store_true", help="no thresholds with a promise")
+    parser.add_argument("--promise-clusters", default="40,200,600", help="numbers of clusters for promises")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file that is kept")
     asked = parser.parse_args()
     scenarios = [scenario for scenario in SCENARIOS if asked.only in scenario.name]
@@ -89,6 +92,12 @@ def main() -> None:
         for scenario in scenarios
     ]
     cover(cells, asked.runs, asked.results)
+    if not asked.skip_promises:
+        chosen = [cell for cell in CELLS if str(cell.clusters) in asked.promise_clusters.split(",")]
+        with _bar() as progress:
+            task = progress.add_task("promises", total=len(chosen) * asked.runs)
+            place = asked.results.with_name("promises.jsonl")
+            keep_promises(chosen, asked.runs, place, lambda count: progress.update(task, advance=count))
     if not asked.skip_differences:
         compared(scenarios, asked.runs, asked.results.with_name("differences.jsonl"))
 

@@ -522,3 +522,28 @@ def test_three_systems_are_one_family_whichever_door() -> None:
     ][0]
     assert (row["difference_low"], row["difference_high"]) == (wider.low, wider.high)
     assert wider.low < result.differences[0].estimate.low
+
+
+def test_a_promised_threshold_is_the_same_through_every_door(tmp_path: Path) -> None:
+    """Python, the result of an evaluation, the command line and the first sentence of a report."""
+    import polars as pl  # noqa: PLC0415
+
+    from promised import drawn  # noqa: PLC0415
+
+    table = tmp_path / "answers.csv"
+    pl.DataFrame(drawn(200, seed=5)).write_csv(table)
+    items = abstain.read(table, cluster="patient")
+    policy = abstain.choose_threshold(items, risk=0.12)
+    result = abstain.evaluate(items)
+    assert policy.promises
+    assert result.only.policy(0.12).threshold == policy.threshold
+    asked = ["threshold", str(table), "--cluster", "patient", "--risk", "12%"]
+    done = CliRunner().invoke(app, asked)
+    assert done.stdout.splitlines()[0] == str(policy)
+    assert json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)["threshold"] == policy.threshold
+    page = result.report(tmp_path / "report.html", risk=0.12).read_text()
+    assert f'<p class="headline">{policy}</p>' in page
+    points = result.profile().points[next(iter(result.only))]
+    place = points.promised[0.12]
+    assert policy.seen is not None
+    assert points.answered[place] == policy.seen.answered

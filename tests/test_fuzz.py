@@ -236,7 +236,7 @@ def test_a_seed_gives_the_same_cases_every_time() -> None:
 
 def test_every_reader_and_every_verb_are_tried() -> None:
     hostile = drawn("hostile", 1, 250)
-    others = [case for name in ("misused", "coverage", "agreeing") for case in drawn(name, 1, 80)]
+    others = [case for name in ("misused", "coverage", "agreeing") for case in drawn(name, 1, 120)]
     endings = {name.rpartition(".")[2] for case in hostile for name in case.files}
     assert {"csv", "tsv", "jsonl", "json", "parquet", "eval"} <= endings
     verbs = {command[0] for case in (*hostile, *others) for command in case.commands}

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from simulations import coverage
+from simulations import coverage, promises
 from simulations.__main__ import cover, kept
 from simulations.coverage import TRUTHS, Cell, Tallied, judged, run_cell, truths
 from simulations.differences import p_values
@@ -201,3 +202,33 @@ def test_the_page_shows_methods_side_by_side_and_what_leaves_the_range(tmp_path:
     assert "1 fall below the range" in text
     assert "`aurc` (rare: 10)" in text
     assert "| 10 | rare | `aurc` | 50 | 0.040 to 0.040 | 0.100 to 0.100 | 0.500 | 0.400 |" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effect", ["weak", "strong"])
+@pytest.mark.parametrize("method", ["cluster-t", "betting", "joint cluster-t"])
+def test_promises_are_kept(effect: str, method: str) -> None:
+    """So many broken promises would be seen once in a thousand simulations, if one in ten were broken."""
+    found = promises.run(promises.Cell(promises.Population("frequent", effect, 8), 100, method), 0, 60)
+    assert found.runs == 60
+    assert stats.binom.sf(found.broken - 1, found.runs, promises.DELTA) > 0.001
+
+
+@pytest.mark.slow
+def test_what_merely_looks_good_is_broken_half_of_the_time() -> None:
+    naive = promises.run(promises.Cell(promises.Population("frequent", "strong", 8), 100, "naive"), 0, 60)
+    assert naive.broken > 18
+
+
+def test_promises_go_on_where_they_stopped(tmp_path: Path) -> None:
+    cells = [promises.Cell(promises.Population("frequent", "none", 1), 40, "binomial")]
+    place = tmp_path / "promises.jsonl"
+    promises.keep_promises(cells, 2, place)
+    promises.keep_promises(cells, 5, place)
+    promises.keep_promises(cells, 3, place)
+    (record,) = [json.loads(line) for line in place.read_text().splitlines()]
+    whole = promises.run(cells[0], 0, 5)
+    assert {name: record[name] for name in asdict(whole)} == pytest.approx(asdict(whole))
+    page_text = promises.promises_page(place)
+    assert "| binomial | independent | 1 |" in page_text
+    assert "| 320 items | frequent | none | binomial | 5 |" in page_text

@@ -137,14 +137,14 @@ def test_the_slider_moves_by_keys(visit: Visit, report: Path) -> None:
     assert "7 answered, 3 wrong, 3 deferred" in text(watched, "#sentence")
     watched.page.keyboard.press("Home")
     assert "1 answered, 0 wrong, 9 deferred" in text(watched, "#sentence")
-    assert watched.page.get_attribute("#pick-point", "aria-valuetext") == "coverage 10.0%, risk 0.000"
+    assert watched.page.get_attribute("#pick-point", "aria-valuetext") == "coverage 10.0%, risk 0.0%"
 
 
 def test_every_control_is_reached_by_tab_and_has_a_name(visit: Visit, report: Path) -> None:
     watched = visit(report)
     watched.page.focus("#pick-confidence")
     reached = []
-    for _ in range(7):
+    for _ in range(8):
         reached.append(watched.page.evaluate("document.activeElement.id"))
         watched.page.keyboard.press("Tab")
     assert reached == [
@@ -152,6 +152,7 @@ def test_every_control_is_reached_by_tab_and_has_a_name(visit: Visit, report: Pa
         "pick-point",
         "pick-coverage",
         "pick-risk",
+        "pick-promise",
         "pick-threshold",
         "cost-wrong",
         "cost-deferral",
@@ -180,7 +181,9 @@ def test_the_pointer_picks_the_nearest_point(visit: Visit, report: Path) -> None
     [
         ("#pick-coverage", "31", "4 answered", ""),
         ("#pick-coverage", "95", "8 answered", "No threshold reaches 95.0%"),
-        ("#pick-risk", "0.2", "5 answered", ""),
+        ("#pick-risk", "20", "5 answered", ""),
+        ("#pick-risk", "500", "5 answered", "500% is not between 0% and 100%; nothing was changed"),
+        ("#pick-promise", "1", "5 answered", "No threshold can be promised to have a risk of 1% or less"),
         ("#pick-risk", "0", "2 answered", ""),
         ("#pick-threshold", "3.5", "6 answered", ""),
         ("#pick-threshold", "99", "1 answered", "Nothing reaches a confidence of 99"),
@@ -197,6 +200,56 @@ def test_numbers_snap_to_a_working_point(
     assert answered in text(watched, "#sentence")
     assert text(watched, "#remark").startswith(remark)
     assert bool(text(watched, "#remark")) == bool(remark)
+
+
+def test_a_question_is_not_overwritten_by_its_answer(visit: Visit, report: Path) -> None:
+    watched = visit(report)
+    watched.page.fill("#pick-risk", "22")
+    watched.page.keyboard.press("Tab")
+    assert watched.page.input_value("#pick-risk") == "22"
+    assert "Risk of what is answered 20.0%" in text(watched, "#risks")
+    assert watched.page.input_value("#pick-coverage") == "50"
+    watched.page.focus("#pick-point")
+    watched.page.keyboard.press("Home")
+    assert watched.page.input_value("#pick-risk") == "0"
+
+
+def test_what_is_promised_can_be_asked_for(visit: Visit, tmp_path: Path) -> None:
+    right = [0] * 200 + [1] * 40
+    items = Items.from_arrays([0] * 240, right, confidence=[(240 - row) / 240 for row in range(240)])
+    result = evaluate(items, resamples=0)
+    watched = visit(write_report(tmp_path / "promised.html", result, risk="5%"))
+    policy = result.only.policy(0.05)
+    assert text(watched, "#verdict .headline") == str(policy)
+    watched.page.fill("#pick-promise", "5")
+    watched.page.keyboard.press("Tab")
+    assert policy.seen is not None
+    assert f"{policy.seen.answered} answered" in text(watched, "#sentence")
+    assert text(watched, "#remark") == "95% sure, the risk at this point is at most 5%."
+    assert text(watched, "#promise") == "Promised, 95% sure: the risk at this point is at most 5%."
+    assert watched.page.input_value("#pick-promise") == "5"
+    assert watched.page.locator("#plot-selective .promised").count() > 1
+    watched.page.fill("#pick-promise", "5.4")
+    watched.page.keyboard.press("Tab")
+    assert "the largest risk up to 5.4% that was tested" in text(watched, "#remark")
+
+
+def test_losses_between_right_and_wrong_have_the_share_of_wrong_beside_them(
+    visit: Visit, tmp_path: Path
+) -> None:
+    items = Items.from_arrays([0, 1, 2, 3], [0, 1, 3, 0], confidence=[0.9, 0.8, 0.7, 0.6], scale=(0, 3))
+    watched = visit(write_report(tmp_path / "scale.html", evaluate(items, resamples=0)))
+    watched.page.focus("#pick-point")
+    watched.page.keyboard.press("End")
+    # Losses 0, 0, 1/3 and 1: a mean of a third, and half of the answers are wrong.
+    assert "Risk of what is answered 33.3%" in text(watched, "#risks")
+    assert "Share wrong: 50.0% of what is answered." in text(watched, "#risks")
+    raw = visit(write_report(tmp_path / "raw.html", evaluate(items, loss="abs", resamples=0)))
+    assert raw.page.locator("#pick-promise").count() == 0
+    assert "Mean loss seen of at most" in text(raw, "#explorer")
+    raw.page.focus("#pick-point")
+    raw.page.keyboard.press("End")
+    assert "Risk of what is answered 1.000" in text(raw, "#risks")
 
 
 def test_costs_show_the_cheapest_point(visit: Visit, report: Path) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         evaluate_quantiles,
         evaluate_sets,
     )
+    from abstain.guarantees import Policy, PolicyCheck, choose_threshold, read_policy
     from abstain.inference import Estimate, bootstrap, jackknife, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import AbstentionRule, read
@@ -57,6 +58,8 @@ _HOME = {
     "Items": "items",
     "Outcome": "items",
     "OutcomeCounts": "items",
+    "Policy": "guarantees",
+    "PolicyCheck": "guarantees",
     "Result": "evaluation",
     "ResultWarning": "errors",
     "Signal": "items",
@@ -65,6 +68,7 @@ _HOME = {
     "bootstrap": "inference",
     "calibrators": "",
     "check": "evaluation",
+    "choose_threshold": "guarantees",
     "compare": "evaluation",
     "evaluate": "evaluation",
     "evaluate_intervals": "evaluation.conformal",
@@ -76,6 +80,7 @@ _HOME = {
     "paired_delta": "inference",
     "power": "evaluation",
     "read": "sources",
+    "read_policy": "guarantees",
     "register_confidence": "confidence",
     "scan": "evaluation",
 }
@@ -92,6 +97,8 @@ __all__ = [
     "Items",
     "Outcome",
     "OutcomeCounts",
+    "Policy",
+    "PolicyCheck",
     "Result",
     "ResultWarning",
     "Signal",
@@ -101,6 +108,7 @@ __all__ = [
     "bootstrap",
     "calibrators",
     "check",
+    "choose_threshold",
     "compare",
     "evaluate",
     "evaluate_intervals",
@@ -112,6 +120,7 @@ __all__ = [
     "paired_delta",
     "power",
     "read",
+    "read_policy",
     "register_confidence",
     "scan",
 ]

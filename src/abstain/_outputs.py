@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from abstain.errors import AbstainError, ArgumentError
 
@@ -90,8 +90,10 @@ def new_folder(path: AnyPath) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def putting(contents: Mapping[Any, bytes], *, inputs: Iterable[AnyPath] = ()) -> Iterator[None]:
+def putting(contents: Mapping[Any, bytes | Path], *, inputs: Iterable[AnyPath] = ()) -> Iterator[None]:
     """Put files in their places together at the end of a `with` statement, or none of them if anything fails.
+
+    Contents are bytes, or the path of a file that is copied: what is larger than the memory is written elsewhere first.
 
     They are written to the disk before the statement's body runs, beside their places; the body prints, for example.
     What cannot be taken back (a device, a pipe) is written to after the body and before any file is renamed.
@@ -203,14 +205,14 @@ class _File:
     old: Path | None = None
     moving: bool = False
 
-    def stage(self, content: bytes) -> None:
+    def stage(self, content: bytes | Path) -> None:
         """Write the content beside the place; it is on the disk when this returns."""
         with _said(self.path):
             before = _state(self.place)
             self.part = self._beside("part")
             mode = 0o666 if before is None else 0o600
             with open(self.part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-                file.write(content)
+                _write(file, content)
                 file.flush()
                 os.fsync(file.fileno())
             if before is not None:
@@ -292,13 +294,21 @@ def _sync(folder: Path) -> None:
             raise
 
 
-def _pour(path: AnyPath, place: Path, content: bytes) -> None:
+def _write(file: IO[bytes], content: bytes | Path) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+        return
+    with content.open("rb") as source:
+        shutil.copyfileobj(source, file)
+
+
+def _pour(path: AnyPath, place: Path, content: bytes | Path) -> None:
     """Write to a device, a pipe or a descriptor of this process, after what was printed before."""
     number = _descriptor(place)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     with _said(path), os.fdopen(_opened(path, place) if number is None else os.dup(number), "wb") as file:
-        file.write(content)
+        _write(file, content)
 
 
 def _opened(path: AnyPath, place: Path) -> int:

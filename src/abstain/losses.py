@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Loss = str | Callable[[NDArray[Any], NDArray[Any]], ArrayLike] | ArrayLike
 
-__all__ = ["LOSS_NAMES", "ItemLoss", "common_loss", "item_loss", "named_loss"]
+__all__ = ["LOSS_NAMES", "SHARES", "ItemLoss", "common_loss", "item_loss", "named_loss"]
 
 LOSS_NAMES = ("abs", "abs_norm", "zero_one")
+# Losses from 0 to 1, whose means are shares and can be told in per cent.
+SHARES = ("zero_one", "abs_norm")
 _CHOICES = "abs, zero_one, or abs_norm with a scale (scale=, --scale)"
 
 

@@ -41,8 +41,18 @@ CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     "compare": ((*QUICK, "run_b.json"), RUNS, ("-o",)),
     "gate": (
         (*QUICK, "--fail-if", "cmax below 0.1"),
-        {"RUN": "run.json", "--baseline": "run.json", **JUDGED},
+        {"RUN": "run.json", "--baseline": "run.json", "--policy": "policy.json", **JUDGED},
         ("-o", "--junit", "--markdown"),
+    ),
+    "threshold": (
+        ("--mode", "few_shot", "--risk", "50%"),
+        {"INPUT": "run.json", "--check": "run_b.json", **JUDGED},
+        ("-o",),
+    ),
+    "apply": (
+        ("table.csv",),
+        {"POLICY": "policy.json", "TABLE": "table.csv", "--calibration": "calibration.json"},
+        ("-o",),
     ),
     "calibrate verbalized": (LEARN, {"INPUT": "run.json", "--input": "run.json"}, ("-o",)),
     "calibrate train": (TRAIN, {"INPUT": "run.json", "--input": "run.json"}, ("-o",)),
@@ -50,7 +60,7 @@ CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     "sets": (SETS, {"TABLE": "sets.jsonl"}, ("-o",)),
 }
 # What a parameter that names files is called; `check` and `metrics` write nothing, `demo` reads nothing.
-FILES = {"FILE", "INPUT", "RUN", "TABLE", "RULE", "INPUT...", "KEY FILE"}
+FILES = {"FILE", "INPUT", "RUN", "TABLE", "POLICY", "RULE", "INPUT...", "KEY FILE"}
 SILENT = {"check", "metrics", "schema", "demo", "power"}
 
 
@@ -63,7 +73,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     Path("sets.jsonl").write_text(
         "".join(json.dumps({"label": "xy"[n % 2], "set": ["x"]}) + "\n" for n in range(20))
     )
-    for name in ("calibration.json", "phrases.txt", "form.json"):
+    for name in ("calibration.json", "phrases.txt", "form.json", "policy.json"):
         Path(name).write_text("{}")
     return {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from abstain import Items, evaluate
-from abstain.evaluation._points import points_of
 from abstain.inference import Intervals
+from abstain.inference.points import points_of
 from abstain.metrics import Columns
 from abstain.metrics.curves import threshold_measure
 

@@ -413,3 +413,54 @@ def test_a_result_shows_itself(tmp_path: Path) -> None:
     assert "<img" not in evaluate(items, confidence=EVIL, resamples=0)._repr_html_()
     assert "Differences in AUGRC" in result.plot().to_json()
     assert result.report(tmp_path / "report.html").stat().st_size > 1000
+
+
+def promised_result() -> Any:
+    right = [0] * 200 + [1] * 40
+    items = Items.from_arrays([0] * 240, right, confidence=[(240 - row) / 240 for row in range(240)])
+    return evaluate(items, resamples=0)
+
+
+def test_the_page_begins_with_what_may_be_answered_at_the_risk_asked_for() -> None:
+    result = promised_result()
+    page = report_html(result, risk="5%")
+    policy = result.only.policy(0.05)
+    assert f'<p class="headline">{policy}</p>' in page
+    assert str(policy).startswith("To be 95% sure that at most 5% of answers are wrong, answer those with")
+    assert "no cluster was named" in page
+    assert "It rests on this:" in page
+    without = report_html(result)
+    assert "To be 95% sure" not in without
+    nothing = report_html(result, risk=0.001)
+    assert "Nothing can be promised: to be 95% sure that at most 0.1% of answers are wrong" in nothing
+    assert "The best that could have been promised with these data is a risk of" in nothing
+
+
+def test_two_systems_have_a_sentence_each() -> None:
+    items = promised_result().only.basis.judged
+    result = compare({"a": items, "b": items}, match="rows", resamples=0)
+    page = report_html(result, risk=0.05)
+    assert "a: to be 95% sure that at most 5% of answers are wrong" in page
+    assert "b: to be 95% sure that at most 5% of answers are wrong" in page
+
+
+def test_the_explorer_knows_what_is_promised_for_each_risk() -> None:
+    result = promised_result()
+    curve = explorer(report_html(result))["curves"][0]
+    promised = {risk: (curve["k"][place], curve["w"][place]) for risk, place in curve["p"]}
+    for risk in (0.02, 0.05, 0.1):
+        policy = result.only.policy(risk)
+        assert policy.seen is not None
+        assert promised[risk] == (policy.seen.answered, policy.seen.wrong)
+    assert 0.01 not in promised
+    page = report_html(result)
+    assert "Largest coverage whose risk is promised to be at most, in %" in page
+    assert "Risk seen of at most, in %" in page
+
+
+def test_a_loss_that_is_no_share_is_not_told_in_per_cent() -> None:
+    items = Items.from_arrays([0, 1, 2, 3], [0, 1, 3, 0], confidence=[0.9, 0.8, 0.7, 0.6], scale=(0, 3))
+    page = report_html(evaluate(items, loss="abs", resamples=0))
+    assert "Mean loss seen of at most" in page
+    assert "promised to be at most" not in page
+    assert explorer(page)["curves"][0]["p"] == []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from abstain.cli import (
+    apply,
     calibrate,
     check,
     compare,
@@ -24,6 +25,7 @@ from abstain.cli import (
     power,
     report,
     schema,
+    threshold,
 )
 from abstain.cli._program import Program
 from abstain.cli._terminal import say
@@ -83,6 +85,8 @@ _register("plot", plot.plot_command, plot.EXAMPLES)
 _register("check", check.check_command, check.EXAMPLES)
 _register("compare", compare.compare_command, compare.EXAMPLES)
 _register("gate", gate.gate_command, gate.EXAMPLES)
+_register("threshold", threshold.threshold_command, threshold.EXAMPLES)
+_register("apply", apply.apply_command, apply.EXAMPLES)
 _register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMPLES, within=calibrate_app)
 _register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
 _register("intervals", conformal.intervals_command, conformal.INTERVALS_EXAMPLES)

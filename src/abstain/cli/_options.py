@@ -36,6 +36,7 @@ __all__ = [
     "SummaryFormat",
     "TableFormat",
     "named",
+    "numbers",
     "one_each",
     "output_to",
     "spelled_out",
@@ -191,7 +192,7 @@ class Reading:
         """What was given, by the names that `abstain.read` knows."""
         given = {name: getattr(self, name) for name in self.__slots__}
         if self.scale is not None:
-            given["scale"] = _numbers(self.scale, "--scale")
+            given["scale"] = numbers(self.scale, "--scale")
         if self.percent == ["none"]:
             given["percent"] = ()
         return {name: value for name, value in given.items() if value is not None and value != []}
@@ -227,7 +228,7 @@ class Question:
             "confidence": self.confidence or None,
             "metrics": self.metrics or None,
             "by": [name.strip() for part in self.by for name in part.split(",")] if self.by else None,
-            "coverage_grid": _numbers(self.coverage_grid, "--coverage-grid"),
+            "coverage_grid": numbers(self.coverage_grid, "--coverage-grid"),
             "area_coverage": self.area_coverage,
             "simultaneous": self.simultaneous,
         }
@@ -358,7 +359,7 @@ def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]
     return [f"{name} ({number})" for number, name in enumerate(stems, start=1)]
 
 
-def _numbers(text: str, name: str) -> tuple[float, ...]:
+def numbers(text: str, name: str) -> tuple[float, ...]:
     """Return numbers separated by commas."""
     try:
         return tuple(float(part) for part in text.split(",") if part.strip())

@@ -408,7 +408,7 @@ def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:
 
 
 @contextlib.contextmanager
-def putting(contents: Mapping[Path, bytes], *, inputs: Sequence[Path]) -> Iterator[None]:
+def putting(contents: Mapping[Path, bytes | Path], *, inputs: Sequence[Path]) -> Iterator[None]:
     """Put files in their places when what is printed is printed; from then on it is too late to stop."""
     from abstain import _process  # noqa: PLC0415
 

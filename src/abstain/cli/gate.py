@@ -33,6 +33,7 @@ _FAIL_IF = (
     "A condition under which the run fails, such as 'augrc worse by 0.005', 'cmax below 0.6' or 'ece above 0.1'; "
     "may be given again."
 )
+_POLICY = "A policy of `abstain threshold`: the run fails if its promise is broken."
 _BASELINE = "The run that changes are measured from, on the same items."
 _UNDECIDED = "What a condition counts as whose interval spans its bound: pass or fail; else exit code 4."
 
@@ -45,6 +46,7 @@ Examples:
   abstain gate run.json --mode few_shot --fail-if "cmax below 0.6" --fail-if "aurc above 0.2"
   abstain gate new.csv --baseline old.csv --fail-if "augrc at matched coverage worse by 0" \\
       --undecided pass --junit gate.xml --markdown summary.md
+  abstain gate test.csv --policy policy.json
 """
 
 
@@ -52,7 +54,8 @@ Examples:
 def gate_command(
     *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
-    fail_if: Annotated[list[str], named("--fail-if", "CONDITION", _FAIL_IF)],
+    fail_if: Annotated[list[str] | None, named("--fail-if", "CONDITION", _FAIL_IF)] = None,
+    policy: Annotated[Path | None, named("--policy", "FILE", _POLICY)] = None,
     baseline: Annotated[Path | None, named("--baseline", "FILE", _BASELINE)] = None,
     undecided: Annotated[str | None, named("--undecided", "VERDICT", _UNDECIDED)] = None,
     junit: Annotated[Path | None, named("--junit", "FILE", "Write JUnit XML here.")] = None,
@@ -72,25 +75,33 @@ def gate_command(
     reading: Reading,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
-    from abstain import _validate, gate  # noqa: PLC0415
+    from abstain import _validate, gate, read_policy  # noqa: PLC0415
     from abstain.evaluation import parse_condition  # noqa: PLC0415
     from abstain.report.gate import gate_junit, gate_markdown, gate_table, gate_text  # noqa: PLC0415
     from abstain.report.tables import format_of, render  # noqa: PLC0415
 
     form = format_of(table_format, output)
-    conditions = [parse_condition(text) for text in fail_if]
+    conditions = [parse_condition(text) for text in fail_if or []]
+    if not conditions and policy is None:
+        raise ArgumentError("a gate needs a condition (--fail-if) or a policy (--policy)")
     if undecided is not None:
         _validate.choice(undecided, "undecided", ("pass", "fail"))
-    files = files_of(run, baseline, judging, reading)
+    files = files_of(run, baseline, policy, judging, reading)
     check_outputs(output, junit, markdown, inputs=files)
+    chosen = None if policy is None else read_policy(policy)
+    if chosen is not None and confidence not in (None, chosen.confidence.name):
+        raise ArgumentError(
+            f"the policy is for the confidence {chosen.confidence.name}, not for {confidence}"
+        )
     sources = {"run": InputFile(run, mode)}
     if baseline is not None:
         sources["baseline"] = InputFile(baseline, baseline_mode or mode)
     runs = read_systems(
         sources,
         reading,
-        confidences=dict.fromkeys(sources, confidence),
-        metrics=[condition.metric for condition in conditions],
+        confidences=dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name),
+        metrics=[condition.metric for condition in conditions] or None,
+        everything=chosen is not None and chosen.by is not None,
         quiet=quiet,
     )
     if len(runs) > len(sources):
@@ -101,6 +112,7 @@ def gate_command(
         result = gate(
             runs["run"],
             conditions,
+            policy=chosen,
             baseline=runs.get("baseline"),
             confidence=confidence,
             undecided=undecided or "undecided",

@@ -25,6 +25,7 @@ from abstain.cli._terminal import progress_bar, say
 from abstain.errors import ArgumentError
 
 _OUTPUT = "Where the report goes; else into a new file here, whose name is printed."
+_RISK = "The largest risk that is acceptable, such as 5%: the page begins with what may be answered at it."
 _MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
 _RESPONSES = "With --mistakes: what the model was asked and wrote, too, where the input has it."
 
@@ -44,6 +45,7 @@ METRICS = (
 EXAMPLES = """\b
 Examples:
   abstain report run.json --mode few_shot -o report.html
+  abstain report preds.csv --cluster patient --risk 5% -o report.html
   abstain report run.json --mode few_shot --confidence all --loss abs -o report.html --open
   abstain report --input run.json --mode zero_shot --input run.json --mode few_shot -o comparison.html
 """
@@ -55,6 +57,7 @@ def report_command(
     inputs: Inputs,
     question: Question,
     output: Annotated[Path | None, output_to(_OUTPUT)] = None,
+    risk: Annotated[str | None, named("--risk", "SHARE", _RISK)] = None,
     title: Annotated[str, named("--title", "TEXT", "Heading.")] = "",
     mistakes: Annotated[int, typer.Option(metavar="N", help=_MISTAKES)] = 0,
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
@@ -66,9 +69,11 @@ def report_command(
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _validate  # noqa: PLC0415
+    from abstain.guarantees import rate  # noqa: PLC0415
     from abstain.report.html import report_html  # noqa: PLC0415
 
     _validate.whole(mistakes, "mistakes")
+    acceptable = None if risk is None else rate(risk)
     if responses and not mistakes:
         raise ArgumentError("--responses goes with --mistakes: say how many to show")
     files = files_of(inputs, question, judging, reading)
@@ -91,6 +96,7 @@ def report_command(
             result,
             title=title,
             command=command_line(sys.argv[1:]),
+            risk=acceptable,
             mistakes=mistakes,
             responses=responses,
             progress=progress,

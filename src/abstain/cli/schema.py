@@ -8,7 +8,7 @@ import typer
 
 from abstain.cli._terminal import say_json
 
-KINDS = ("metrics", "calibration", "conformal")
+KINDS = ("metrics", "calibration", "conformal", "policy")
 
 
 def schema_command(
@@ -21,9 +21,15 @@ def schema_command(
     """
     from abstain import _validate  # noqa: PLC0415
     from abstain.calibrators import calibration_schema  # noqa: PLC0415
+    from abstain.guarantees import policy_schema  # noqa: PLC0415
     from abstain.report.artifact import metrics_schema  # noqa: PLC0415
     from abstain.report.artifact_conformal import conformal_schema  # noqa: PLC0415
 
     _validate.choice(kind, "schema", KINDS)
-    schemas = {"metrics": metrics_schema, "calibration": calibration_schema, "conformal": conformal_schema}
+    schemas = {
+        "metrics": metrics_schema,
+        "calibration": calibration_schema,
+        "conformal": conformal_schema,
+        "policy": policy_schema,
+    }
     say_json(json.dumps(schemas[kind](), indent=2) + "\n")

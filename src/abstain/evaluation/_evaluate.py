@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.confidence import select
-from abstain.errors import AbstainError, ArgumentError, DataError
-from abstain.evaluation._confidences import (
+from abstain._confidences import (
     VariantConfidence,
     load_calibrations,
     stated_confidence,
     variant_confidences,
 )
+from abstain.confidence import select
+from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.evaluation._differences import DifferenceWork, Rank
 from abstain.evaluation._metric_tables import Key
 from abstain.evaluation._metric_tables import groups as groups_of
@@ -48,8 +48,8 @@ from abstain.metrics.selective import in_convention
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from abstain._confidences import CalibrationLike
     from abstain.calibrators import Calibration
-    from abstain.evaluation._confidences import CalibrationLike
     from abstain.evaluation._differences import Difference
     from abstain.inference import Estimate, Weighed
     from abstain.losses import ItemLoss, Loss

@@ -31,15 +31,17 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.evaluation._evaluate import compare, evaluate
 from abstain.evaluation._warnings import few_clusters
+from abstain.guarantees import BROKEN, KEPT, per_cent, promise_words
 from abstain.inference import beyond, resamples_wanted
 from abstain.metrics.registry import find_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from abstain._confidences import CalibrationLike
     from abstain.errors import ResultWarning
-    from abstain.evaluation._confidences import CalibrationLike
     from abstain.evaluation._result import Result
+    from abstain.guarantees import Policy, PolicyCheck
     from abstain.inference import Estimate
     from abstain.items import Items
     from abstain.losses import ItemLoss, Loss
@@ -47,7 +49,15 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int], None]
 
-__all__ = ["EXIT_CODES", "GateCheck", "GateCondition", "GateResult", "gate", "parse_condition"]
+__all__ = [
+    "EXIT_CODES",
+    "GateCheck",
+    "GateCondition",
+    "GateResult",
+    "PolicyCondition",
+    "gate",
+    "parse_condition",
+]
 
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 _BASELINE, _NEW = "baseline", "new"
@@ -64,7 +74,7 @@ class GateCheck:
         words: the verdict as a sentence.
     """
 
-    condition: GateCondition
+    condition: GateCondition | PolicyCondition
     verdict: str
     estimate: Estimate
     words: str
@@ -117,8 +127,9 @@ class GateResult:
 
 def gate(
     items: Items,
-    fail_if: str | GateCondition | Iterable[str | GateCondition],
+    fail_if: str | GateCondition | Iterable[str | GateCondition] = (),
     *,
+    policy: Policy | None = None,
     baseline: Items | None = None,
     confidence: str | None = None,
     calibration: CalibrationLike = None,
@@ -139,6 +150,7 @@ def gate(
     Args:
         items: the run.
         fail_if: conditions such as "cmax below 0.6", "ece above 0.1", "augrc worse by 0.005".
+        policy: what `abstain.choose_threshold` returned: fails where its promise is broken on this run.
         baseline: the run that changes are measured from, on the same items.
         confidence: what ranks the answers; the default when left out.
         calibration: the artifact that a calibrated confidence needs, or its path.
@@ -161,7 +173,7 @@ def gate(
       pass: accuracy is 0.800 [0.615, 0.909], not below 0.5
       undecided: accuracy is 0.800 [0.615, 0.909], which spans 0.75
     """
-    conditions = _conditions(fail_if)
+    conditions = _conditions(fail_if, optional=policy is not None)
     _validate.choice(undecided, "undecided", EXIT_CODES)
     _validate.choice(interval, "interval", ("jackknife", "percentile", "bca"))
     changes = [condition for condition in conditions if condition.needs_baseline]
@@ -208,8 +220,14 @@ def gate(
         found |= {id(condition): _change(condition, comparison) for condition in changes}
     warnings += few_clusters(clusters, items.cluster_noun, interval)
     silent = not items.counts.answered
+    checks = [_judged(condition, *found[id(condition)], silent=silent) for condition in conditions]
+    if policy is not None:
+        own_loss = None if loss is None or isinstance(loss, str) else loss
+        kept = policy.check(items, calibration=calibration, loss=own_loss, level=level)
+        checks.append(_promise_check(kept))
+        warnings += kept.warnings
     return GateResult(
-        checks=tuple(_judged(condition, *found[id(condition)], silent=silent) for condition in conditions),
+        checks=tuple(checks),
         undecided=undecided,
         level=level,
         loss=next(filter(None, losses), None),
@@ -220,9 +238,26 @@ def gate(
     )
 
 
-def _conditions(fail_if: str | GateCondition | Iterable[str | GateCondition]) -> Sequence[GateCondition]:
+def _promise_check(kept: PolicyCheck) -> GateCheck:
+    """The check of a policy as a condition: its promise is broken, kept, or it cannot be told."""
+    condition = PolicyCondition(f"the promise is broken that {promise_words(kept.policy)}", kept.policy.risk)
+    verdict = {BROKEN: "fail", KEPT: "pass"}.get(kept.verdict, "undecided")
+    if not kept.answered:
+        verdict = "fail"
+    risk, ends = per_cent(kept.risk.value), kept.risk.interval
+    told = risk if ends is None else f"{risk} [{per_cent(ends[0])}, {per_cent(ends[1])}]"
+    outcome = {"fail": "broken", "pass": "kept"}.get(verdict, "undecided")
+    words = f"the promise that {promise_words(kept.policy)} is {outcome}: its risk is {told}"
+    if not kept.answered:
+        words = "nothing was answered, and a run that answers nothing never passes"
+    return GateCheck(condition, verdict, kept.risk, words)
+
+
+def _conditions(
+    fail_if: str | GateCondition | Iterable[str | GateCondition], *, optional: bool
+) -> Sequence[GateCondition]:
     several = [fail_if] if isinstance(fail_if, (str, GateCondition)) else list(fail_if)
-    if not several:
+    if not several and not optional:
         raise ArgumentError("a gate needs at least one condition, such as 'augrc worse by 0.005'")
     return [each if isinstance(each, GateCondition) else parse_condition(each) for each in several]
 
@@ -303,6 +338,11 @@ class GateCondition:
     matched: bool = False
 
     @property
+    def measured(self) -> str:
+        """What is measured."""
+        return self.metric.key
+
+    @property
     def needs_baseline(self) -> bool:
         """True where the condition is about a change."""
         return self.relation in _CHANGES
@@ -313,6 +353,26 @@ class GateCondition:
         if self.relation in ("worse", "better"):
             return (self.relation == "better") == (self.metric.direction == "higher")
         return self.relation in ("above", "higher")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCondition:
+    """The condition that a policy's promise is broken.
+
+    Attributes:
+        text: the sentence.
+        number: the risk that was promised.
+        relation: always "above".
+        measured: what is measured.
+    """
+
+    text: str
+    number: float
+    relation: str = "above"
+    measured: str = "risk of the policy"
 
     def __str__(self) -> str:
         return self.text

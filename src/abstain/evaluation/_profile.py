@@ -9,15 +9,17 @@ metrics are. Nothing here knows what a picture looks like.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain.evaluation._differences import Difference
-from abstain.evaluation._points import points_of
 from abstain.evaluation._system import fingerprint
+from abstain.guarantees import promised_thresholds
 from abstain.inference import holm, p_value
+from abstain.inference.points import points_of
+from abstain.losses import SHARES
 from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
 from abstain.metrics.curves import optimal_curve
 from abstain.metrics.registry import METRICS
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["Line", "Profile", "WorkingPoints", "profile_of", "thinned"]
 
 RELIABILITY_BINS = 10
+# The risks that a reader may have decided on, for which it is looked up what can be promised.
+PROMISED_RISKS = tuple(part / 100 for part in (*range(1, 21), 25, 30, 35, 40, 45, 50))
 # Confidences that order items and claim no probability, even where their numbers happen to lie within [0, 1].
 _ORDERS_ONLY = ("llm", "total_evidence", "token_pe", "token_energy", "consistency_inverse_std")
 _ORDERS_ONLY_PREFIXES = ("retrieval_", "hybrid_", "secondary:")
@@ -73,6 +77,8 @@ class WorkingPoints:
         generalized_low: lower end of its interval.
         generalized_high: upper end of its interval.
         in_curve: how many working points the whole curve has; more than there are here when it was thinned.
+        promised: by risk, which of these points answers most at a risk that is promised, each risk by itself; risks
+            that no point can promise are left out.
     """
 
     threshold: Floats
@@ -86,6 +92,7 @@ class WorkingPoints:
     generalized_low: Floats
     generalized_high: Floats
     in_curve: int
+    promised: Mapping[float, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -132,8 +139,12 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
         curves[key] = risk_coverage_curve(
             rows.loss, rows.confidence, abstained=rows.abstained, sample_weight=rows.weight
         )
+        promised = _promised(curves[key], basis, name)
         chosen = _choice(curves[key], settings.coverage_grid, most)
-        found[key] = _working_points(curves[key], chosen, basis, name, progress)
+        chosen = np.unique(np.r_[chosen, list(promised.values())]).astype(np.intp)
+        points = _working_points(curves[key], chosen, basis, name, progress)
+        places = {risk: int(np.searchsorted(chosen, place)) for risk, place in promised.items()}
+        found[key] = replace(points, promised=places)
     lines = {key: _line(curve) for key, curve in curves.items()}
     leader, contrasts = _contrasts(basis, shared)
     random = _random(basis)
@@ -149,6 +160,20 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
         contrasts=contrasts,
         reliability=_reliability(basis),
     )
+
+
+def _promised(curve: RiskCoverageCurve, basis: Basis, name: str) -> dict[float, int]:
+    """By risk, the place in the curve of the largest coverage that is promised; none for a loss beyond [0, 1]."""
+    loss = basis.work.loss
+    if loss is None or loss.name not in SHARES or not len(curve):
+        return {}
+    thresholds = promised_thresholds(
+        basis.judged, basis.confidences[name], basis.loss, PROMISED_RISKS, sure=basis.settings.level
+    )
+    return {
+        risk: int(np.searchsorted(-curve.threshold, -threshold, side="right")) - 1
+        for risk, threshold in thresholds.items()
+    }
 
 
 def _contrasts(basis: Basis, shared: Mapping[str, bytes]) -> tuple[str, dict[str, Difference]]:

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._presenting import Shown
+from abstain.confidence import is_calibrated
 from abstain.errors import ArgumentError
 from abstain.evaluation._metric_tables import ALL, Key
+from abstain.guarantees import choose_threshold
+from abstain.losses import LOSS_NAMES
 from abstain.metrics.registry import find_metric
 from abstain.metrics.selective import CONVENTIONS
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._metric_tables import MetricTable
     from abstain.evaluation._profile import Profile
     from abstain.evaluation._system import Basis
+    from abstain.guarantees import Policy
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.matching import Matching
@@ -257,6 +261,25 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         from abstain.evaluation._profile import profile_of  # noqa: PLC0415
 
         return profile_of(self.basis, most=_validate.whole(most, "most", least=2), progress=progress)
+
+    def policy(self, risk: float | str = 0.05, *, confidence: str | None = None, **options: Any) -> Policy:
+        """Return the policy that answers most at a risk that is promised; see `abstain.choose_threshold`.
+
+        Args:
+            risk: the largest risk that is acceptable, decided before looking.
+            confidence: which of the system's confidences; the first when left out.
+            **options: further arguments of `abstain.choose_threshold`.
+        """
+        name = next(iter(self.variants), None) if confidence is None else self[confidence].name
+        if name is None or self.loss is None:
+            raise ArgumentError(
+                f"{self.name}: a threshold needs a confidence and a loss, and none was judged by"
+            )
+        used = self.calibrations if is_calibrated(self[name].name) else None
+        loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.loss
+        return choose_threshold(
+            self.basis.judged, risk=risk, confidence=self[name].name, calibration=used, loss=loss, **options
+        )
 
     def __getitem__(self, name: str) -> ConfidenceResult:
         return self.variants[_validate.choice(name, "confidence", self.variants)]

@@ -17,10 +17,10 @@ import numpy as np
 from abstain import labels
 from abstain.errors import DataError
 from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
-from abstain.evaluation._points import read_off_points
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
 from abstain.inference import with_companions
+from abstain.inference.points import read_off_points
 from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
 from abstain.metrics.curves import NO_CURVE, NO_TIES
 from abstain.results import items_to_results
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.evaluation._confidences import VariantConfidence
+    from abstain._confidences import VariantConfidence
     from abstain.evaluation._metric_tables import Group
     from abstain.evaluation._result import Settings
     from abstain.inference import Estimate, Intervals, Weighed

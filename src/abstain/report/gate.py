@@ -32,7 +32,7 @@ def gate_table(result: GateResult) -> Table:
             check.condition.text,
             check.verdict,
             result.counted(check),
-            check.condition.metric.key,
+            check.condition.measured,
             check.condition.relation,
             check.condition.number,
             check.estimate,

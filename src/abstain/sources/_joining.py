@@ -18,6 +18,7 @@ from abstain.sources._values import Problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -39,6 +40,10 @@ class JoinedTable(SourceTable):
             raise ArgumentError(
                 f"{main.label}: the column {twice[0]!r} stands in {other.label}, too; drop or rename it in one of them"
             )
+
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Return the first table with one more column; what was joined stays where it is."""
+        return self._main.marked(name, marks, words, part)
 
     @cached_property
     def _partner(self) -> NDArray[np.intp]:

@@ -102,9 +102,9 @@ class SourceTable(ABC):
         known = values[~labels.missing(values)].tolist()
         return 1 < len(set(known)) < len(known)
 
-    def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers; infinities are numbers, nothing may be missing."""
-        return _values.as_numbers(self._plain(name, "numbers"), name, self._problems)
+    def numbers(self, name: str, *, gaps: bool = False) -> NDArray[np.float64]:
+        """Return a column of numbers; infinities are numbers, and NaN where `gaps` allows something to be missing."""
+        return _values.as_numbers(self._plain(name, "numbers"), name, self._problems, gaps=gaps)
 
     def bounds(
         self, low: str, high: str, truth: NDArray[np.float64], crossed: str | None = None
@@ -141,6 +141,10 @@ class SourceTable(ABC):
         values = self._loaded(name)
         needed = np.full(len(values), self.kinds[name] == "list")
         return _values.as_lists(values, name, self._problems, needed=needed)
+
+    @abstractmethod
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Return the table with one more column of two words, second where marked; of files, write it to `part`."""
 
     def sha256(self) -> str | None:
         """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
@@ -290,6 +294,30 @@ class DuckTable(SourceTable):
         (row,) = self.fetch(lambda: inner.query("inner_rows", statement).fetchall())
         return int(row[0])
 
+    # How a file of this kind is written again, and what is selected of each row and its mark.
+    _written = ""
+
+    def _columns_with(self, name: str, mark: str) -> str:
+        kept = ", ".join(
+            f"source.{_sql.identifier(own)} AS {_sql.identifier(column)}"
+            for column, own in zip(self._kinds, self.relation.columns, strict=True)
+        )
+        return f"{kept}, {mark} AS {_sql.identifier(name)}"
+
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Write the rows with one more column, one after the other: no more of them is in memory than is needed."""
+        if self._connection is None or part is None:
+            raise ArgumentError(f"{self.label}: a column cannot be added to it; pass a file or a data frame")
+        connection = self._connection
+        connection.register("marks", {"mark": marks})
+        mark = f"CASE WHEN marks.mark THEN {_sql.literal(words[1])} ELSE {_sql.literal(words[0])} END"
+        # Rows come in the order of the files, in which the marks were made.
+        chosen = f"SELECT {self._columns_with(name, mark)} FROM source POSITIONAL JOIN marks"
+        statement = f"COPY ({chosen}) TO {_sql.literal(str(part))} ({self._written})"
+        self.relation.create_view("source")
+        self.fetch(lambda: connection.execute(statement))
+        return None
+
     @property
     def rows(self) -> int:
         """How many rows there are."""
@@ -316,6 +344,8 @@ class DuckTable(SourceTable):
 
 class _ParquetTable(DuckTable):
     """Parquet files, which know the types of their columns."""
+
+    _written = "FORMAT parquet"
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._open(snapshot)
@@ -400,6 +430,7 @@ class _CsvTable(DuckTable):
         )
         self._kinds = dict.fromkeys(names, "unknown")
         self._expressions = dict(zip(names, inner, strict=True))
+        self._written = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
 
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
@@ -418,6 +449,11 @@ class _JsonTable(DuckTable):
     """JSON files with one object per line, or a list of objects: values are the text that they are in the file."""
 
     word = "JSON with one object per line"
+    # An object is text already, and is written as it is: one per line.
+    _written = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01'"
+
+    def _columns_with(self, name: str, mark: str) -> str:
+        return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._open(snapshot)
@@ -679,6 +715,19 @@ class FrameTable(SourceTable):
         if isinstance(chosen, nw.LazyFrame):
             chosen = chosen.collect()
         return {name: _frame_array(chosen.get_column(self._names[name]), self._kinds[name]) for name in names}
+
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Return a frame of the same library with one more column."""
+        import narwhals as nw  # noqa: PLC0415
+
+        if part is not None:
+            raise ArgumentError(f"{self.label}: is no file; leave the output out, and write what is returned")
+        frame = self._frame.collect() if isinstance(self._frame, nw.LazyFrame) else self._frame
+        values = np.where(marks, words[1], words[0]).tolist()
+        made = nw.new_series(name, values, nw.String, backend=frame.implementation)
+        if frame.implementation.is_pandas_like():  # which joins by row names, not by place
+            made = nw.maybe_set_index(made, index=nw.maybe_get_index(frame))
+        return frame.with_columns(made).to_native()
 
     @property
     def rows(self) -> int:

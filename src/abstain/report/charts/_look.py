@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BLUE",
     "COLOURS",
+    "GREEN",
     "GREY",
     "GRID",
     "INK",
@@ -35,10 +36,10 @@ __all__ = [
     "unchecked",
 ]
 
-BLUE, ORANGE, GREY, PALE = "#0072B2", "#D55E00", "#555555", "#D9D9D9"
+BLUE, ORANGE, GREEN, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#555555", "#D9D9D9"
 INK, GRID = "#222222", "#EEEEEE"
 # Okabe and Ito's colours, in an order that keeps neighbours apart.
-COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", GREY)
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", GREY)
 _METRIC_NAMES = {
     "cmax": "Cmax",
     "aurc": "AURC",

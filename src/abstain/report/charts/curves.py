@@ -10,12 +10,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain.report.charts._look import BLUE, COLOURS, GREY, ORANGE, chart_of, finished
+from abstain.losses import SHARES
+from abstain.report.charts._look import BLUE, COLOURS, GREEN, GREY, ORANGE, chart_of, finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from abstain.evaluation import Line, Profile, Result, SystemResult
+    from abstain.evaluation import Line, Profile, Result, SystemResult, WorkingPoints
     from abstain.report.charts._look import Chart
 
 __all__ = ["RISKS", "curves_chart", "risk_coverage_chart"]
@@ -53,7 +54,7 @@ def risk_coverage_chart(
     profile = system.profile() if profile is None else profile
     points, line = profile.points[name], profile.lines[name]
     top = _top(profile, [name], risk)
-    x, y = _axes(alt, top, risk)
+    x, y = _axes(alt, top, risk, system)
     band = [
         {"coverage": coverage, "low": min(low, top), "high": min(high, top)}
         for coverage, low, high in zip(
@@ -97,8 +98,12 @@ def risk_coverage_chart(
             tooltip=_tooltip(alt, "line"),
         )
     )
+    promised = _promised(alt, points, risk, x, top) if risk == "selective" else []
+    words = _band_words(system)
+    if promised:
+        words += f"; triangles: risk promised, {100 * system.settings.level:g}% sure"
     title = f"{risk.capitalize()} risk, {name}"
-    return finished(alt.layer(*layers), title, _band_words(system), width=_WIDTH, height=_HEIGHT)
+    return finished(alt.layer(*layers, *promised), title, words, width=_WIDTH, height=_HEIGHT)
 
 
 def curves_chart(
@@ -122,7 +127,7 @@ def curves_chart(
     profile = system.profile() if profile is None else profile
     names = _distinct(profile) if confidences is None else [system[name].name for name in confidences]
     top = _top(profile, names, risk)
-    x, y = _axes(alt, top, risk)
+    x, y = _axes(alt, top, risk, system)
     rows = [row | {"confidence": name} for name in names for row in _rows(profile.lines[name], risk, top)]
     colour = alt.Color(
         "confidence:N", sort=names, scale=alt.Scale(domain=names, range=list(COLOURS)), legend=_legend(alt)
@@ -149,15 +154,36 @@ def curves_chart(
     return finished(layers, title, told, width=_WIDTH, height=_HEIGHT)
 
 
-def _axes(alt: Any, top: float, risk: str) -> tuple[Any, Any]:
+def _axes(alt: Any, top: float, risk: str, system: SystemResult | Result) -> tuple[Any, Any]:
     x = alt.X(
         "coverage:Q",
         title="coverage (share of items answered)",
         scale=alt.Scale(domain=[0, 1], nice=False),
         axis=alt.Axis(format=".0%", tickCount=5),
     )
-    y = alt.Y("risk:Q", title=_TITLES[risk], scale=alt.Scale(domain=[0, top], nice=False))
+    # A loss that is a share is told in per cent, as coverage is.
+    share = system.loss is not None and system.loss.name in SHARES
+    look = {"axis": alt.Axis(format="%" if top < 0.1 else ".0%")} if share else {}
+    y = alt.Y("risk:Q", title=_TITLES[risk], scale=alt.Scale(domain=[0, top], nice=False), **look)
     return x, y
+
+
+def _promised(alt: Any, points: WorkingPoints, risk: str, x: Any, top: float) -> list[Any]:
+    """The points that are promised for some risk, as one layer; none where there are none."""
+    least = {place: bound for bound, place in sorted(points.promised.items(), reverse=True)}
+    risks = getattr(points, f"{risk}_risk")
+    rows = [
+        {"coverage": float(points.coverage[place]), "risk": min(float(risks[place]), top), "promised": bound}
+        for place, bound in least.items()
+    ]
+    if not rows:
+        return []
+    marks = chart_of(rows).mark_point(shape="triangle-up", color=GREEN, filled=True, size=45, clip=True)
+    told = [
+        alt.Tooltip("promised:Q", format=".0%", title="risk promised to be at most"),
+        alt.Tooltip("coverage:Q", format=".1%"),
+    ]
+    return [marks.encode(x=x, y="risk:Q", tooltip=told)]
 
 
 def _beyond(system: SystemResult | Result, x: Any, top: float) -> Any:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Line, Settings, WorkingPoints
     from abstain.evaluation.conformal import CoverageResult, CoverageSettings
+    from abstain.guarantees import Policy
     from abstain.report.html._panels import Side
     from abstain.report.html._parts import Panel
 
@@ -65,6 +66,7 @@ def report_html(
     command: str = "",
     created_at: datetime | None = None,
     coverage: CoverageResult | None = None,
+    risk: float | str | None = None,
     mistakes: int = 0,
     responses: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -77,6 +79,8 @@ def report_html(
         command: what makes these numbers again.
         created_at: when; now when left out.
         coverage: intervals or sets of the same model, for a panel of their own.
+        risk: the largest risk that is acceptable, such as 0.05 or "5%", decided before looking: the page begins with
+            what may be answered at it.
         mistakes: how many of the most confident wrong answers to list, with the ids of their clusters.
         responses: show what the model was asked and wrote beside these mistakes, where the source has it.
         progress: called with the number of resamples done since the last call.
@@ -89,7 +93,7 @@ def report_html(
     with unchecked():
         if isinstance(result, Result):
             pages = [
-                _answers_page(result, progress),
+                _answers_page(result, progress, _promises(result, risk)),
                 *([] if coverage is None else [_coverage_page(coverage)]),
             ]
         else:
@@ -182,7 +186,16 @@ class _Page:
     explorer: dict[str, Any] | None = None
 
 
-def _answers_page(result: Result, progress: Callable[[int], None] | None) -> _Page:
+def _promises(result: Result, risk: float | str | None) -> dict[str, Policy]:
+    """What may be answered at a risk, by system."""
+    if risk is None:
+        return {}
+    return {name: system.policy(risk, sure=result.settings.level) for name, system in result.systems.items()}
+
+
+def _answers_page(
+    result: Result, progress: Callable[[int], None] | None, promises: Mapping[str, Policy]
+) -> _Page:
     """What a result about answers and abstentions brings."""
     sides = _panels.sides_of(result, progress)
     alone = len(result.systems) == 1
@@ -199,12 +212,20 @@ def _answers_page(result: Result, progress: Callable[[int], None] | None) -> _Pa
     return _Page(
         title=_title(result),
         subtitle=_subtitle(result),
-        verdict=_words.system_verdict(result.only, sides[0].profile)
-        if alone
-        else _words.comparison_verdict(result),
-        warnings=views.warning_lines(result),
+        verdict=[
+            *_words.promises(promises),
+            *(
+                _words.system_verdict(result.only, sides[0].profile)
+                if alone
+                else _words.comparison_verdict(result)
+            ),
+        ],
+        warnings=[
+            *views.warning_lines(result),
+            *dict.fromkeys(str(each) for policy in promises.values() for each in policy.warnings),
+        ],
         panels=[panel for panel in panels if panel is not None],
-        definitions=_words.definitions(result),
+        definitions={**_words.definitions(result), **_words.promise_definitions(result, promises)},
         facts=[
             *(
                 fact
@@ -301,7 +322,11 @@ def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
         number = len(found["sides"])
         leaders.append(profile.leader)
         found["sides"].append(
-            {"mean": _rounded(profile.random.selective_risk[:1])[0], "optimal": _line(profile.optimal)}
+            {
+                "mean": _rounded(profile.random.selective_risk[:1])[0],
+                "optimal": _line(profile.optimal),
+                "loss": "" if side.system.loss is None else side.system.loss.name,
+            }
         )
         for name, points in profile.points.items():
             if len(points):
@@ -342,6 +367,7 @@ def _points(points: WorkingPoints) -> dict[str, Any]:
         "g": _rounded(points.generalized_risk),
         "gl": _rounded(points.generalized_low),
         "gh": _rounded(points.generalized_high),
+        "p": [[risk, place] for risk, place in points.promised.items()],
     }
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain.guarantees import per_cent
+from abstain.losses import SHARES
 from abstain.report import coverage, views
 from abstain.report.charts import (
     differences_chart,
@@ -320,7 +322,15 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
         "curves",
         "Risk against coverage, and where to set the threshold",
         "Curves and threshold",
-        [f"{words} {_words.band_words(side.system)}", Explorer(charts, side.system.cluster_noun)],
+        [
+            f"{words} {_words.band_words(side.system)}",
+            Explorer(
+                charts,
+                side.system.cluster_noun,
+                share=side.system.loss is not None and side.system.loss.name in SHARES,
+                sure=per_cent(side.system.settings.level),
+            ),
+        ],
     )
 
 

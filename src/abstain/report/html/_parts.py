@@ -122,10 +122,19 @@ class Strip(_Part):
 
 @dataclass(frozen=True, slots=True)
 class Explorer(_Part):
-    """The curves with the threshold explorer; the still charts stand where scripts do not run."""
+    """The curves with the threshold explorer; the still charts stand where scripts do not run.
+
+    Attributes:
+        charts: the still charts.
+        noun: what a cluster is called.
+        share: True where the loss is a share, and risks are told in per cent.
+        sure: how sure a promise is, in per cent.
+    """
 
     charts: Sequence[Figure]
     noun: str
+    share: bool
+    sure: str
 
 
 Part = str | Heading | Note | Figure | Gallery | TableView | Strip | Explorer

@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abstain.inference import Estimate
+from abstain.losses import SHARES
 from abstain.report.charts import interval_words, metric_name
 from abstain.report.views import asked_by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from abstain.evaluation import Difference, Profile, Result, Settings, SystemResult
     from abstain.evaluation.conformal import CoverageResult
+    from abstain.guarantees import Policy
 
 __all__ = [
     "band_words",
@@ -27,6 +29,8 @@ __all__ = [
     "each_by_itself",
     "headline_metrics",
     "listed",
+    "promise_definitions",
+    "promises",
     "system_verdict",
 ]
 
@@ -77,6 +81,36 @@ def system_verdict(system: SystemResult, profile: Profile | None) -> list[str]:
     if profile.contrasts:
         lines.append(_contrasts(list(profile.contrasts.values()), system.settings))
     return lines
+
+
+def promises(policies: Mapping[str, Policy]) -> list[str]:
+    """Return what may be answered at the risk that was asked for: the first sentence of a page."""
+    lines = []
+    for name, policy in policies.items():
+        said = str(policy)
+        lines.append(said if len(policies) == 1 else f"{name}: {said[0].lower()}{said[1:]}")
+        if policy.threshold is None:
+            lines.append(policy.lines[1])
+    return lines
+
+
+def promise_definitions(result: Result, policies: Mapping[str, Policy]) -> dict[str, str]:
+    """Return what a promise is, where the page makes one."""
+    shown = any(
+        system and system.loss is not None and system.loss.name in SHARES
+        for system in result.systems.values()
+    )
+    if not shown:
+        return {}
+    found = {
+        "Promised risk": "A threshold whose risk was tested: with the sureness that is told, the share of wrong "
+        "answers among items to come is at most what was asked for, if they are drawn like these. Each risk by itself, "
+        "decided on before looking; trying several and keeping the best is no promise."
+    }
+    for policy in policies.values():
+        how = next((line for line in policy.lines if line.startswith(("Shown by", "Tried:"))), "")
+        found["How it is promised"] = f"{how} It rests on this: {'; '.join(policy.assumptions)}."
+    return found
 
 
 def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:

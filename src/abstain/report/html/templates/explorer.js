@@ -32,7 +32,12 @@
   const percent = (x) => `${(100 * x).toFixed(1)}%`;
   const grouped = (x) => x.toLocaleString("en-US");
   const counted = (x, what) => `${grouped(x)} ${what}${x === 1 ? "" : "s"}`;
-  const interval = (low, high) => (low === null ? "" : ` [${three(low)}, ${three(high)}]`);
+  // A loss that is a share is told in per cent, as coverage is; any other as the number that it is.
+  const share = () => ["zero_one", "abs_norm"].includes(data.sides[curve.side].loss);
+  const binary = () => data.sides[curve.side].loss === "zero_one";
+  const scaled = () => (share() ? 100 : 1);
+  const risk = (x) => (share() ? percent(x) : three(x));
+  const interval = (low, high) => (low === null ? "" : ` [${risk(low)}, ${risk(high)}]`);
   const coverage = (i) => curve.k[i] / curve.n;
   const outcome = (i) => `${grouped(curve.k[i])} answered, ${grouped(curve.w[i])} wrong, ${grouped(curve.n - curve.k[i])} deferred`;
 
@@ -44,10 +49,18 @@
   };
   const atRisk = (asked) => {
     let found = -1;
-    curve.r.forEach((risk, i) => { if (risk <= asked + 1e-12) found = i; });
+    curve.r.forEach((seen, i) => { if (seen <= asked + 1e-12) found = i; });
     if (found >= 0) return [found, ""];
     const lowest = curve.r.indexOf(Math.min(...curve.r));
-    return [lowest, `no threshold has a risk of ${short(asked)} or less; this one has the lowest`];
+    return [lowest, `no threshold was seen to have a risk of ${share() ? short(100 * asked) + "%" : short(asked)} or less; this one has the lowest`];
+  };
+  // What was tested, for the largest risk of the list that is at most the one asked for.
+  const atPromise = (asked) => {
+    const kept = curve.p.filter(([one]) => one <= asked + 1e-12);
+    if (!kept.length) return [here, `no threshold can be promised to have a risk of ${short(100 * asked)}% or less with these data; the point is where it was`];
+    const [tested, point] = kept[kept.length - 1];
+    const told = `${form.dataset.sure} sure, the risk at this point is at most ${short(100 * tested)}%`;
+    return [point, Math.abs(tested - asked) < 1e-12 ? told : `${told}, the largest risk up to ${short(100 * asked)}% that was tested`];
   };
   const atThreshold = (asked) => {
     let found = -1;
@@ -90,7 +103,7 @@
     const path = (xs, ys) => xs.map((c, i) => `${i ? "L" : "M"}${x(c).toFixed(1)},${y(ys[i]).toFixed(1)}`).join("");
     for (let value = 0; value <= top; value += step) {
       element(svg, "line", { class: "grid", x1: x(0), x2: x(1), y1: y(value), y2: y(value) });
-      element(svg, "text", { x: x(0) - 7, y: y(value) + 4, "text-anchor": "end" }, short(Number(value.toPrecision(6))));
+      element(svg, "text", { x: x(0) - 7, y: y(value) + 4, "text-anchor": "end" }, share() ? `${short(100 * Number(value.toPrecision(6)))}%` : short(Number(value.toPrecision(6))));
     }
     for (let tick = 0; tick <= 5; tick += 1) {
       element(svg, "line", { class: "axis", x1: x(tick / 5), x2: x(tick / 5), y1: y(0), y2: y(0) + 5 });
@@ -111,6 +124,12 @@
     const line = curve.line || { c: covers, r: curve.r, g: curve.g };
     element(svg, "path", { class: "curve", d: path(line.c, line[plot.risk]) });
     if (covers.length <= MANY) covers.forEach((c, i) => element(svg, "circle", { class: "dot", cx: x(c), cy: y(curve[plot.risk][i]), r: 3 }));
+    for (const point of new Set(curve.p.map(([, place]) => place))) {
+      const px = x(covers[point]), py = y(curve[plot.risk][point]);
+      const mark = element(svg, "path", { class: "promised", d: `M${px},${py - 6}L${px + 5},${py + 4}L${px - 5},${py + 4}Z` });
+      const risks = curve.p.filter(([, place]) => place === point).map(([one]) => `${short(100 * one)}%`);
+      element(mark, "title", {}, `promised to have a risk of at most ${risks[0]}, ${form.dataset.sure} sure`);
+    }
     element(svg, "line", { class: "axis", x1: x(0), x2: x(1), y1: y(0), y2: y(0) });
     plot.rule = element(svg, "line", { class: "rule", y1: MARGIN.top, y2: y(0) });
     plot.whisker = element(svg, "line", { class: "whisker" });
@@ -158,18 +177,24 @@
     const state = new URLSearchParams({ confidence: curve.key, threshold: String(curve.t[here]), wrong: costs.wrong.value, deferral: costs.deferral.value });
     try { history.replaceState(null, "", `#${state}`); } catch (problem) { /* some viewers have no address to write to */ }
   };
-  const show = (point, remark = "", keep = true) => {
+  // The field that a question was typed into keeps the question; the others follow the point.
+  const fill = (id, value, asked) => { if (byId(id) && id !== asked) byId(id).value = value; };
+  const show = (point, remark = "", keep = true, asked = "") => {
     here = point;
     const exactly = `At a confidence of at least ${short(curve.t[here])}, of ${counted(curve.n, "item")}: ${outcome(here)}.`;
     byId("sentence").textContent = exactly;
-    byId("risks").textContent = `Risk of what is answered ${three(curve.r[here])}${interval(curve.rl[here], curve.rh[here])}, ` +
-      `per item asked ${three(curve.g[here])}${interval(curve.gl[here], curve.gh[here])}, at a coverage of ${percent(coverage(here))}.`;
+    const wrong = binary() ? "" : ` Share wrong: ${percent(curve.w[here] / curve.k[here])} of what is answered.`;
+    byId("risks").textContent = `Risk of what is answered ${risk(curve.r[here])}${interval(curve.rl[here], curve.rh[here])}, ` +
+      `per item asked ${risk(curve.g[here])}${interval(curve.gl[here], curve.gh[here])}, at a coverage of ${percent(coverage(here))}.${wrong}`;
+    const sure = curve.p.find(([, place]) => place === here);
+    byId("promise").textContent = sure ? `Promised, ${form.dataset.sure} sure: the risk at this point is at most ${short(100 * sure[0])}%.` : "";
     byId("remark").textContent = remark && `${remark[0].toUpperCase()}${remark.slice(1)}.`;
     slider.value = String(here);
-    slider.setAttribute("aria-valuetext", `coverage ${percent(coverage(here))}, risk ${three(curve.r[here])}`);
-    byId("pick-coverage").value = Number((100 * coverage(here)).toFixed(2));
-    byId("pick-risk").value = Number(curve.r[here].toPrecision(5));
-    byId("pick-threshold").value = curve.t[here];
+    slider.setAttribute("aria-valuetext", `coverage ${percent(coverage(here))}, risk ${risk(curve.r[here])}`);
+    fill("pick-coverage", Number((100 * coverage(here)).toFixed(2)), asked);
+    fill("pick-risk", Number((scaled() * curve.r[here]).toPrecision(4)), asked);
+    fill("pick-threshold", curve.t[here], asked);
+    fill("pick-promise", sure ? short(100 * sure[0]) : "", asked);
     priced();
     plots.forEach(mark);
     if (keep) remember();
@@ -195,13 +220,16 @@
   };
 
   // ---- listening ----
-  const listen = (id, find) => byId(id).addEventListener("change", (event) => {
+  const listen = (id, find, perCent = () => false) => byId(id) && byId(id).addEventListener("change", (event) => {
     const value = Number(event.target.value);
     if (event.target.value === "" || !Number.isFinite(value)) { show(here, "that is not a number; nothing was changed"); return; }
-    show(...find(value));
+    if (perCent() && (value < 0 || value > 100)) { show(here, `${short(value)}% is not between 0% and 100%; nothing was changed`, true, id); return; }
+    const [point, remark] = find(value);
+    show(point, remark, true, id);
   });
-  listen("pick-coverage", (value) => atCoverage(value / 100));
-  listen("pick-risk", atRisk);
+  listen("pick-coverage", (value) => atCoverage(value / 100), () => true);
+  listen("pick-risk", (value) => atRisk(value / scaled()), share);
+  listen("pick-promise", (value) => atPromise(value / 100), () => true);
   listen("pick-threshold", atThreshold);
   slider.addEventListener("input", () => show(Number(slider.value)));
   picker.addEventListener("change", () => {

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.inference import JACKKNIFE, simultaneous_level
+from abstain.inference._estimate import JACKKNIFE
+from abstain.inference._intervals import simultaneous_level
 from abstain.metrics import risk_coverage_curve
 from abstain.metrics.curves import threshold_measure
 from abstain.metrics.scales import Scale, trials, units_of
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.inference import Estimate, Intervals
+    from abstain.inference._estimate import Estimate
+    from abstain.inference._intervals import Intervals
     from abstain.metrics import Columns, MetricSpecification, RiskCoverageCurve
 
     Floats = NDArray[np.float64]

@@ -1,0 +1,62 @@
+"""`abstain apply`: decide by a policy what is answered and what is deferred, row by row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from abstain.cli._options import named, output_to, spelled_out
+from abstain.cli._steps import check_outputs, files_of
+from abstain.cli._terminal import say
+from abstain.errors import at
+
+_NEW = "The table to decide on: CSV, Parquet or JSONL; it needs no truth."
+_COLUMN = "What the new column is called; it says answer or defer."
+_ABSTAINED = "True where the model itself declined; else a column called abstained."
+
+EXAMPLES = """\b
+Examples:
+  abstain apply policy.json new.parquet -o decided.parquet
+  abstain apply policy.json new.csv -o decided.csv --column policy
+"""
+
+
+@spelled_out
+def apply_command(
+    *,
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="What `abstain threshold` wrote.")],
+    source: Annotated[Path, typer.Argument(metavar="TABLE", help=_NEW, show_default=False)],
+    output: Annotated[
+        Path | None, output_to("The same table with the decision; else it is counted alone.")
+    ] = None,
+    column: Annotated[str, typer.Option(metavar="NAME", help=_COLUMN)] = "decision",
+    abstained: Annotated[str | None, named("--abstained", "COLUMN", _ABSTAINED)] = None,
+    calibration: Annotated[
+        list[Path] | None, named("--calibration", "FILE", "Artifact of a calibrated confidence.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings alone.")] = False,
+) -> None:
+    """Add answer or defer to every row of a table, and say how far its confidences have moved."""
+    from abstain import read_policy  # noqa: PLC0415
+
+    files = [*files_of(policy, source), *(calibration or [])]
+    check_outputs(output, inputs=files)
+    chosen = read_policy(policy)
+    with at(source):
+        done = chosen.apply(
+            source,
+            output=output,
+            column=column,
+            abstained=abstained,
+            calibration=calibration,
+            inputs=files,
+        )
+    if not quiet:
+        for line in done.lines:
+            say(line)
+    for warning in done.warnings:
+        say(f"warning: {warning}", error=True)
+    if output is not None and not quiet:
+        say(f"decided: {output}")

@@ -1,0 +1,227 @@
+"""`abstain threshold`: from a risk that one can accept to a policy with a promise, and whether it is kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from abstain.cli._options import InputFile, Reading, named, numbers, output_to, spelled_out
+from abstain.cli._steps import check_outputs, files_of, putting, read_systems
+from abstain.cli._terminal import say, say_json
+from abstain.errors import ArgumentError, at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abstain.errors import ResultWarning
+    from abstain.guarantees import Policy, PolicyCheck
+    from abstain.items import Items
+
+NOTHING_PROMISED = 4
+
+_SOURCE = "The data to choose on; with --check, the policy."
+_RISK = "The largest risk that is acceptable, decided before looking."
+_SURE = "How sure the promise shall be."
+_PROMISE = "selective: wrong among what is answered; joint: wrong per item asked."
+_METHOD = (
+    "binomial, cluster-t, betting, hoeffding-bentkus, sgr or crc (on average, joint risk alone); else what the data "
+    "call for."
+)
+_FINITE = "With clusters: betting, a test that holds for any number of them."
+_SEARCH = "fixed-sequence, or holm to test all thresholds at once."
+_START = "Coverage at which the fixed sequence begins; else 0.2, or more where that is too few answers."
+_GRID = "Thresholds decided before looking, separated by commas; else read off the data."
+_LARGEST = "The most items that a cluster can have, for betting; else the most seen."
+_NEEDLESS = "Most items that may be deferred although the answer was right, such as 20%."
+_BY = "One threshold per group of this column."
+_SPLIT = "Divide the data by cluster: choose on one half, check on the other."
+_CHECK = "Data that the policy was not chosen on, with truths: is its promise kept?"
+
+EXAMPLES = """\b
+Exit codes: 0 done, 4 nothing can be promised (2 and 3: the call or the data are wrong).
+
+\b
+Examples:
+  abstain threshold calibration.csv --risk 5% --sure 95% --cluster patient -o policy.json
+  abstain threshold policy.json --check test.csv --cluster patient
+  abstain threshold all.csv --risk 10% --cluster patient --split
+  abstain threshold calibration.csv --risk 5% --cluster patient --by site
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What is to be promised, and how: the arguments of `abstain.choose_threshold`."""
+
+    risk: Annotated[str, typer.Option(metavar="SHARE", help=_RISK)] = "5%"
+    sure: Annotated[str, typer.Option(metavar="SHARE", help=_SURE)] = "95%"
+    promise: Annotated[str, typer.Option(metavar="NAME", help=_PROMISE)] = "selective"
+    finite_sample: Annotated[bool, typer.Option("--finite-sample", help=_FINITE)] = False
+    needless: Annotated[str | None, named("--needless", "SHARE", _NEEDLESS)] = None
+    by: Annotated[str | None, named("--by", "COLUMN", _BY)] = None
+    worst: Annotated[bool, typer.Option("--worst", help="With --by: one threshold that holds for all.")] = (
+        False
+    )
+    method: Annotated[str | None, named("--method", "NAME", _METHOD)] = None
+    search: Annotated[str | None, named("--search", "NAME", _SEARCH)] = None
+    start: Annotated[float | None, named("--start", "C", _START)] = None
+    grid: Annotated[str | None, named("--grid", "LIST", _GRID)] = None
+    largest_cluster: Annotated[int | None, named("--largest-cluster", "N", _LARGEST)] = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments by name; a risk that is none is told before anything is read."""
+        from abstain.guarantees import rate  # noqa: PLC0415
+
+        given = {name: getattr(self, name) for name in self.__slots__}
+        for share in ("risk", "sure", "needless"):
+            given[share] = None if given[share] is None else rate(given[share], share)
+        given["grid"] = None if self.grid is None else numbers(self.grid, "--grid")
+        return given
+
+
+@spelled_out
+def threshold_command(
+    *,
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help=_SOURCE, show_default=False)],
+    promise: Promise,
+    check: Annotated[Path | None, named("--check", "FILE", _CHECK)] = None,
+    split: Annotated[bool, typer.Option("--split", help=_SPLIT)] = False,
+    output: Annotated[Path | None, output_to("Where the policy goes; else it is printed alone.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The policy, or its check, as JSON.")] = False,
+    confidence: Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")] = None,
+    calibration: Annotated[
+        list[Path] | None, named("--calibration", "FILE", "Artifact of a calibrated confidence.")
+    ] = None,
+    loss: Annotated[
+        str | None, named("--loss", "NAME", "zero_one or abs_norm; else what the data imply.")
+    ] = None,
+    level: Annotated[float, typer.Option(metavar="P", help="Level of the intervals of a check.")] = 0.95,
+    mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")] = None,
+    reading: Reading,
+) -> None:
+    """Choose the threshold that answers most at a risk that is promised, or check such a promise on new data."""
+    files = [*files_of(source, check, reading), *(calibration or [])]
+    check_outputs(output, inputs=files)
+    if check is not None:
+        if split or output is not None:
+            raise ArgumentError("--check judges a policy that there is; leave --split and -o out")
+        _check(source, check, confidence, calibration, level, mode, reading, as_json=as_json)
+        return
+    from abstain import choose_threshold  # noqa: PLC0415
+
+    asked = promise.options
+    from abstain.guarantees import split_by_cluster  # noqa: PLC0415
+
+    items = _read(source, mode, confidence, reading, everything=promise.by is not None, quiet=as_json)
+    with at(source):
+        part, rest = split_by_cluster(items) if split else (items, None)
+        policy = choose_threshold(part, confidence=confidence, calibration=calibration, loss=loss, **asked)
+        found = None
+        if rest is not None and policy.promises:
+            found = policy.check(rest, calibration=calibration, level=level)
+    written = {} if output is None else {output: policy.to_json()}
+    with putting(written, inputs=files):
+        if as_json:
+            say_json(_document(policy, found))
+        else:
+            _tell(policy.lines, policy.warnings)
+            if found is not None:
+                say()
+                say(f"On the other {found.clusters:,} {found.cluster_noun}s, which did not choose:")
+                _tell(found.lines, found.warnings)
+    if output is not None and not as_json:
+        say(f"policy: {output}")
+    if not policy.promises:
+        raise typer.Exit(NOTHING_PROMISED)
+
+
+def _check(
+    source: Path,
+    new: Path,
+    confidence: str | None,
+    calibration: list[Path] | None,
+    level: float,
+    mode: str | None,
+    reading: Reading,
+    *,
+    as_json: bool,
+) -> None:
+    from abstain import read_policy  # noqa: PLC0415
+
+    policy = read_policy(source)
+    if confidence is not None and confidence != policy.confidence.name:
+        raise ArgumentError(
+            f"the policy is for the confidence {policy.confidence.name}, and its threshold says nothing of {confidence}"
+        )
+    items = _read(new, mode, policy.confidence.name, reading, everything=policy.by is not None, quiet=as_json)
+    with at(new):
+        found = policy.check(items, calibration=calibration, level=level)
+    if as_json:
+        say_json(json.dumps(_checked(found), indent=2) + "\n")
+        return
+    _tell(found.lines, found.warnings)
+
+
+def _read(
+    path: Path, mode: str | None, confidence: str | None, reading: Reading, *, everything: bool, quiet: bool
+) -> Items:
+    systems = read_systems(
+        {path.stem: InputFile(path, mode)},
+        reading,
+        confidences={path.stem: confidence},
+        metrics=None,
+        everything=everything,
+        quiet=quiet,
+    )
+    if len(systems) > 1:
+        raise ArgumentError(
+            f"{path}: holds {len(systems)} systems, and a policy is for one; keep the rows of one"
+        )
+    return next(iter(systems.values()))
+
+
+def _tell(lines: Sequence[str], warnings: Sequence[ResultWarning]) -> None:
+    for line in lines:
+        say(line)
+    for warning in warnings:
+        say(f"warning: {warning}", error=True)
+
+
+def _document(policy: Policy, found: PolicyCheck | None) -> str:
+    if found is None:
+        return policy.to_json().decode()
+    return json.dumps({"policy": json.loads(policy.to_json()), "check": _checked(found)}, indent=2) + "\n"
+
+
+def _checked(found: PolicyCheck) -> dict[str, Any]:
+    from abstain.report.artifact import finite  # noqa: PLC0415
+
+    told = {
+        name: {
+            "value": finite(estimate.value),
+            "low": finite(estimate.low),
+            "high": finite(estimate.high),
+            "level": estimate.level,
+        }
+        for name, estimate in (("risk", found.risk), ("coverage", found.coverage))
+    }
+    return {
+        "verdict": found.verdict,
+        **told,
+        "promised": found.policy.risk,
+        "items": found.items,
+        "answered": found.answered,
+        "wrong": found.wrong,
+        "clusters": found.clusters,
+        "reason": found.reason,
+        "groups": [
+            {"group": each.group, "verdict": each.verdict, "risk": finite(each.risk.value)}
+            for each in found.groups
+        ],
+        "warnings": [{"code": each.code, "message": each.message} for each in found.warnings],
+    }

@@ -1,0 +1,261 @@
+"""Check a policy on data that it was not chosen on: risk and coverage with intervals, and whether the promise is kept.
+
+The verdict is read off the interval of the risk: kept where all of it is at most the risk that was promised, broken
+where all of it is above, else it cannot be told. A threshold that is judged on the data it was chosen on flatters
+itself, and is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import _files, _validate
+from abstain._confidences import load_calibrations
+from abstain.errors import ArgumentError, DataError, ResultWarning
+from abstain.guarantees._apply import drift_warnings
+from abstain.guarantees._rows import one_confidence, rows_of
+from abstain.inference import CANNOT_TELL, Estimate, Intervals, beyond
+from abstain.inference.points import points_of
+from abstain.losses import SHARES
+from abstain.metrics import Columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abstain._confidences import CalibrationLike, VariantConfidence
+    from abstain.guarantees._policy import Policy
+    from abstain.guarantees._rows import Rows
+    from abstain.items import Items
+    from abstain.losses import Loss
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["BROKEN", "KEPT", "GroupCheck", "PolicyCheck", "check_policy", "stated_for"]
+
+KEPT, BROKEN = "kept", "broken"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupCheck:
+    """What a policy does in one group: its name, the verdict, the risk and the coverage with their intervals."""
+
+    group: str
+    verdict: str
+    risk: Estimate
+    coverage: Estimate
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PolicyCheck:
+    """What a policy does on new data.
+
+    Attributes:
+        policy: the policy.
+        verdict: "kept", "broken" or "cannot tell".
+        risk: the risk that was promised to be small, with its interval.
+        coverage: the share of items that are answered, with its interval.
+        items: how many items were asked.
+        answered: how many of them the policy answers.
+        wrong: how many answers have a loss above 0.
+        clusters: how many clusters there are.
+        cluster_noun: what a cluster is called.
+        reason: why it cannot be told, where the interval is not why.
+        warnings: what the reader must know.
+        groups: the same for each group, where the promise is about groups; it is kept where it is in all of them, and
+            broken where it is in any.
+    """
+
+    policy: Policy
+    verdict: str
+    risk: Estimate
+    coverage: Estimate
+    items: int
+    answered: int
+    wrong: int
+    clusters: int
+    cluster_noun: str
+    reason: str = ""
+    warnings: tuple[ResultWarning, ...] = ()
+    groups: tuple[GroupCheck, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The check in sentences; the first is the verdict."""
+        from abstain.guarantees._words import check_lines  # noqa: PLC0415
+
+        return check_lines(self)
+
+    def __str__(self) -> str:
+        return self.lines[0]
+
+
+def check_policy(
+    policy: Policy,
+    items: Items,
+    *,
+    calibration: CalibrationLike = None,
+    loss: Loss | None = None,
+    level: float = 0.95,
+) -> PolicyCheck:
+    """Return what a policy does on new data, and whether its promise is kept.
+
+    Args:
+        policy: the policy.
+        items: data that it was not chosen on, with truths.
+        calibration: the artifact that its confidence needs, or its path.
+        loss: a loss of your own, where the policy was chosen by one; else the loss is the policy's.
+        level: confidence level of the intervals.
+
+    >>> from abstain import Items, choose_threshold
+    >>> sure = [(200 - row) / 200 for row in range(200)]
+    >>> items = Items.from_arrays([1] * 200, [1] * 150 + [0] * 50, confidence=sure)
+    >>> new = Items.from_arrays([1] * 200, [1] * 180 + [0] * 20, confidence=sure)
+    >>> print(check_policy(choose_threshold(items, risk=0.1), new))
+    The promise is kept: at most 10% of answers are wrong.
+    """
+    _validate.level(level)
+    if not policy.promises:
+        raise ArgumentError("this policy promises nothing, and there is nothing to check; see its reason")
+    stated = stated_for(policy, items, calibration)
+    named = policy.loss.name if policy.loss.name in SHARES else loss
+    if named is None:
+        raise ArgumentError(
+            f"the policy was chosen by a loss of your own ({policy.loss.name}); pass it (loss=)"
+        )
+    rows, measured, _ = rows_of(items, stated, named, policy.loss.largest, policy.by)
+    if measured.name != policy.loss.name:
+        raise ArgumentError(
+            f"the policy was chosen by the loss {policy.loss.name}, and this is {measured.name}"
+        )
+    _refuse_the_same(policy, items, rows)
+    if not len(rows):
+        raise DataError("there is no item to check on: none is answered or abstained")
+    limits = policy.thresholds(rows.groups, len(rows))[rows.answered]
+    answer = rows.confidence >= limits
+    risk, coverage = _estimates(policy, rows, answer, level)
+    weight = rows.mass[rows.answered]
+    answered = float(weight[answer].sum())
+    verdict, reason = _verdict(policy, risk, answered)
+    groups = _groups(policy, rows, answer, level)
+    if groups:
+        told = {each.verdict for each in groups}
+        verdict = BROKEN if BROKEN in told else KEPT if told == {KEPT} else CANNOT_TELL
+        reason = ""
+    return PolicyCheck(
+        policy=policy,
+        verdict=verdict,
+        risk=risk,
+        coverage=coverage,
+        items=round(float(rows.mass.sum())),
+        answered=round(answered),
+        wrong=round(float(weight[answer & (rows.loss > 0.0)].sum())),
+        clusters=len(rows.names),
+        cluster_noun=items.cluster_noun if rows.clustered else "item",
+        reason=reason,
+        warnings=(
+            *stated.warnings,
+            *drift_warnings(policy, rows.confidence, answered / float(rows.mass.sum()), len(rows.names)),
+        ),
+        groups=groups,
+    )
+
+
+def stated_for(policy: Policy, items: Items, calibration: CalibrationLike) -> VariantConfidence:
+    """Return the confidence of items that is the policy's, made as it was made there; refused where it is not."""
+    name, wanted = policy.confidence.name, policy.confidence.calibration
+    given = load_calibrations(calibration)
+    if wanted is not None:
+        if not given:
+            raise ArgumentError(
+                f"the policy's confidence {name} is made with a calibration artifact; pass it (--calibration, "
+                "calibration=)"
+            )
+        if _files.sha256(given[0].to_json()) != wanted.sha256:
+            raise ArgumentError(
+                f"the calibration artifact is not the one that the policy's confidence {name} was made with"
+            )
+    elif given:
+        raise ArgumentError(
+            f"the policy's confidence {name} is made without a calibration artifact; leave it out"
+        )
+    return one_confidence(items, name, calibration)
+
+
+def _refuse_the_same(policy: Policy, items: Items, rows: Rows) -> None:
+    same_file = policy.data.sha256 is not None and policy.data.sha256 == items.provenance.get("sha256")
+    same_rows = policy.data.fingerprint == rows.fingerprint()
+    if (same_file and policy.data.items == len(rows)) or same_rows:
+        raise ArgumentError(
+            "these are the data that the policy was chosen on, and it would flatter itself there; check it on others, "
+            "or divide the data before choosing (--split, abstain.guarantees.split_by_cluster)"
+        )
+
+
+def _estimates(
+    policy: Policy, rows: Rows, answer: NDArray[np.bool_], level: float
+) -> tuple[Estimate, Estimate]:
+    """The promised risk and the coverage, with jackknife intervals over clusters, at a threshold that is held fixed."""
+    intervals = Intervals.of(rows.names, rows.cluster, rows.weight, level=level)
+    answered = np.zeros(len(rows), np.bool_)
+    answered[np.flatnonzero(rows.answered)[answer]] = True
+    loss = np.full(len(rows), np.nan)
+    loss[answered] = rows.loss[answer]
+    columns = Columns.of(
+        len(rows),
+        answered=answered,
+        loss=loss,
+        confidence=np.where(answered, 1.0, np.nan),
+        largest_loss=1.0,
+        **({} if rows.weight is None else {"weight": rows.weight}),
+    )
+    if intervals.units > 1:
+        columns = columns.in_units(intervals.unit_of_cluster[rows.cluster], intervals.units)
+    about = {"level": level, "n": len(rows), "clusters": len(rows.names)}
+    if not answered.any():
+        nothing = Estimate(float("nan"), reason="nothing is answered", **about)  # type: ignore[arg-type]
+        return nothing, Estimate(0.0, **about)  # type: ignore[arg-type]
+    points = points_of(columns, np.array([1.0]), intervals)
+    which = 0 if policy.promise == "selective" else 1
+    risk, coverage = (
+        Estimate(
+            float(points.value[place, 0]),
+            float(points.low[place, 0]),
+            float(points.high[place, 0]),
+            method="jackknife over clusters",
+            **about,  # type: ignore[arg-type]
+        )
+        for place in (which, 2)
+    )
+    return risk, coverage
+
+
+def _groups(policy: Policy, rows: Rows, answer: NDArray[np.bool_], level: float) -> tuple[GroupCheck, ...]:
+    """What the policy does in each group that it makes a promise about."""
+    if rows.groups is None:
+        return ()
+    promised = [each.group for each in policy.groups if policy.worst or each.threshold is not None]
+    found = []
+    for name in promised:
+        inside = rows.groups == name
+        if not inside.any():
+            continue
+        own = answer[inside[rows.answered]]
+        risk, coverage = _estimates(policy, rows.take(inside), own, level)
+        found.append(GroupCheck(name, _verdict(policy, risk, float(own.sum()))[0], risk, coverage))
+    return tuple(found)
+
+
+def _verdict(policy: Policy, risk: Estimate, answered: float) -> tuple[str, str]:
+    if not answered:
+        return (
+            CANNOT_TELL,
+            "nothing is answered, and a policy that answers nothing keeps and breaks no promise",
+        )
+    above = beyond(risk, policy.risk, upwards=True)
+    if above is None:
+        reason = "" if risk.interval is not None else "the interval rests on a single cluster"
+        return CANNOT_TELL, reason
+    return (BROKEN if above else KEPT), ""

@@ -1,0 +1,177 @@
+"""`abstain threshold`, `abstain apply` and a gate with a policy: what is printed, written and refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+import abstain
+from abstain.cli import app
+from promised import drawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLUSTERED = ("--cluster", "patient")
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, options in {
+        "calibration": {"seed": 1},
+        "test": {"seed": 2, "base": -3.5},
+        "worse": {"seed": 3, "base": -2.0, "effect": 3.0},
+        "few": {"seed": 4},
+    }.items():
+        columns = drawn(10 if name == "few" else 300, **options)  # type: ignore[arg-type]
+        pl.DataFrame(columns).write_csv(f"{name}.csv")
+
+
+def chosen(*options: object) -> Any:
+    return call("threshold", "calibration.csv", "--risk", "12%", *CLUSTERED, "-o", "policy.json", *options)
+
+
+def test_the_command_says_what_python_says(tmp_path: Path) -> None:
+    done = chosen("--sure", "95%")
+    assert done.exit_code == 0, done.stderr
+    items = abstain.read(tmp_path / "calibration.csv", cluster="patient")
+    policy = abstain.choose_threshold(items, risk=0.12, sure=0.95)
+    assert policy.seen is not None
+    assert done.stdout.splitlines()[0] == (
+        "To be 95% sure that at most 12% of answers are wrong, answer those with a confidence of at least "
+        f"{policy.shown:g}: {round(100 * policy.seen.coverage)}% of items, {policy.seen.answered:,} of 1,800."
+    )
+    assert "t test over patients: asymptotic" in done.stdout
+    assert done.stdout.splitlines()[-1] == "policy: policy.json"
+    written = abstain.read_policy("policy.json")
+    assert written.threshold == policy.threshold
+    assert written.data.sha256 == items.provenance["sha256"]
+    assert written.confidence.name == "prob"
+
+
+def test_the_file_fits_the_schema_that_is_printed() -> None:
+    chosen()
+    schema = json.loads(call("schema", "policy").stdout)
+    with open("policy.json") as file:  # noqa: PTH123
+        Draft202012Validator(schema).validate(json.load(file))
+    printed = chosen("--json")
+    Draft202012Validator(schema).validate(json.loads(printed.stdout))
+
+
+def test_nothing_certifiable_ends_with_4_and_no_threshold() -> None:
+    done = call("threshold", "few.csv", *CLUSTERED, "-o", "policy.json")
+    assert done.exit_code == 4
+    assert done.stdout.startswith(
+        "Nothing can be promised: to be 95% sure that at most 5% of answers are wrong"
+    )
+    assert "even without a single error it would take 59 patients, and here are 10" in done.stdout.lower()
+    assert abstain.read_policy("policy.json").threshold is None
+    refused = call("apply", "policy.json", "test.csv", "-o", "decided.csv")
+    assert refused.exit_code == 2
+    assert "this policy promises nothing" in refused.stderr
+
+
+def test_check_split_and_gate() -> None:
+    chosen()
+    kept = call("threshold", "policy.json", "--check", "test.csv", *CLUSTERED)
+    assert kept.exit_code == 0
+    assert kept.stdout.startswith(
+        "The promise is kept: at most 12% of answers are wrong.\nRisk of what is answered "
+    )
+    assert "(95% intervals over 300 patients)" in kept.stdout
+    told = json.loads(call("threshold", "policy.json", "--check", "worse.csv", *CLUSTERED, "--json").stdout)
+    assert told["verdict"] == "broken"
+    assert told["risk"]["low"] > told["promised"] == 0.12
+    split = call("threshold", "calibration.csv", "--risk", "15%", *CLUSTERED, "--split")
+    assert split.exit_code == 0
+    assert "patients, which did not choose:\n" in split.stdout
+    both = json.loads(
+        call("threshold", "calibration.csv", "--risk", "15%", *CLUSTERED, "--split", "--json").stdout
+    )
+    assert set(both) == {"policy", "check"}
+    assert both["policy"]["data"]["clusters"] + both["check"]["clusters"] == 300
+    passed = call("gate", "test.csv", "--policy", "policy.json", *CLUSTERED)
+    assert passed.exit_code == 0
+    assert "the promise that at most 12% of answers are wrong is kept: its risk is " in passed.stdout
+    failed = call("gate", "worse.csv", "--policy", "policy.json", *CLUSTERED, "--fail-if", "cmax below 0.5")
+    assert failed.exit_code == 1
+    assert "the promise that at most 12% of answers are wrong is broken: its risk is " in failed.stdout
+    assert call("gate", "few.csv", "--policy", "policy.json", *CLUSTERED).exit_code == 4
+    assert (
+        call("gate", "few.csv", "--policy", "policy.json", *CLUSTERED, "--undecided", "fail").exit_code == 1
+    )
+
+
+def test_apply_says_what_it_did_and_what_has_moved() -> None:
+    chosen()
+    done = call("apply", "policy.json", "test.csv", "-o", "decided.csv")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1] == "decided: decided.csv"
+    found = pl.read_csv("decided.csv")
+    policy = abstain.read_policy("policy.json")
+    assert ((found["prob"] >= policy.threshold) == (found["decision"] == "answer")).all()
+    moved = call("apply", "policy.json", "worse.csv", "-q")
+    assert moved.exit_code == 0
+    assert moved.stdout == ""
+    pl.DataFrame(drawn(300, seed=5, base=0.0)).write_csv("moved.csv")
+    moved = call("apply", "policy.json", "moved.csv", "--column", "policy")
+    assert "warning: the confidences have moved" in moved.stderr
+    assert "the promise may be void" in moved.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("threshold", "calibration.csv", "--risk", "5"), 2, "got 5; did you mean 5%?"),
+        (("threshold", "calibration.csv", "--risk", "0%"), 2, "risk must lie strictly between 0 and 1"),
+        (("threshold", "calibration.csv", "--sure", "95"), 2, "did you mean 95%?"),
+        (("threshold", "calibration.csv", "--loss", "abs"), 2, "loss abs has no upper end"),
+        (("threshold", "calibration.csv", "--confidence", "pro"), 2, "has no column 'pro'"),
+        (
+            ("threshold", "calibration.csv", *CLUSTERED, "--method", "binomial"),
+            2,
+            "some patients have several here",
+        ),
+        (("threshold", "one.csv", *CLUSTERED), 3, "one patient alone says nothing about others"),
+        (("threshold", "unsure.csv", *CLUSTERED), 2, "a threshold needs a confidence"),
+        (
+            ("threshold", "policy.json", "--check", "calibration.csv", *CLUSTERED),
+            2,
+            "would flatter itself there",
+        ),
+        (("threshold", "policy.json", "--check", "other.csv", *CLUSTERED), 2, "has no column 'prob'"),
+        (("threshold", "policy.json", "--check", "test.csv", "--confidence", "x"), 2, "says nothing of x"),
+        (("threshold", "policy.json", "--check", "test.csv", "--split"), 2, "leave --split and -o out"),
+        (("threshold", "newer.json", "--check", "test.csv"), 3, "a newer schema than this release"),
+        (("threshold", "test.csv", "--check", "test.csv"), 3, "not JSON"),
+        (("apply", "policy.json", "other.csv"), 2, "a threshold for one confidence says nothing of another"),
+        (("apply", "newer.json", "test.csv"), 3, "update abstain"),
+        (("apply", "policy.json", "test.csv", "-o", "test.csv"), 2, "is the input"),
+        (("apply", "policy.json", "policy.json"), 3, "not a run file"),
+        (("gate", "test.csv"), 2, "a gate needs a condition (--fail-if) or a policy (--policy)"),
+        (("gate", "test.csv", "--policy", "newer.json"), 3, "update abstain"),
+    ],
+)
+def test_mistakes_are_told(arguments: tuple[str, ...], code: int, words: str) -> None:
+    chosen()
+    with open("policy.json") as file:  # noqa: PTH123
+        text = file.read()
+    with open("newer.json", "w") as file:  # noqa: PTH123
+        file.write(text.replace('"schema_version": "1"', '"schema_version": "2"'))
+    frame = pl.DataFrame(drawn(40, seed=7))
+    frame.rename({"prob": "sureness"}).write_csv("other.csv")
+    frame.drop("prob").write_csv("unsure.csv")
+    frame.with_columns(pl.lit("p1").alias("patient")).write_csv("one.csv")
+    done = call(*arguments)
+    assert done.exit_code == code, done.stderr
+    assert words in done.stderr
