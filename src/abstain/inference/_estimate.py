@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.errors import DataError
-from abstain.tally import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -179,17 +178,16 @@ def replicates(
     _settle_heap()
     values = [np.empty((source.vectors, len(measure.names))) for measure in measures]
     done = 0
-    for weights in source.batches(max((measure.width for measure in measures), default=1)):
-        batch = Batch(weights)
+    for batch in source.batches(max((measure.width for measure in measures), default=1)):
         for found, measure in zip(values, measures, strict=True):
             # A measure that is asked for twice is weighed once.
-            found[done : done + len(weights)] = batch.once(
+            found[done : done + len(batch)] = batch.once(
                 ("measure", id(measure)),
-                lambda measure=measure: measure(batch),  # type: ignore[misc]  # noqa: B023
+                lambda measure=measure, batch=batch: measure(batch),  # type: ignore[misc]
             )
-        done += len(weights)
+        done += len(batch)
         if progress is not None:
-            progress(len(weights))
+            progress(len(batch))
     return values
 
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from abstain import _validate
+from abstain.tally import LANES, Batch, Stream, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -34,6 +35,8 @@ _FEWEST, _MOST = 1, 1024
 # Up to so many clusters are left out one by one; beyond, so many groups of them.
 MOST_SINGLE = 400
 GROUPS = 200
+# The kernel draws from at most so many clusters.
+_MOST_DRAWN_FROM = (1 << 31) - 1
 _PRIME, _FACTOR = 2_147_483_647, 62_089_911
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
@@ -49,12 +52,14 @@ class Weights(Protocol):
     def vectors(self) -> int:
         """How many weight vectors there are."""
 
-    def batches(self, width: int) -> Iterator[Floats]:
+    def batches(self, width: int) -> Iterator[Batch]:
         """Yield the weights (vectors, units) in batches sized for `width` numbers per vector."""
 
 
 def _batch_size(width: int) -> int:
-    return min(max(_BATCH_NUMBERS // max(width, 1), _FEWEST), _MOST)
+    size = min(max(_BATCH_NUMBERS // max(width, 1), _FEWEST), _MOST)
+    # The kernel takes so many at a time, whether they are there or not.
+    return -(-size // LANES) * LANES if kernel().compiled else size
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Draws:
     """Cluster resamples: how many of how many clusters, from which seed.
 
     >>> draws = Draws(clusters=3, resamples=2, seed=42)
-    >>> [batch.tolist() for batch in draws.batches(width=3)]
+    >>> [batch.weights.tolist() for batch in draws.batches(width=3)]
     [[[1.0, 0.0, 2.0], [2.0, 0.0, 1.0]]]
     """
 
@@ -84,16 +89,25 @@ class Draws:
         """How many weight vectors there are."""
         return self.resamples
 
-    def batches(self, width: int) -> Iterator[Floats]:
+    def batches(self, width: int) -> Iterator[Batch]:
         """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
+        size, library = _batch_size(width), kernel().library
+        sizes = (min(size, self.resamples - start) for start in range(0, self.resamples, size))
+        if library is None or not 0 < self.clusters <= _MOST_DRAWN_FROM:
+            return self._drawn_by_numpy(sizes)
+        return self._drawn_by_kernel(sizes, Stream(library, self.seed))
+
+    def _drawn_by_kernel(self, sizes: Iterable[int], stream: Stream) -> Iterator[Batch]:
+        for rows in sizes:
+            yield Batch.of_lanes(stream.multiplicities(self.clusters, rows), rows)
+
+    def _drawn_by_numpy(self, sizes: Iterable[int]) -> Iterator[Batch]:
         stream = np.random.RandomState(self.seed)
-        size = _batch_size(width)
-        for start in range(0, self.resamples, size):
-            rows = min(size, self.resamples - start)
+        for rows in sizes:
             drawn = stream.randint(0, self.clusters, size=(rows, self.clusters))
             drawn += (np.arange(rows) * self.clusters)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=rows * self.clusters)
-            yield counts.reshape(rows, self.clusters).astype(np.float64)
+            yield Batch(counts.reshape(rows, self.clusters).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,7 +121,7 @@ class LeaveOut:
         by_group: True where the units of a weight vector are the groups, else they are the clusters.
 
     >>> leave = LeaveOut.of(np.array(["ann", "bob", "cat"]))
-    >>> [batch.tolist() for batch in leave.batches(width=3)]
+    >>> [batch.weights.tolist() for batch in leave.batches(width=3)]
     [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]]
     """
 
@@ -174,13 +188,13 @@ class LeaveOut:
             return LeaveOut(np.zeros(len(group), np.intp), np.empty(0), 0.0, self.by_group), kept[:0]
         return LeaveOut(group, clusters, _degrees(held[kept].astype(np.float64)), self.by_group), kept
 
-    def batches(self, width: int) -> Iterator[Floats]:
+    def batches(self, width: int) -> Iterator[Batch]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
         size = _batch_size(width)
         left_out = np.arange(self.vectors) if self.by_group else self.group
         for start in range(0, self.vectors, size):
             groups = np.arange(start, min(start + size, self.vectors))
-            yield (left_out[None, :] != groups[:, None]).astype(np.float64)
+            yield Batch((left_out[None, :] != groups[:, None]).astype(np.float64))
 
 
 def _degrees(items: Floats) -> float:

@@ -1,0 +1,515 @@
+/* The compiled kernel: weigh a tally for eight weight vectors at a time.
+ *
+ * Arrays in, arrays out; nothing is kept between calls, and what the numbers mean is known elsewhere. Cells of a tally
+ * come in the order of their keys. Weight vectors go in groups of eight, their *lanes*: weights[group][unit][lane], as
+ * bytes (multiplicities) or as doubles, so that one step along the cells serves eight vectors.
+ *
+ * Lanes never meet: every number of a vector is made of the same operations in the same order, whatever its lane, its
+ * group, the width of the machine's registers or the number of threads. For this the file must be compiled without
+ * -ffast-math and with -ffp-contract=off. `_walk.py` holds the twin in numpy, which is the definition of the numbers.
+ */
+#include <float.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ABI "1"
+#ifndef SOURCE_HASH
+#define SOURCE_HASH "unknown"
+#endif
+
+#define LANES 8
+/* Ranks are worked on in blocks that stay in the nearest cache; sums of blocks are summed, which keeps rounding small. */
+#define BLOCK 32
+/* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it. */
+#define NOTHING DBL_MIN
+
+#if defined(_WIN32)
+#define PUBLIC __declspec(dllexport)
+#else
+#define PUBLIC __attribute__((visibility("default")))
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+/* The same source for several levels of a processor; the loader of the system picks the one that it has. */
+#if defined(NO_CLONES) || !defined(__x86_64__) || !defined(__linux__)
+#define LEVELS
+#else
+#define LEVELS __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+
+enum { DONE = 0, NO_MEMORY = 1, STOPPED = 2, TOO_MANY = 3 };
+enum { BYTES = 0, DOUBLES = 1 };
+enum { WANT_RISK = 1, WANT_HULL = 2, WANT_GROWTH = 4 };
+enum { COUNT, LOSS, FIRST_COUNT, FIRST_LOSS, RISK_AREA, LOSS_AREA, HULL_AREA, GROWTH, FIXED };
+enum { COUNT_BELOW, LOSS_BELOW, COUNT_AT, LOSS_AT, RISK_AREA_BELOW, LOSS_AREA_BELOW, PER_CROSSING };
+
+typedef double lanes __attribute__((vector_size(8 * LANES)));
+typedef int64_t choice __attribute__((vector_size(8 * LANES)));
+typedef uint64_t words __attribute__((vector_size(8 * LANES)));
+
+PUBLIC const char *abstain_version(void) { return ABI " " SOURCE_HASH; }
+
+/* ---- weights -------------------------------------------------------------------------------------------------- */
+
+/* Eight bytes become eight doubles: each is the low end of a double of 2^52, which is then taken off. */
+INLINE lanes of_bytes(const uint8_t *place) {
+    uint64_t packed;
+    memcpy(&packed, place, 8);
+    words spread = {packed, packed, packed, packed, packed, packed, packed, packed};
+    spread = (spread >> (words){0, 8, 16, 24, 32, 40, 48, 56}) & 255;
+    spread |= 0x4330000000000000ULL;
+    return (lanes)spread - 4503599627370496.0;
+}
+
+INLINE lanes weight_of(const void *weights, uint32_t unit, int kind) {
+    if (kind == BYTES) return of_bytes((const uint8_t *)weights + (size_t)unit * LANES);
+    lanes found;
+    memcpy(&found, (const double *)weights + (size_t)unit * LANES, sizeof found);
+    return found;
+}
+
+INLINE const void *group_of(const void *weights, int64_t units, int64_t group, int kind) {
+    size_t size = kind == BYTES ? 1 : sizeof(double);
+    return (const char *)weights + (size_t)group * (size_t)units * LANES * size;
+}
+
+INLINE lanes chosen(choice where, lanes yes, lanes no) { return (lanes)((where & (choice)yes) | (~where & (choice)no)); }
+
+/* ---- the random stream ---------------------------------------------------------------------------------------- */
+
+#define WORDS 624
+#define SHIFT 397
+
+/* MT19937: the state, its words as they are handed out, and how many of them were. */
+typedef struct {
+    uint32_t state[WORDS + 1];
+    uint32_t ready[WORDS];
+    uint32_t used;
+} stream;
+
+PUBLIC int64_t abstain_stream_size(void) { return sizeof(stream); }
+
+PUBLIC void abstain_seed(stream *made, uint32_t seed) {
+    for (uint32_t place = 0; place < WORDS; place++) {
+        made->state[place] = seed;
+        seed = 1812433253U * (seed ^ (seed >> 30)) + place + 1;
+    }
+    made->used = WORDS;
+}
+
+INLINE uint32_t twisted(uint32_t high, uint32_t low, uint32_t far) {
+    uint32_t both = (high & 0x80000000U) | (low & 0x7fffffffU);
+    return far ^ (both >> 1) ^ (-(both & 1U) & 0x9908b0dfU);
+}
+
+LEVELS static void refill(stream *s) {
+    uint32_t *state = s->state;
+    /* The word after the last is the first as it is by then; it lets the last loop run to the end. */
+    for (int i = 0; i < WORDS - SHIFT; i++) state[i] = twisted(state[i], state[i + 1], state[i + SHIFT]);
+    state[WORDS] = state[0];
+    for (int i = WORDS - SHIFT; i < WORDS; i++)
+        state[i] = twisted(state[i], state[i + 1], state[i + SHIFT - WORDS]);
+    for (int i = 0; i < WORDS; i++) {
+        uint32_t y = state[i];
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9d2c5680U;
+        y ^= (y << 15) & 0xefc60000U;
+        s->ready[i] = y ^ (y >> 18);
+    }
+    s->used = 0;
+}
+
+/* Draw whole numbers up to `most` by masked rejection and count them, in bytes or, where those would not hold the counts,
+ * in words; false where a count outgrows its byte. */
+INLINE int count_draws(stream *s, uint32_t most, int64_t draws, void *counts, int kind) {
+    uint32_t mask = most, kept[WORDS];
+    int outgrown = 0;
+    for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
+    while (draws > 0) {
+        if (s->used == WORDS) refill(s);
+        int64_t left = WORDS - s->used;
+        int take = (int)(left < draws ? left : draws), found = 0;
+        for (int i = 0; i < take; i++) {
+            uint32_t word = s->ready[s->used + i] & mask;
+            kept[found] = word;
+            found += word <= most;
+        }
+        for (int i = 0; i < found; i++) {
+            if (kind == BYTES) outgrown |= ++((uint8_t *)counts)[kept[i]] == 0;
+            else ++((uint32_t *)counts)[kept[i]];
+        }
+        s->used += take;
+        draws -= found;
+    }
+    return !outgrown;
+}
+
+/* Lay eight rows of bytes side by side: out[unit][lane]. Eight by eight bytes are turned in three steps of halves. */
+static void interleave(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out) {
+    for (int64_t unit = 0; unit < units; unit += 8) {
+        uint64_t row[8];
+        for (int lane = 0; lane < 8; lane++) memcpy(&row[lane], rows + lane * stride + unit, 8);
+        for (int step = 4; step; step /= 2) {
+            static const uint64_t low[5] = {0, 0x00ff00ff00ff00ffULL, 0x0000ffff0000ffffULL, 0, 0x00000000ffffffffULL};
+            for (int lane = 0; lane < 8; lane++) {
+                if (lane & step) continue;
+                uint64_t a = row[lane], b = row[lane + step];
+                row[lane] = (a & low[step]) | (b & low[step]) << 8 * step;
+                row[lane + step] = (a >> 8 * step & low[step]) | (b & ~low[step]);
+            }
+        }
+        int64_t here = units - unit < 8 ? units - unit : 8;
+        memcpy(out + unit * LANES, row, (size_t)here * LANES);
+    }
+}
+
+/* The same of words, which become doubles. */
+static void interleave_words(const uint32_t *rows, int64_t stride, int64_t units, double *out) {
+    for (int64_t unit = 0; unit < units; unit++)
+        for (int lane = 0; lane < LANES; lane++) out[unit * LANES + lane] = rows[lane * stride + unit];
+}
+
+/* Draw `draws` of `units` clusters for each vector, as numpy's RandomState.randint(0, units) would, vector by vector. */
+PUBLIC int abstain_draw(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t kind, void *out, const volatile int32_t *stop) {
+    size_t stride = ((size_t)units + 7) / 8 * 8, size = kind == BYTES ? 1 : sizeof(uint32_t);
+    char *rows = malloc(stride * LANES * size);
+    int ended = rows ? DONE : NO_MEMORY;
+    for (int64_t group = 0; group * LANES < vectors && !ended; group++) {
+        memset(rows, 0, stride * LANES * size);
+        for (int lane = 0; lane < LANES && group * LANES + lane < vectors && !ended; lane++) {
+            char *row = rows + (size_t)lane * stride * size;
+            if (*stop) ended = STOPPED;
+            else if (units == 1) { /* one outcome needs no random number */
+                if (kind == DOUBLES) *(uint32_t *)row = (uint32_t)draws;
+                else if (draws > 255) ended = TOO_MANY;
+                else *row = (char)draws;
+            } else if (kind == DOUBLES) count_draws(s, units - 1, draws, row, DOUBLES);
+            else if (!count_draws(s, units - 1, draws, row, BYTES)) ended = TOO_MANY;
+        }
+        size_t done = (size_t)group * units * LANES;
+        if (ended) break;
+        if (kind == BYTES) interleave((uint8_t *)rows, (int64_t)stride, units, (uint8_t *)out + done);
+        else interleave_words((uint32_t *)rows, (int64_t)stride, units, (double *)out + done);
+    }
+    free(rows);
+    return ended;
+}
+
+/* ---- sums by key ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t keys, units, vectors, columns, cells;
+    const uint32_t *unit; /* of each cell */
+    const int64_t *ends;  /* where the cells of each key begin, and where the last ones end */
+    const double *sums;   /* (columns, cells) */
+    const void *weights;
+    int64_t kind;
+    double *out; /* (columns, keys, vectors) */
+    const volatile int32_t *stop;
+} weighing;
+
+INLINE void weigh_columns(const weighing *w, const void *weights, int64_t group, int64_t column, int kind, int columns) {
+    const double *sums = w->sums + column * w->cells;
+    for (int64_t key = 0; key < w->keys; key++) {
+        lanes total[4] = {{0}};
+        for (int64_t cell = w->ends[key]; cell < w->ends[key + 1]; cell++) {
+            lanes weight = weight_of(weights, w->unit[cell], kind);
+            for (int c = 0; c < columns; c++) total[c] += weight * sums[c * w->cells + cell];
+        }
+        for (int c = 0; c < columns; c++)
+            memcpy(w->out + ((column + c) * w->keys + key) * w->vectors + group * LANES, &total[c], sizeof(lanes));
+    }
+}
+
+INLINE void weigh_group(const weighing *w, int64_t group, int kind) {
+    const void *weights = group_of(w->weights, w->units, group, kind);
+    int64_t column = 0;
+    for (; column + 4 <= w->columns; column += 4) weigh_columns(w, weights, group, column, kind, 4);
+    for (; column + 2 <= w->columns; column += 2) weigh_columns(w, weights, group, column, kind, 2);
+    if (column < w->columns) weigh_columns(w, weights, group, column, kind, 1);
+}
+
+LEVELS PUBLIC int abstain_weigh(const weighing *w) {
+    for (int64_t group = 0; group < w->vectors / LANES; group++) {
+        if (*w->stop) return STOPPED;
+        if (w->kind == BYTES) weigh_group(w, group, BYTES);
+        else weigh_group(w, group, DOUBLES);
+    }
+    return DONE;
+}
+
+/* ---- the walk along ranks ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t keys, units, vectors;
+    const uint32_t *unit;
+    const int64_t *ends;  /* NULL where every key has one cell */
+    const double *count;  /* NULL where every cell counts one */
+    const double *loss;   /* of each cell; not read where there are values */
+    const double *value;  /* NULL, or the loss that all rows of a key share */
+    const void *weights;
+    int64_t kind, wanted;
+    const double *table; /* what grows with the count, at every whole count below `counts` */
+    int64_t counts, thresholds;
+    const double *threshold;  /* (thresholds, vectors), ascending in every vector */
+    const uint8_t *with_areas; /* which thresholds need the areas below them */
+    int64_t bounds;
+    const double *bound;
+    double *out; /* (FIXED + bounds + PER_CROSSING * thresholds, vectors) */
+    const volatile int32_t *stop;
+} walk;
+
+/* The points of a lower hull, as far as it was walked. */
+typedef struct {
+    double *x, *y;
+    int64_t size, room;
+} hull;
+
+/* A block of ranks under work: place 0 is the state before it. */
+typedef struct {
+    lanes count[BLOCK + 1], loss[BLOCK + 1], risk[BLOCK + 1], grown[BLOCK + 1];
+    int64_t first, ranks; /* the key of place 1, and how many there are */
+} block;
+
+/* What eight vectors have so far; areas are doubled, and lack the flat piece below the first working point. */
+typedef struct {
+    lanes risk_area, loss_area, growth;
+    double next[LANES];
+    int64_t crossed[LANES]; /* how many thresholds were; the first of all is to accept anything */
+    double first_loss[LANES];
+    hull hulls[LANES];
+} state;
+
+INLINE void sum_ranks(const walk *w, const void *weights, block *b, int kind, int single, int ones, int valued) {
+    lanes count = b->count[0], loss = b->loss[0];
+    for (int64_t i = 1; i <= b->ranks; i++) {
+        int64_t key = b->first + i - 1;
+        lanes step = {0};
+        int64_t cell = single ? key : w->ends[key], end = single ? key + 1 : w->ends[key + 1];
+        for (; cell < end; cell++) {
+            lanes weight = weight_of(weights, w->unit[cell], kind);
+            step += ones ? weight : weight * w->count[cell];
+            if (!valued) loss += weight * w->loss[cell];
+        }
+        count += step;
+        if (valued) loss += step * w->value[key];
+        b->count[i] = count;
+        b->loss[i] = loss;
+    }
+}
+
+INLINE void sum_block(const walk *w, const void *weights, block *b, int kind) {
+    if (w->value) {
+        if (!w->count) sum_ranks(w, weights, b, kind, 0, 1, 1);
+        else sum_ranks(w, weights, b, kind, 0, 0, 1);
+    } else if (!w->ends) {
+        if (!w->count) sum_ranks(w, weights, b, kind, 1, 1, 0);
+        else sum_ranks(w, weights, b, kind, 1, 0, 0);
+    } else {
+        if (!w->count) sum_ranks(w, weights, b, kind, 0, 1, 0);
+        else sum_ranks(w, weights, b, kind, 0, 0, 0);
+    }
+}
+
+INLINE void add_areas(block *b, state *s, int64_t wanted) {
+    lanes area = {0};
+    for (int64_t i = 1; i <= b->ranks; i++)
+        area += (b->count[i] - b->count[i - 1]) * (b->loss[i] + b->loss[i - 1]);
+    s->loss_area += area;
+    if (!(wanted & WANT_RISK)) return;
+    lanes under = {0};
+    for (int64_t i = 1; i <= b->ranks; i++) {
+        b->risk[i] = b->loss[i] / b->count[i];
+        under += (b->count[i] - b->count[i - 1]) * (b->risk[i] + b->risk[i - 1]);
+    }
+    s->risk_area += under;
+}
+
+/* A rank of mean loss l after k0 items of loss sum S0 adds (S0 - k0*l) * (H[k] - H[k0]). */
+INLINE void add_growth(const walk *w, block *b, state *s) {
+    lanes sum = {0};
+    for (int64_t i = 1; i <= b->ranks; i++) {
+        lanes mean;
+        if (w->value) mean = (lanes){0} + w->value[b->first + i - 1];
+        else mean = (b->loss[i] - b->loss[i - 1]) / (b->count[i] - b->count[i - 1] + NOTHING);
+        for (int lane = 0; lane < LANES; lane++) b->grown[i][lane] = w->table[(int64_t)b->count[i][lane]];
+        sum += (b->loss[i - 1] - b->count[i - 1] * mean) * (b->grown[i] - b->grown[i - 1]);
+    }
+    s->growth += sum;
+}
+
+INLINE void keep_bounds(const walk *w, block *b, int64_t group) {
+    for (int64_t place = 0; place < w->bounds; place++) {
+        double *out = w->out + (FIXED + place) * w->vectors + group * LANES;
+        lanes best;
+        memcpy(&best, out, sizeof best);
+        for (int64_t i = 1; i <= b->ranks; i++) best = chosen(b->risk[i] <= w->bound[place], b->count[i], best);
+        memcpy(out, &best, sizeof best);
+    }
+}
+
+static double real_count(double count) { return count <= 2 * NOTHING ? 0.0 : count; }
+
+/* Write down where a lane crosses its next threshold, which it does within this block; `area` holds both areas so far. */
+static void cross(const walk *w, const block *b, state *s, const double *area, int64_t group, int lane) {
+    int64_t at = 1, threshold = s->crossed[lane]++ - 1, vector = group * LANES + lane;
+    while (b->count[at][lane] < s->next[lane]) at++;
+    double before = b->count[at - 1][lane];
+    if (threshold < 0) {
+        s->first_loss[lane] = b->loss[at][lane];
+        w->out[FIRST_COUNT * w->vectors + vector] = b->count[at][lane];
+        w->out[FIRST_LOSS * w->vectors + vector] = b->loss[at][lane];
+    } else {
+        double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->vectors + vector;
+        out[COUNT_BELOW * w->vectors] = real_count(before);
+        out[LOSS_BELOW * w->vectors] = b->loss[at - 1][lane];
+        out[COUNT_AT * w->vectors] = b->count[at][lane];
+        out[LOSS_AT * w->vectors] = b->loss[at][lane];
+        if (w->with_areas[threshold]) {
+            double risk = 0.0, loss = 0.0;
+            for (int64_t i = 1; i < at; i++) {
+                double step = b->count[i][lane] - b->count[i - 1][lane];
+                risk += step * (b->risk[i][lane] + b->risk[i - 1][lane]);
+                loss += step * (b->loss[i][lane] + b->loss[i - 1][lane]);
+            }
+            double flat = real_count(before) > 0.0 ? s->first_loss[lane] : 0.0;
+            out[RISK_AREA_BELOW * w->vectors] = 0.5 * (area[lane] + risk + flat);
+            out[LOSS_AREA_BELOW * w->vectors] = 0.5 * (area[LANES + lane] + loss);
+        }
+    }
+    double next = threshold + 1 < w->thresholds ? w->threshold[(threshold + 1) * w->vectors + vector] : DBL_MAX;
+    s->next[lane] = next > 2 * NOTHING ? next : 2 * NOTHING;
+}
+
+/* Add a point to a lower hull; points come from left to right, and one that repeats the last is left out. */
+static int push(hull *h, double x, double y) {
+    int64_t n = h->size;
+    if (n && h->x[n - 1] == x) return DONE;
+    while (n >= 2) {
+        double ax = h->x[n - 2], ay = h->y[n - 2];
+        if ((h->x[n - 1] - ax) * (y - ay) - (h->y[n - 1] - ay) * (x - ax) > 0.0) break;
+        n--;
+    }
+    if (n == h->room) {
+        int64_t room = h->room ? 2 * h->room : 64;
+        double *wide = realloc(h->x, sizeof(double) * (size_t)room);
+        if (wide) h->x = wide;
+        double *high = realloc(h->y, sizeof(double) * (size_t)room);
+        if (high) h->y = high;
+        if (!wide || !high) return NO_MEMORY;
+        h->room = room;
+    }
+    h->x[n] = x;
+    h->y[n] = y;
+    h->size = n + 1;
+    return DONE;
+}
+
+/* Give the hulls what can be a corner. A point on or above the line between two others is none, so that most of a block
+ * fall to three lines: from its start to its end, and from both to the point furthest below that one. */
+INLINE int add_points(const block *b, state *s) {
+    int64_t last = b->ranks;
+    lanes x0 = b->count[0], y0 = b->risk[0], x1 = b->count[last], y1 = b->risk[last];
+    lanes slope = (y1 - y0) / (x1 - x0 + NOTHING), depth = y0 - slope * x0, xm = x0, ym = y0;
+    for (int64_t i = 1; i <= last; i++) {
+        lanes here = b->risk[i] - slope * b->count[i];
+        choice lower = here < depth;
+        depth = chosen(lower, here, depth);
+        xm = chosen(lower, b->count[i], xm);
+        ym = chosen(lower, b->risk[i], ym);
+    }
+    lanes down = (ym - y0) / (xm - x0 + NOTHING), up = (y1 - ym) / (x1 - xm + NOTHING);
+    lanes down_at = y0 - down * x0, up_at = ym - up * xm;
+    /* Where nothing was accepted before the block there is no line to its start. */
+    choice fresh = x0 <= 2 * NOTHING;
+    for (int64_t i = 1; i <= last; i++) {
+        lanes x = b->count[i], y = b->risk[i];
+        choice corner = ((y - down * x < down_at) | (y - up * x < up_at) | (x == xm) | fresh) & (x > b->count[i - 1]);
+        typedef uint8_t bytes __attribute__((vector_size(LANES)));
+        bytes narrow = __builtin_convertvector((choice)(corner), bytes);
+        uint64_t packed;
+        memcpy(&packed, &narrow, 8);
+        if (i == last) packed = ~0ULL;
+        for (packed &= 0x0101010101010101ULL; packed; packed &= packed - 1) {
+            int lane = __builtin_ctzll(packed) / 8;
+            if (x[lane] > 2 * NOTHING && push(&s->hulls[lane], x[lane], y[lane])) return NO_MEMORY;
+        }
+    }
+    return DONE;
+}
+
+static double hull_area(const hull *h) {
+    double area = h->size ? 2.0 * h->x[0] * h->y[0] : 0.0;
+    for (int64_t i = 1; i < h->size; i++) area += (h->x[i] - h->x[i - 1]) * (h->y[i] + h->y[i - 1]);
+    return 0.5 * area;
+}
+
+static void finish(const walk *w, const block *b, const state *s, int64_t group) {
+    for (int lane = 0; lane < LANES; lane++) {
+        double *out = w->out + group * LANES + lane;
+        out[COUNT * w->vectors] = real_count(b->count[0][lane]);
+        out[LOSS * w->vectors] = b->loss[0][lane];
+        out[RISK_AREA * w->vectors] = 0.5 * (s->risk_area[lane] + s->first_loss[lane]);
+        out[LOSS_AREA * w->vectors] = 0.5 * s->loss_area[lane];
+        out[HULL_AREA * w->vectors] = hull_area(&s->hulls[lane]);
+        out[GROWTH * w->vectors] = s->growth[lane];
+        for (int64_t place = 0; place < w->bounds; place++) {
+            double *best = &out[(FIXED + place) * w->vectors];
+            *best = real_count(*best);
+        }
+    }
+}
+
+INLINE int walk_group(const walk *w, int64_t group, state *s, int kind) {
+    const void *weights = group_of(w->weights, w->units, group, kind);
+    block b;
+    b.count[0] = (lanes){0} + NOTHING;
+    b.loss[0] = b.risk[0] = (lanes){0};
+    b.grown[0] = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
+    s->risk_area = s->loss_area = s->growth = (lanes){0};
+    for (int lane = 0; lane < LANES; lane++) {
+        s->next[lane] = 2 * NOTHING;
+        s->crossed[lane] = 0;
+        s->first_loss[lane] = 0.0;
+        s->hulls[lane].size = 0;
+    }
+    for (b.first = 0; b.first < w->keys; b.first += BLOCK) {
+        if (*w->stop) return STOPPED;
+        b.ranks = w->keys - b.first < BLOCK ? w->keys - b.first : BLOCK;
+        double area[2 * LANES];
+        memcpy(area, &s->risk_area, sizeof(lanes));
+        memcpy(area + LANES, &s->loss_area, sizeof(lanes));
+        sum_block(w, weights, &b, kind);
+        add_areas(&b, s, w->wanted);
+        if (w->wanted & WANT_GROWTH) {
+            for (int lane = 0; lane < LANES; lane++)
+                if (b.count[b.ranks][lane] >= (double)w->counts) return TOO_MANY;
+            add_growth(w, &b, s);
+        }
+        if (w->bounds) keep_bounds(w, &b, group);
+        for (int lane = 0; lane < LANES; lane++)
+            while (b.count[b.ranks][lane] >= s->next[lane]) cross(w, &b, s, area, group, lane);
+        if (w->wanted & WANT_HULL && add_points(&b, s)) return NO_MEMORY;
+        b.count[0] = b.count[b.ranks];
+        b.loss[0] = b.loss[b.ranks];
+        b.risk[0] = b.risk[b.ranks];
+        b.grown[0] = b.grown[b.ranks];
+    }
+    finish(w, &b, s, group);
+    return DONE;
+}
+
+LEVELS PUBLIC int abstain_walk(const walk *w) {
+    int ended = DONE;
+    state s;
+    memset(&s, 0, sizeof s);
+    for (int64_t group = 0; group < w->vectors / LANES && !ended; group++)
+        ended = w->kind == BYTES ? walk_group(w, group, &s, BYTES) : walk_group(w, group, &s, DOUBLES);
+    for (int lane = 0; lane < LANES; lane++) {
+        free(s.hulls[lane].x);
+        free(s.hulls[lane].y);
+    }
+    return ended;
+}
