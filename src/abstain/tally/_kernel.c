@@ -2,24 +2,44 @@
  *
  * Arrays in, arrays out; nothing is kept between calls, and what the numbers mean is known elsewhere. Cells of a tally
  * come in the order of their keys. Weight vectors go in groups of eight, their *lanes*: weights[group][unit][lane], as
- * bytes (multiplicities) or as doubles, so that one step along the cells serves eight vectors.
+ * bytes (multiplicities) or as doubles, so that one step along the cells serves as many of them as a register holds, a
+ * *pack*.
  *
+ * The file is compiled once per level of a processor, each with its own suffix of all names, and the loader picks one.
  * Lanes never meet: every number of a vector is made of the same operations in the same order, whatever its lane, its
- * group, the width of the machine's registers or the number of threads. For this the file must be compiled without
- * -ffast-math and with -ffp-contract=off. `_walk.py` holds the twin in numpy, which is the definition of the numbers.
+ * group, the width of the registers or the number of threads. For this the file must be compiled without -ffast-math
+ * and with -ffp-contract=off. `_walk.py` holds the twin in numpy, which is the definition of the numbers.
  */
 #include <float.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #define ABI "1"
 #ifndef SOURCE_HASH
 #define SOURCE_HASH "unknown"
 #endif
 
+#ifdef LEVEL
+#define JOINED(name, level) name##level
+#define EXPANDED(name, level) JOINED(name, level)
+#define NAME(name) EXPANDED(name, LEVEL)
+#else
+#define NAME(name) name
+#endif
+
 #define LANES 8
+#if defined(__AVX512F__)
+#define PACK 8
+#elif defined(__AVX2__)
+#define PACK 4
+#else
+#define PACK 2
+#endif
 /* Ranks are worked on in blocks that stay in the nearest cache; sums of blocks are summed, which keeps rounding small. */
 #define BLOCK 32
 /* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it. */
@@ -32,33 +52,45 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-/* The same source for several levels of a processor; the loader of the system picks the one that it has. */
-#if defined(NO_CLONES) || !defined(__x86_64__) || !defined(__linux__)
-#define LEVELS
-#else
-#define LEVELS __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-
 enum { DONE = 0, NO_MEMORY = 1, STOPPED = 2, TOO_MANY = 3 };
 enum { BYTES = 0, DOUBLES = 1 };
 enum { WANT_RISK = 1, WANT_HULL = 2, WANT_GROWTH = 4 };
 enum { COUNT, LOSS, FIRST_COUNT, FIRST_LOSS, RISK_AREA, LOSS_AREA, HULL_AREA, GROWTH, FIXED };
 enum { COUNT_BELOW, LOSS_BELOW, COUNT_AT, LOSS_AT, RISK_AREA_BELOW, LOSS_AREA_BELOW, PER_CROSSING };
 
-typedef double lanes __attribute__((vector_size(8 * LANES)));
-typedef int64_t choice __attribute__((vector_size(8 * LANES)));
-typedef uint64_t words __attribute__((vector_size(8 * LANES)));
+typedef double lanes __attribute__((vector_size(8 * PACK)));
+typedef int64_t choice __attribute__((vector_size(8 * PACK)));
+typedef uint64_t words __attribute__((vector_size(8 * PACK)));
 
+#ifndef LEVEL
 PUBLIC const char *abstain_version(void) { return ABI " " SOURCE_HASH; }
+
+/* The highest level that this processor has: 0 for any, 1 for AVX2, 2 for AVX-512. */
+PUBLIC int abstain_level(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return 2;
+    if (__builtin_cpu_supports("avx2")) return 1;
+#endif
+    return 0;
+}
+#endif
 
 /* ---- weights -------------------------------------------------------------------------------------------------- */
 
-/* Eight bytes become eight doubles: each is the low end of a double of 2^52, which is then taken off. */
+/* Bytes become doubles: each is the low end of a double of 2^52, which is then taken off. */
 INLINE lanes of_bytes(const uint8_t *place) {
-    uint64_t packed;
-    memcpy(&packed, place, 8);
+    uint64_t packed = 0;
+    memcpy(&packed, place, PACK);
+#if PACK == 8
     words spread = {packed, packed, packed, packed, packed, packed, packed, packed};
-    spread = (spread >> (words){0, 8, 16, 24, 32, 40, 48, 56}) & 255;
+    spread = spread >> (words){0, 8, 16, 24, 32, 40, 48, 56} & 255;
+#elif PACK == 4
+    words spread = {packed, packed, packed, packed};
+    spread = spread >> (words){0, 8, 16, 24} & 255;
+#else
+    words spread = {packed & 255, packed >> 8};
+#endif
     spread |= 0x4330000000000000ULL;
     return (lanes)spread - 4503599627370496.0;
 }
@@ -70,17 +102,32 @@ INLINE lanes weight_of(const void *weights, uint32_t unit, int kind) {
     return found;
 }
 
-INLINE const void *group_of(const void *weights, int64_t units, int64_t group, int kind) {
-    size_t size = kind == BYTES ? 1 : sizeof(double);
-    return (const char *)weights + (size_t)group * (size_t)units * LANES * size;
+/* Where the weights of a pack begin, whose first vector is given. */
+INLINE const void *weights_of(const void *weights, int64_t units, int64_t vector, int kind) {
+    size_t place = (size_t)(vector / LANES) * (size_t)units * LANES + (size_t)(vector % LANES);
+    return (const char *)weights + place * (kind == BYTES ? 1 : sizeof(double));
 }
 
 INLINE lanes chosen(choice where, lanes yes, lanes no) { return (lanes)((where & (choice)yes) | (~where & (choice)no)); }
+
+/* One bit per lane that is chosen. */
+INLINE unsigned bits_of(choice where) {
+#if PACK == 8
+    return (unsigned)_mm512_movepi64_mask((__m512i)where);
+#elif PACK == 4
+    return (unsigned)_mm256_movemask_pd((__m256d)where);
+#elif defined(__x86_64__)
+    return (unsigned)_mm_movemask_pd((__m128d)where);
+#else
+    return (unsigned)((where[0] & 1) | (where[1] & 2));
+#endif
+}
 
 /* ---- the random stream ---------------------------------------------------------------------------------------- */
 
 #define WORDS 624
 #define SHIFT 397
+#define FEW 200
 
 /* MT19937: the state, its words as they are handed out, and how many of them were. */
 typedef struct {
@@ -89,9 +136,9 @@ typedef struct {
     uint32_t used;
 } stream;
 
-PUBLIC int64_t abstain_stream_size(void) { return sizeof(stream); }
+PUBLIC int64_t NAME(abstain_stream_size)(void) { return sizeof(stream); }
 
-PUBLIC void abstain_seed(stream *made, uint32_t seed) {
+PUBLIC void NAME(abstain_seed)(stream *made, uint32_t seed) {
     for (uint32_t place = 0; place < WORDS; place++) {
         made->state[place] = seed;
         seed = 1812433253U * (seed ^ (seed >> 30)) + place + 1;
@@ -104,7 +151,7 @@ INLINE uint32_t twisted(uint32_t high, uint32_t low, uint32_t far) {
     return far ^ (both >> 1) ^ (-(both & 1U) & 0x9908b0dfU);
 }
 
-LEVELS static void refill(stream *s) {
+static void refill(stream *s) {
     uint32_t *state = s->state;
     /* The word after the last is the first as it is by then; it lets the last loop run to the end. */
     for (int i = 0; i < WORDS - SHIFT; i++) state[i] = twisted(state[i], state[i + 1], state[i + SHIFT]);
@@ -122,46 +169,72 @@ LEVELS static void refill(stream *s) {
 }
 
 /* Draw whole numbers up to `most` by masked rejection and count them, in bytes or, where those would not hold the counts,
- * in words; false where a count outgrows its byte. */
-INLINE int count_draws(stream *s, uint32_t most, int64_t draws, void *counts, int kind) {
-    uint32_t mask = most, kept[WORDS];
-    int outgrown = 0;
-    for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
+ * in words. What is rejected is counted, too, above `most`: that is cheaper than to ask. */
+INLINE void count_draws(stream *s, uint32_t most, uint32_t mask, int64_t draws, void *counts, int kind) {
     while (draws > 0) {
         if (s->used == WORDS) refill(s);
-        int64_t left = WORDS - s->used;
-        int take = (int)(left < draws ? left : draws), found = 0;
-        for (int i = 0; i < take; i++) {
-            uint32_t word = s->ready[s->used + i] & mask;
-            kept[found] = word;
-            found += word <= most;
+        if (kind == BYTES && draws < FEW) { /* too few for loops that are unrolled to pay */
+            uint32_t used = s->used;
+            for (; draws > 0 && used < WORDS; used++) {
+                uint32_t word = s->ready[used] & mask;
+                ++((uint8_t *)counts)[word];
+                draws -= word <= most;
+            }
+            s->used = used;
+            continue;
         }
-        for (int i = 0; i < found; i++) {
-            if (kind == BYTES) outgrown |= ++((uint8_t *)counts)[kept[i]] == 0;
-            else ++((uint32_t *)counts)[kept[i]];
+        const uint32_t *ready = s->ready + s->used;
+        int left = WORDS - (int)s->used, take = draws < left ? (int)draws : left, accepted = 0;
+        /* Never more words than draws are left, so that none is taken that the next vector needs. */
+        for (int i = 0; i < take; i++) accepted += (ready[i] & mask) <= most;
+        for (int i = 0; i < take; i++) {
+            if (kind == BYTES) ++((uint8_t *)counts)[ready[i] & mask];
+            else ++((uint32_t *)counts)[ready[i] & mask];
         }
         s->used += take;
-        draws -= found;
+        draws -= accepted;
     }
-    return !outgrown;
 }
 
-/* Lay eight rows of bytes side by side: out[unit][lane]. Eight by eight bytes are turned in three steps of halves. */
+static void count_bytes(stream *s, uint32_t most, uint32_t mask, int64_t draws, uint8_t *counts) {
+    count_draws(s, most, mask, draws, counts, BYTES);
+}
+
+static int64_t sum_of_bytes(const uint8_t *counts, int64_t size) {
+    int64_t total = 0;
+    while (size > 0) {
+        uint32_t part = 0;
+        int64_t take = size < 1 << 16 ? size : 1 << 16;
+        for (int64_t i = 0; i < take; i++) part += counts[i];
+        total += part;
+        counts += take;
+        size -= take;
+    }
+    return total;
+}
+
+typedef uint8_t row16 __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define ZIP(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define ZIP(a, b, ...) __builtin_shuffle(a, b, (row16){__VA_ARGS__})
+#endif
+
+/* Lay eight rows of bytes side by side: out[unit][lane]. Half is shuffled into half, three times; rows have room for
+ * whole steps of sixteen units, `out` has not. */
 static void interleave(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out) {
-    for (int64_t unit = 0; unit < units; unit += 8) {
-        uint64_t row[8];
-        for (int lane = 0; lane < 8; lane++) memcpy(&row[lane], rows + lane * stride + unit, 8);
-        for (int step = 4; step; step /= 2) {
-            static const uint64_t low[5] = {0, 0x00ff00ff00ff00ffULL, 0x0000ffff0000ffffULL, 0, 0x00000000ffffffffULL};
-            for (int lane = 0; lane < 8; lane++) {
-                if (lane & step) continue;
-                uint64_t a = row[lane], b = row[lane + step];
-                row[lane] = (a & low[step]) | (b & low[step]) << 8 * step;
-                row[lane + step] = (a >> 8 * step & low[step]) | (b & ~low[step]);
+    for (int64_t unit = 0; unit < units; unit += 16) {
+        row16 now[8], next[8];
+        for (int lane = 0; lane < 8; lane++) memcpy(&now[lane], rows + lane * stride + unit, 16);
+        for (int step = 0; step < 3; step++) {
+            for (int i = 0; i < 4; i++) {
+                next[2 * i] = ZIP(now[i], now[i + 4], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+                next[2 * i + 1] = ZIP(now[i], now[i + 4], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
             }
+            memcpy(now, next, sizeof now);
         }
-        int64_t here = units - unit < 8 ? units - unit : 8;
-        memcpy(out + unit * LANES, row, (size_t)here * LANES);
+        int64_t here = units - unit < 16 ? units - unit : 16;
+        memcpy(out + unit * LANES, now, (size_t)here * LANES);
     }
 }
 
@@ -171,22 +244,28 @@ static void interleave_words(const uint32_t *rows, int64_t stride, int64_t units
         for (int lane = 0; lane < LANES; lane++) out[unit * LANES + lane] = rows[lane * stride + unit];
 }
 
+/* Count the draws of one vector; false where a count outgrew its byte. */
+static int draw_row(stream *s, uint32_t units, uint32_t mask, int64_t draws, void *row, int kind) {
+    if (units == 1) { /* one outcome needs no random number */
+        if (kind == DOUBLES) *(uint32_t *)row = (uint32_t)draws;
+        else *(uint8_t *)row = (uint8_t)draws;
+    } else if (kind == DOUBLES) count_draws(s, units - 1, mask, draws, row, DOUBLES);
+    else count_bytes(s, units - 1, mask, draws, row);
+    return kind == DOUBLES || sum_of_bytes(row, units) == draws;
+}
+
 /* Draw `draws` of `units` clusters for each vector, as numpy's RandomState.randint(0, units) would, vector by vector. */
-PUBLIC int abstain_draw(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t kind, void *out, const volatile int32_t *stop) {
-    size_t stride = ((size_t)units + 7) / 8 * 8, size = kind == BYTES ? 1 : sizeof(uint32_t);
+PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t kind, void *out, const volatile int32_t *stop) {
+    uint32_t mask = units - 1;
+    for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
+    size_t stride = ((size_t)mask + 16) / 16 * 16, size = kind == BYTES ? 1 : sizeof(uint32_t);
     char *rows = malloc(stride * LANES * size);
     int ended = rows ? DONE : NO_MEMORY;
     for (int64_t group = 0; group * LANES < vectors && !ended; group++) {
         memset(rows, 0, stride * LANES * size);
         for (int lane = 0; lane < LANES && group * LANES + lane < vectors && !ended; lane++) {
-            char *row = rows + (size_t)lane * stride * size;
             if (*stop) ended = STOPPED;
-            else if (units == 1) { /* one outcome needs no random number */
-                if (kind == DOUBLES) *(uint32_t *)row = (uint32_t)draws;
-                else if (draws > 255) ended = TOO_MANY;
-                else *row = (char)draws;
-            } else if (kind == DOUBLES) count_draws(s, units - 1, draws, row, DOUBLES);
-            else if (!count_draws(s, units - 1, draws, row, BYTES)) ended = TOO_MANY;
+            else if (!draw_row(s, units, mask, draws, rows + (size_t)lane * stride * size, (int)kind)) ended = TOO_MANY;
         }
         size_t done = (size_t)group * units * LANES;
         if (ended) break;
@@ -210,7 +289,7 @@ typedef struct {
     const volatile int32_t *stop;
 } weighing;
 
-INLINE void weigh_columns(const weighing *w, const void *weights, int64_t group, int64_t column, int kind, int columns) {
+INLINE void weigh_columns(const weighing *w, const void *weights, int64_t vector, int64_t column, int kind, int columns) {
     const double *sums = w->sums + column * w->cells;
     for (int64_t key = 0; key < w->keys; key++) {
         lanes total[4] = {{0}};
@@ -219,23 +298,23 @@ INLINE void weigh_columns(const weighing *w, const void *weights, int64_t group,
             for (int c = 0; c < columns; c++) total[c] += weight * sums[c * w->cells + cell];
         }
         for (int c = 0; c < columns; c++)
-            memcpy(w->out + ((column + c) * w->keys + key) * w->vectors + group * LANES, &total[c], sizeof(lanes));
+            memcpy(w->out + ((column + c) * w->keys + key) * w->vectors + vector, &total[c], sizeof(lanes));
     }
 }
 
-INLINE void weigh_group(const weighing *w, int64_t group, int kind) {
-    const void *weights = group_of(w->weights, w->units, group, kind);
+INLINE void weigh_pack(const weighing *w, int64_t vector, int kind) {
+    const void *weights = weights_of(w->weights, w->units, vector, kind);
     int64_t column = 0;
-    for (; column + 4 <= w->columns; column += 4) weigh_columns(w, weights, group, column, kind, 4);
-    for (; column + 2 <= w->columns; column += 2) weigh_columns(w, weights, group, column, kind, 2);
-    if (column < w->columns) weigh_columns(w, weights, group, column, kind, 1);
+    for (; column + 4 <= w->columns; column += 4) weigh_columns(w, weights, vector, column, kind, 4);
+    for (; column + 2 <= w->columns; column += 2) weigh_columns(w, weights, vector, column, kind, 2);
+    if (column < w->columns) weigh_columns(w, weights, vector, column, kind, 1);
 }
 
-LEVELS PUBLIC int abstain_weigh(const weighing *w) {
-    for (int64_t group = 0; group < w->vectors / LANES; group++) {
+PUBLIC int NAME(abstain_weigh)(const weighing *w) {
+    for (int64_t vector = 0; vector < w->vectors; vector += PACK) {
         if (*w->stop) return STOPPED;
-        if (w->kind == BYTES) weigh_group(w, group, BYTES);
-        else weigh_group(w, group, DOUBLES);
+        if (w->kind == BYTES) weigh_pack(w, vector, BYTES);
+        else weigh_pack(w, vector, DOUBLES);
     }
     return DONE;
 }
@@ -273,13 +352,13 @@ typedef struct {
     int64_t first, ranks; /* the key of place 1, and how many there are */
 } block;
 
-/* What eight vectors have so far; areas are doubled, and lack the flat piece below the first working point. */
+/* What the vectors of a pack have so far; areas are doubled, and lack the flat piece below the first working point. */
 typedef struct {
     lanes risk_area, loss_area, growth;
-    double next[LANES];
-    int64_t crossed[LANES]; /* how many thresholds were; the first of all is to accept anything */
-    double first_loss[LANES];
-    hull hulls[LANES];
+    double next[PACK];
+    int64_t crossed[PACK]; /* how many thresholds were; the first of all is to accept anything */
+    double first_loss[PACK];
+    hull hulls[PACK];
 } state;
 
 INLINE void sum_ranks(const walk *w, const void *weights, block *b, int kind, int single, int ones, int valued) {
@@ -334,15 +413,15 @@ INLINE void add_growth(const walk *w, block *b, state *s) {
         lanes mean;
         if (w->value) mean = (lanes){0} + w->value[b->first + i - 1];
         else mean = (b->loss[i] - b->loss[i - 1]) / (b->count[i] - b->count[i - 1] + NOTHING);
-        for (int lane = 0; lane < LANES; lane++) b->grown[i][lane] = w->table[(int64_t)b->count[i][lane]];
+        for (int lane = 0; lane < PACK; lane++) b->grown[i][lane] = w->table[(int64_t)b->count[i][lane]];
         sum += (b->loss[i - 1] - b->count[i - 1] * mean) * (b->grown[i] - b->grown[i - 1]);
     }
     s->growth += sum;
 }
 
-INLINE void keep_bounds(const walk *w, block *b, int64_t group) {
+INLINE void keep_bounds(const walk *w, block *b, int64_t vector) {
     for (int64_t place = 0; place < w->bounds; place++) {
-        double *out = w->out + (FIXED + place) * w->vectors + group * LANES;
+        double *out = w->out + (FIXED + place) * w->vectors + vector;
         lanes best;
         memcpy(&best, out, sizeof best);
         for (int64_t i = 1; i <= b->ranks; i++) best = chosen(b->risk[i] <= w->bound[place], b->count[i], best);
@@ -353,8 +432,8 @@ INLINE void keep_bounds(const walk *w, block *b, int64_t group) {
 static double real_count(double count) { return count <= 2 * NOTHING ? 0.0 : count; }
 
 /* Write down where a lane crosses its next threshold, which it does within this block; `area` holds both areas so far. */
-static void cross(const walk *w, const block *b, state *s, const double *area, int64_t group, int lane) {
-    int64_t at = 1, threshold = s->crossed[lane]++ - 1, vector = group * LANES + lane;
+static void cross(const walk *w, const block *b, state *s, const double *area, int64_t first, int lane) {
+    int64_t at = 1, threshold = s->crossed[lane]++ - 1, vector = first + lane;
     while (b->count[at][lane] < s->next[lane]) at++;
     double before = b->count[at - 1][lane];
     if (threshold < 0) {
@@ -376,7 +455,7 @@ static void cross(const walk *w, const block *b, state *s, const double *area, i
             }
             double flat = real_count(before) > 0.0 ? s->first_loss[lane] : 0.0;
             out[RISK_AREA_BELOW * w->vectors] = 0.5 * (area[lane] + risk + flat);
-            out[LOSS_AREA_BELOW * w->vectors] = 0.5 * (area[LANES + lane] + loss);
+            out[LOSS_AREA_BELOW * w->vectors] = 0.5 * (area[PACK + lane] + loss);
         }
     }
     double next = threshold + 1 < w->thresholds ? w->threshold[(threshold + 1) * w->vectors + vector] : DBL_MAX;
@@ -408,10 +487,17 @@ static int push(hull *h, double x, double y) {
 }
 
 /* Give the hulls what can be a corner. A point on or above the line between two others is none, so that most of a block
- * fall to three lines: from its start to its end, and from both to the point furthest below that one. */
+ * fall to three lines: from a corner before it to its end, and from both to the point furthest below that one. */
 INLINE int add_points(const block *b, state *s) {
     int64_t last = b->ranks;
-    lanes x0 = b->count[0], y0 = b->risk[0], x1 = b->count[last], y1 = b->risk[last];
+    lanes x0, y0, x1 = b->count[last], y1 = b->risk[last];
+    for (int lane = 0; lane < PACK; lane++) {
+        /* The last corner so far is merely the end of the block before, and seldom stays. */
+        const hull *h = &s->hulls[lane];
+        int64_t from = h->size >= 2 ? h->size - 2 : 0;
+        x0[lane] = h->size ? h->x[from] : NOTHING;
+        y0[lane] = h->size ? h->y[from] : 0.0;
+    }
     lanes slope = (y1 - y0) / (x1 - x0 + NOTHING), depth = y0 - slope * x0, xm = x0, ym = y0;
     for (int64_t i = 1; i <= last; i++) {
         lanes here = b->risk[i] - slope * b->count[i];
@@ -427,13 +513,9 @@ INLINE int add_points(const block *b, state *s) {
     for (int64_t i = 1; i <= last; i++) {
         lanes x = b->count[i], y = b->risk[i];
         choice corner = ((y - down * x < down_at) | (y - up * x < up_at) | (x == xm) | fresh) & (x > b->count[i - 1]);
-        typedef uint8_t bytes __attribute__((vector_size(LANES)));
-        bytes narrow = __builtin_convertvector((choice)(corner), bytes);
-        uint64_t packed;
-        memcpy(&packed, &narrow, 8);
-        if (i == last) packed = ~0ULL;
-        for (packed &= 0x0101010101010101ULL; packed; packed &= packed - 1) {
-            int lane = __builtin_ctzll(packed) / 8;
+        unsigned left = i == last ? (1U << PACK) - 1 : bits_of(corner);
+        for (; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
             if (x[lane] > 2 * NOTHING && push(&s->hulls[lane], x[lane], y[lane])) return NO_MEMORY;
         }
     }
@@ -446,9 +528,9 @@ static double hull_area(const hull *h) {
     return 0.5 * area;
 }
 
-static void finish(const walk *w, const block *b, const state *s, int64_t group) {
-    for (int lane = 0; lane < LANES; lane++) {
-        double *out = w->out + group * LANES + lane;
+static void finish(const walk *w, const block *b, const state *s, int64_t vector) {
+    for (int lane = 0; lane < PACK; lane++) {
+        double *out = w->out + vector + lane;
         out[COUNT * w->vectors] = real_count(b->count[0][lane]);
         out[LOSS * w->vectors] = b->loss[0][lane];
         out[RISK_AREA * w->vectors] = 0.5 * (s->risk_area[lane] + s->first_loss[lane]);
@@ -462,14 +544,14 @@ static void finish(const walk *w, const block *b, const state *s, int64_t group)
     }
 }
 
-INLINE int walk_group(const walk *w, int64_t group, state *s, int kind) {
-    const void *weights = group_of(w->weights, w->units, group, kind);
+INLINE int walk_pack(const walk *w, int64_t vector, state *s, int kind) {
+    const void *weights = weights_of(w->weights, w->units, vector, kind);
     block b;
     b.count[0] = (lanes){0} + NOTHING;
     b.loss[0] = b.risk[0] = (lanes){0};
     b.grown[0] = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
     s->risk_area = s->loss_area = s->growth = (lanes){0};
-    for (int lane = 0; lane < LANES; lane++) {
+    for (int lane = 0; lane < PACK; lane++) {
         s->next[lane] = 2 * NOTHING;
         s->crossed[lane] = 0;
         s->first_loss[lane] = 0.0;
@@ -478,36 +560,36 @@ INLINE int walk_group(const walk *w, int64_t group, state *s, int kind) {
     for (b.first = 0; b.first < w->keys; b.first += BLOCK) {
         if (*w->stop) return STOPPED;
         b.ranks = w->keys - b.first < BLOCK ? w->keys - b.first : BLOCK;
-        double area[2 * LANES];
+        double area[2 * PACK];
         memcpy(area, &s->risk_area, sizeof(lanes));
-        memcpy(area + LANES, &s->loss_area, sizeof(lanes));
+        memcpy(area + PACK, &s->loss_area, sizeof(lanes));
         sum_block(w, weights, &b, kind);
         add_areas(&b, s, w->wanted);
         if (w->wanted & WANT_GROWTH) {
-            for (int lane = 0; lane < LANES; lane++)
+            for (int lane = 0; lane < PACK; lane++)
                 if (b.count[b.ranks][lane] >= (double)w->counts) return TOO_MANY;
             add_growth(w, &b, s);
         }
-        if (w->bounds) keep_bounds(w, &b, group);
-        for (int lane = 0; lane < LANES; lane++)
-            while (b.count[b.ranks][lane] >= s->next[lane]) cross(w, &b, s, area, group, lane);
+        if (w->bounds) keep_bounds(w, &b, vector);
+        for (int lane = 0; lane < PACK; lane++)
+            while (b.count[b.ranks][lane] >= s->next[lane]) cross(w, &b, s, area, vector, lane);
         if (w->wanted & WANT_HULL && add_points(&b, s)) return NO_MEMORY;
         b.count[0] = b.count[b.ranks];
         b.loss[0] = b.loss[b.ranks];
         b.risk[0] = b.risk[b.ranks];
         b.grown[0] = b.grown[b.ranks];
     }
-    finish(w, &b, s, group);
+    finish(w, &b, s, vector);
     return DONE;
 }
 
-LEVELS PUBLIC int abstain_walk(const walk *w) {
+PUBLIC int NAME(abstain_walk)(const walk *w) {
     int ended = DONE;
     state s;
     memset(&s, 0, sizeof s);
-    for (int64_t group = 0; group < w->vectors / LANES && !ended; group++)
-        ended = w->kind == BYTES ? walk_group(w, group, &s, BYTES) : walk_group(w, group, &s, DOUBLES);
-    for (int lane = 0; lane < LANES; lane++) {
+    for (int64_t vector = 0; vector < w->vectors && !ended; vector += PACK)
+        ended = w->kind == BYTES ? walk_pack(w, vector, &s, BYTES) : walk_pack(w, vector, &s, DOUBLES);
+    for (int lane = 0; lane < PACK; lane++) {
         free(s.hulls[lane].x);
         free(s.hulls[lane].y);
     }

@@ -48,6 +48,8 @@ LIBRARY = SOURCE.with_name("libabstain" + _ENDINGS.get(sys.platform, ".so"))
 MOST_CELLS = MOST_UNITS = (1 << 31) - 1
 _NO_MEMORY, _STOPPED, _TOO_MANY = 1, 2, 3
 _BYTES, _DOUBLES = 0, 1
+# The levels that the library may have been compiled for, as the source numbers them.
+_LEVELS = ("", "_avx2", "_avx512")
 
 
 class Unusable(Exception):  # noqa: N818  (it is a finding, and never leaves this file)
@@ -58,13 +60,42 @@ class Unusable(Exception):  # noqa: N818  (it is a finding, and never leaves thi
 class Kernel:
     """The library, loaded and checked; or, without one, the reason why numpy weighs."""
 
-    library: Any = None
+    library: Library | None = None
     reason: str = ""
 
     @property
     def compiled(self) -> bool:
         """True where the library weighs."""
         return self.library is not None
+
+
+class Library:
+    """A shared library at one of the levels that it was compiled for; the functions have the names of the source.
+
+    Attributes:
+        levels: the suffixes of the levels that this machine can run, lowest first.
+    """
+
+    def __init__(self, shared: ctypes.CDLL, suffix: str | None = None) -> None:
+        self._shared = shared
+        reached = _LEVELS[: shared.abstain_level() + 1]
+        self.levels = tuple(level for level in reached if hasattr(shared, f"abstain_walk{level}"))
+        chosen = self.levels[-1] if suffix is None else suffix
+        self.stream_size = self._function("stream_size", chosen, restype=ctypes.c_int64)
+        self.seed = self._function("seed", chosen, ctypes.c_void_p, ctypes.c_uint32)
+        numbers, places = [ctypes.c_int64] * 3, [ctypes.c_void_p] * 2
+        self.draw = self._function("draw", chosen, ctypes.c_void_p, ctypes.c_uint32, *numbers, *places)
+        self.weigh = self._function("weigh", chosen, ctypes.c_void_p)
+        self.walk = self._function("walk", chosen, ctypes.c_void_p)
+
+    def _function(self, name: str, suffix: str, *arguments: Any, restype: Any = ctypes.c_int) -> Any:
+        function = getattr(self._shared, f"abstain_{name}{suffix}")
+        function.argtypes, function.restype = arguments, restype
+        return function
+
+    def at_level(self, suffix: str) -> Library:
+        """Return the same library at another level."""
+        return Library(self._shared, suffix)
 
 
 class _Weighing(ctypes.Structure):
@@ -104,29 +135,18 @@ def find(path: Path) -> Kernel:
         return Kernel(reason=str(problem))
 
 
-def _opened(path: Path) -> Any:
+def _opened(path: Path) -> Library:
     if not path.exists():
         raise Unusable("it was not built when abstain was installed")
     try:
-        library = ctypes.CDLL(str(path))
-        library.abstain_version.restype = ctypes.c_char_p
-        version = library.abstain_version().decode("ascii", "replace")
-        wanted = f"{ABI} {source_hash()}"
-    except (OSError, AttributeError, ValueError):
+        shared = ctypes.CDLL(str(path))
+        shared.abstain_version.restype = ctypes.c_char_p
+        version = shared.abstain_version().decode("ascii", "replace")
+    except (OSError, AttributeError):
         raise Unusable(f"{path.name} is damaged or made for another machine; install abstain anew") from None
-    if version != wanted:
+    if version != f"{ABI} {source_hash()}":
         raise Unusable(f"{path.name} was built from another source; install abstain anew")
-    library.abstain_stream_size.restype = ctypes.c_int64
-    for name in ("abstain_walk", "abstain_weigh"):
-        getattr(library, name).argtypes = (ctypes.c_void_p,)
-    library.abstain_seed.argtypes = (ctypes.c_void_p, ctypes.c_uint32)
-    library.abstain_draw.argtypes = (
-        ctypes.c_void_p,
-        ctypes.c_uint32,
-        *[ctypes.c_int64] * 3,
-        *[ctypes.c_void_p] * 2,
-    )
-    return library
+    return Library(shared)
 
 
 @cache
@@ -178,10 +198,10 @@ def description() -> str:
 class Stream:
     """MT19937 as ``numpy.random.RandomState(seed).randint`` draws from it, counted at once."""
 
-    def __init__(self, library: Any, seed: int) -> None:
+    def __init__(self, library: Library, seed: int) -> None:
         self._library = library
-        self._state = np.zeros(library.abstain_stream_size(), np.uint8)
-        library.abstain_seed(_place(self._state), seed)
+        self._state = np.zeros(library.stream_size(), np.uint8)
+        library.seed(_place(self._state), seed)
 
     def multiplicities(
         self, units: int, vectors: int, *, draws: int | None = None, stop: NDArray[np.int32] | None = None
@@ -204,7 +224,7 @@ class Stream:
     def _counted(self, lanes: _Lanes, vectors: int, draws: int | None, stop: NDArray[np.int32] | None) -> _Lanes:
         units = lanes.shape[1]
         flag = np.zeros(1, np.int32) if stop is None else stop
-        ended = self._library.abstain_draw(
+        ended = self._library.draw(
             _place(self._state),
             units,
             units if draws is None else draws,
@@ -217,7 +237,7 @@ class Stream:
         return lanes
 
 
-def weigh(library: Any, cells: Any, batch: Batch) -> NDArray[np.float64]:
+def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:
     """Return the sums by key (columns, batch, keys) of a tally's cells."""
     lanes = batch.lanes
     columns, keys, vectors = len(cells.sums), cells.keys, 8 * len(lanes)
@@ -227,12 +247,12 @@ def weigh(library: Any, cells: Any, batch: Batch) -> NDArray[np.float64]:
         _place(cells.unit), _place(cells.ends), _place(cells.sums), _place(lanes), _kind(lanes), _place(out),
         _place(batch.stop.flag),
     )  # fmt: skip
-    _check(library.abstain_weigh(ctypes.addressof(asked)))
+    _check(library.weigh(ctypes.addressof(asked)))
     return out[:, :, : len(batch)].transpose(0, 2, 1)
 
 
 def walk(
-    library: Any,
+    library: Library,
     cells: Any,
     batch: Batch,
     *,
@@ -260,7 +280,7 @@ def walk(
         0 if table is None else len(table), len(threshold), _place(padded), _place(with_areas), len(bound), _place(bound), _place(out),
         _place(batch.stop.flag),
     )  # fmt: skip
-    _check(library.abstain_walk(ctypes.addressof(asked)))
+    _check(library.walk(ctypes.addressof(asked)))
     return out[:, : len(batch)]
 
 

@@ -168,7 +168,7 @@ class Tally:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
         if isinstance(weights, Batch):
             chosen = _kernel.kernel()
-            if chosen.compiled and self.cells is not None:
+            if chosen.library is not None and self.cells is not None:
                 return _kernel.weigh(chosen.library, self.cells, weights)
             weights = weights.weights
         if self.units == 1:

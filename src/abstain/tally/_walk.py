@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.tally._batch import Batch
+    from abstain.tally._kernel import Library
     from abstain.tally._table import Cells, Tally
 
     Floats = NDArray[np.float64]
@@ -138,7 +139,7 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
     chosen = _kernel.kernel()
     # Growth is looked up by the count, which must be a whole number for it.
     served = not asked.growth or (tally.whole and batch.whole)
-    if chosen.compiled and tally.cells is not None and served:
+    if chosen.library is not None and tally.cells is not None and served:
         try:
             return _walked_by_kernel(chosen.library, tally.cells, batch, asked, found)
         except OverflowError:  # no table is that large
@@ -147,7 +148,7 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
 
 
 def _walked_by_kernel(
-    library: object, cells: Cells, batch: Batch, asked: Asked, targets: Floats
+    library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats
 ) -> Walked:
     risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
     wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL
