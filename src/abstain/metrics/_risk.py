@@ -150,6 +150,7 @@ class Work:
         self.sought = Sought() if sought is None else sought
         self.total, self.answered = ranking.counts.weigh(batch)[:, :, 0]
         self._values: dict[tuple[str, str], Floats] = {}
+        self._cuts: dict[float, tuple[Floats, Floats, Floats]] = {}
 
     @cached_property
     def walked(self) -> Walked:
@@ -202,8 +203,10 @@ class Work:
 
     def cut(self, coverage: float) -> tuple[Floats, Floats, Floats]:
         """Return the count at which areas end that are cut at a coverage, and both areas up to there."""
-        limit = self.limit(coverage)
-        return (limit, *cut_areas(self.walked, self.crossing(coverage), limit))
+        if coverage not in self._cuts:
+            limit = self.limit(coverage)
+            self._cuts[coverage] = (limit, *cut_areas(self.walked, self.crossing(coverage), limit))
+        return self._cuts[coverage]
 
     def aurc_at(self, coverage: float, convention: str) -> Floats:
         """Return the AURC cut at a coverage."""

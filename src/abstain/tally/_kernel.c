@@ -41,7 +41,7 @@
 #define PACK 2
 #endif
 /* Ranks are worked on in blocks that stay in the nearest cache; sums of blocks are summed, which keeps rounding small. */
-#define BLOCK 32
+#define BLOCK 64
 /* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it. */
 #define NOTHING DBL_MIN
 
@@ -323,6 +323,7 @@ PUBLIC int NAME(abstain_weigh)(const weighing *w) {
 
 typedef struct {
     int64_t keys, units, vectors;
+    int64_t stride; /* from row to row of thresholds and results; no power of two, so that rows share no place in a cache */
     const uint32_t *unit;
     const int64_t *ends;  /* NULL where every key has one cell */
     const double *count;  /* NULL where every cell counts one */
@@ -332,11 +333,11 @@ typedef struct {
     int64_t kind, wanted;
     const double *table; /* what grows with the count, at every whole count below `counts` */
     int64_t counts, thresholds;
-    const double *threshold;  /* (thresholds, vectors), ascending in every vector */
+    const double *threshold;  /* (thresholds, stride), ascending in every vector */
     const uint8_t *with_areas; /* which thresholds need the areas below them */
     int64_t bounds;
     const double *bound;
-    double *out; /* (FIXED + bounds + PER_CROSSING * thresholds, vectors) */
+    double *out; /* (FIXED + bounds + PER_CROSSING * thresholds, stride) */
     const volatile int32_t *stop;
 } walk;
 
@@ -421,7 +422,7 @@ INLINE void add_growth(const walk *w, block *b, state *s) {
 
 INLINE void keep_bounds(const walk *w, block *b, int64_t vector) {
     for (int64_t place = 0; place < w->bounds; place++) {
-        double *out = w->out + (FIXED + place) * w->vectors + vector;
+        double *out = w->out + (FIXED + place) * w->stride + vector;
         lanes best;
         memcpy(&best, out, sizeof best);
         for (int64_t i = 1; i <= b->ranks; i++) best = chosen(b->risk[i] <= w->bound[place], b->count[i], best);
@@ -431,21 +432,27 @@ INLINE void keep_bounds(const walk *w, block *b, int64_t vector) {
 
 static double real_count(double count) { return count <= 2 * NOTHING ? 0.0 : count; }
 
+/* The first place of a block on which a lane reaches its next threshold, by halving, without a branch to guess. */
+INLINE int64_t crossing_place(const block *b, double next, int lane) {
+    int64_t below = 0;
+    for (int64_t step = BLOCK / 2; step; step /= 2) below += b->count[below + step][lane] < next ? step : 0;
+    return below + 1;
+}
+
 /* Write down where a lane crosses its next threshold, which it does within this block; `area` holds both areas so far. */
 static void cross(const walk *w, const block *b, state *s, const double *area, int64_t first, int lane) {
-    int64_t at = 1, threshold = s->crossed[lane]++ - 1, vector = first + lane;
-    while (b->count[at][lane] < s->next[lane]) at++;
+    int64_t at = crossing_place(b, s->next[lane], lane), threshold = s->crossed[lane]++ - 1, vector = first + lane;
     double before = b->count[at - 1][lane];
     if (threshold < 0) {
         s->first_loss[lane] = b->loss[at][lane];
-        w->out[FIRST_COUNT * w->vectors + vector] = b->count[at][lane];
-        w->out[FIRST_LOSS * w->vectors + vector] = b->loss[at][lane];
+        w->out[FIRST_COUNT * w->stride + vector] = b->count[at][lane];
+        w->out[FIRST_LOSS * w->stride + vector] = b->loss[at][lane];
     } else {
-        double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->vectors + vector;
-        out[COUNT_BELOW * w->vectors] = real_count(before);
-        out[LOSS_BELOW * w->vectors] = b->loss[at - 1][lane];
-        out[COUNT_AT * w->vectors] = b->count[at][lane];
-        out[LOSS_AT * w->vectors] = b->loss[at][lane];
+        double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
+        out[COUNT_BELOW * w->stride] = real_count(before);
+        out[LOSS_BELOW * w->stride] = b->loss[at - 1][lane];
+        out[COUNT_AT * w->stride] = b->count[at][lane];
+        out[LOSS_AT * w->stride] = b->loss[at][lane];
         if (w->with_areas[threshold]) {
             double risk = 0.0, loss = 0.0;
             for (int64_t i = 1; i < at; i++) {
@@ -454,11 +461,11 @@ static void cross(const walk *w, const block *b, state *s, const double *area, i
                 loss += step * (b->loss[i][lane] + b->loss[i - 1][lane]);
             }
             double flat = real_count(before) > 0.0 ? s->first_loss[lane] : 0.0;
-            out[RISK_AREA_BELOW * w->vectors] = 0.5 * (area[lane] + risk + flat);
-            out[LOSS_AREA_BELOW * w->vectors] = 0.5 * (area[PACK + lane] + loss);
+            out[RISK_AREA_BELOW * w->stride] = 0.5 * (area[lane] + risk + flat);
+            out[LOSS_AREA_BELOW * w->stride] = 0.5 * (area[PACK + lane] + loss);
         }
     }
-    double next = threshold + 1 < w->thresholds ? w->threshold[(threshold + 1) * w->vectors + vector] : DBL_MAX;
+    double next = threshold + 1 < w->thresholds ? w->threshold[(threshold + 1) * w->stride + vector] : DBL_MAX;
     s->next[lane] = next > 2 * NOTHING ? next : 2 * NOTHING;
 }
 
@@ -486,8 +493,30 @@ static int push(hull *h, double x, double y) {
     return DONE;
 }
 
+typedef struct {
+    lanes slope, height;
+} line;
+
+/* The line through two points, y = slope * x + height; where they are one, through it in the slope of another line. */
+INLINE line through(lanes x0, lanes y0, lanes x1, lanes y1, lanes otherwise) {
+    lanes slope = chosen(x1 > x0, (y1 - y0) / (x1 - x0 + NOTHING), otherwise);
+    return (line){slope, y0 - slope * x0};
+}
+
+/* Move a point to the one of a block that lies furthest below a line. */
+INLINE void deepest(const block *b, line from, lanes *x, lanes *y) {
+    lanes depth = *y - from.slope * *x;
+    for (int64_t i = 1; i <= b->ranks; i++) {
+        lanes here = b->risk[i] - from.slope * b->count[i];
+        choice lower = here < depth;
+        depth = chosen(lower, here, depth);
+        *x = chosen(lower, b->count[i], *x);
+        *y = chosen(lower, b->risk[i], *y);
+    }
+}
+
 /* Give the hulls what can be a corner. A point on or above the line between two others is none, so that most of a block
- * fall to three lines: from a corner before it to its end, and from both to the point furthest below that one. */
+ * fall to two lines: from a corner before it to the point furthest below the line to its end, and from there to the end. */
 INLINE int add_points(const block *b, state *s) {
     int64_t last = b->ranks;
     lanes x0, y0, x1 = b->count[last], y1 = b->risk[last];
@@ -498,21 +527,16 @@ INLINE int add_points(const block *b, state *s) {
         x0[lane] = h->size ? h->x[from] : NOTHING;
         y0[lane] = h->size ? h->y[from] : 0.0;
     }
-    lanes slope = (y1 - y0) / (x1 - x0 + NOTHING), depth = y0 - slope * x0, xm = x0, ym = y0;
-    for (int64_t i = 1; i <= last; i++) {
-        lanes here = b->risk[i] - slope * b->count[i];
-        choice lower = here < depth;
-        depth = chosen(lower, here, depth);
-        xm = chosen(lower, b->count[i], xm);
-        ym = chosen(lower, b->risk[i], ym);
-    }
-    lanes down = (ym - y0) / (xm - x0 + NOTHING), up = (y1 - ym) / (x1 - xm + NOTHING);
-    lanes down_at = y0 - down * x0, up_at = ym - up * xm;
+    lanes xm = x0, ym = y0;
+    line all = through(x0, y0, x1, y1, (lanes){0});
+    deepest(b, all, &xm, &ym);
+    line down = through(x0, y0, xm, ym, all.slope), up = through(xm, ym, x1, y1, all.slope);
     /* Where nothing was accepted before the block there is no line to its start. */
     choice fresh = x0 <= 2 * NOTHING;
     for (int64_t i = 1; i <= last; i++) {
         lanes x = b->count[i], y = b->risk[i];
-        choice corner = ((y - down * x < down_at) | (y - up * x < up_at) | (x == xm) | fresh) & (x > b->count[i - 1]);
+        choice below = (y - down.slope * x < down.height) | (y - up.slope * x < up.height);
+        choice corner = (below | (x == xm) | fresh) & (x > b->count[i - 1]);
         unsigned left = i == last ? (1U << PACK) - 1 : bits_of(corner);
         for (; left; left &= left - 1) {
             int lane = __builtin_ctz(left);
@@ -531,14 +555,14 @@ static double hull_area(const hull *h) {
 static void finish(const walk *w, const block *b, const state *s, int64_t vector) {
     for (int lane = 0; lane < PACK; lane++) {
         double *out = w->out + vector + lane;
-        out[COUNT * w->vectors] = real_count(b->count[0][lane]);
-        out[LOSS * w->vectors] = b->loss[0][lane];
-        out[RISK_AREA * w->vectors] = 0.5 * (s->risk_area[lane] + s->first_loss[lane]);
-        out[LOSS_AREA * w->vectors] = 0.5 * s->loss_area[lane];
-        out[HULL_AREA * w->vectors] = hull_area(&s->hulls[lane]);
-        out[GROWTH * w->vectors] = s->growth[lane];
+        out[COUNT * w->stride] = real_count(b->count[0][lane]);
+        out[LOSS * w->stride] = b->loss[0][lane];
+        out[RISK_AREA * w->stride] = 0.5 * (s->risk_area[lane] + s->first_loss[lane]);
+        out[LOSS_AREA * w->stride] = 0.5 * s->loss_area[lane];
+        out[HULL_AREA * w->stride] = hull_area(&s->hulls[lane]);
+        out[GROWTH * w->stride] = s->growth[lane];
         for (int64_t place = 0; place < w->bounds; place++) {
-            double *best = &out[(FIXED + place) * w->vectors];
+            double *best = &out[(FIXED + place) * w->stride];
             *best = real_count(*best);
         }
     }
@@ -564,6 +588,8 @@ INLINE int walk_pack(const walk *w, int64_t vector, state *s, int kind) {
         memcpy(area, &s->risk_area, sizeof(lanes));
         memcpy(area + PACK, &s->loss_area, sizeof(lanes));
         sum_block(w, weights, &b, kind);
+        /* Beyond the last rank everything is reached. */
+        for (int64_t i = b.ranks + 1; i <= BLOCK; i++) b.count[i] = (lanes){0} + DBL_MAX;
         add_areas(&b, s, w->wanted);
         if (w->wanted & WANT_GROWTH) {
             for (int lane = 0; lane < PACK; lane++)

@@ -110,7 +110,7 @@ class _Weighing(ctypes.Structure):
 
 class _Walk(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("keys", "units", "vectors")),
+        *((name, ctypes.c_int64) for name in ("keys", "units", "vectors", "stride")),
         *((name, ctypes.c_void_p) for name in ("unit", "ends", "count", "loss", "value", "weights")),
         *((name, ctypes.c_int64) for name in ("kind", "wanted")),
         ("table", ctypes.c_void_p),
@@ -269,12 +269,13 @@ def walk(
     """
     lanes = batch.lanes
     vectors = 8 * len(lanes)
-    out = np.zeros((FIXED + len(bound) + PER_CROSSING * len(threshold), vectors))
+    stride = vectors + 8
+    out = np.zeros((FIXED + len(bound) + PER_CROSSING * len(threshold), stride))
     out[FIXED + len(bound) :] = np.nan
-    padded = np.zeros((len(threshold), vectors))
+    padded = np.zeros((len(threshold), stride))
     padded[:, : len(batch)] = threshold
     asked = _Walk(
-        cells.keys, batch.units, vectors,
+        cells.keys, batch.units, vectors, stride,
         _place(cells.unit), _place(cells.ends if value is not None else cells.several), _place(cells.counts),
         _place(cells.sums[1]), _place(value), _place(lanes), _kind(lanes), wanted, _place(table),
         0 if table is None else len(table), len(threshold), _place(padded), _place(with_areas), len(bound), _place(bound), _place(out),
