@@ -154,7 +154,7 @@ def test_schema(run: Callable[..., Outcome]) -> None:
 
 
 def test_version_and_help(run: Callable[..., Outcome]) -> None:
-    assert re.fullmatch(r"abstain \d+\.\d+\.\d+\n", run("--version").out)
+    assert re.fullmatch(r"abstain \d+\.\d+\.\d+\nkernel: (compiled|numpy( \(.*\))?)\n", run("--version").out)
     text = run("evaluate", "--help").out
     for flag in (
         "--input", "--mode", "--loss", "--confidence", "--coverage-grid", "--area-coverage", "--bootstrap-resamples",

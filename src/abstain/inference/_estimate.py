@@ -7,20 +7,24 @@ The intervals of the bootstrap, percentile and BCa, are read off the replicates 
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain.errors import DataError
+from abstain.inference._threads import for_each, threads
+from abstain.tally import Stop, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from abstain.inference._weights import Draws, Weights
-    from abstain.tally import Measure
+    from abstain.tally import Batch, Measure
 
     Floats = NDArray[np.float64]
     Progress = Callable[[int], None]
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["INTERVALS", "Drawn", "Estimate", "replicates", "with_draws"]
 
 JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
+# Less work than this is done before a thread has begun; its unit is that of the width of measures.
+_WORTH_A_THREAD = 1 << 17
 METHODS = {PERCENTILE: "cluster bootstrap, percentile interval", BCA: "cluster bootstrap, BCa interval"}
 
 
@@ -177,18 +183,33 @@ def replicates(
         raise DataError("measures that are weighed together must have the same clusters")
     _settle_heap()
     values = [np.empty((source.vectors, len(measure.names))) for measure in measures]
-    done = 0
-    for batch in source.batches(max((measure.width for measure in measures), default=1)):
+    width, stop = max((measure.width for measure in measures), default=1), Stop()
+    batches = _numbered(source.batches(width, stop))
+    telling = threading.Lock()
+
+    def weigh(numbered: tuple[int, Batch]) -> None:
+        start, batch = numbered
         for found, measure in zip(values, measures, strict=True):
             # A measure that is asked for twice is weighed once.
-            found[done : done + len(batch)] = batch.once(
-                ("measure", id(measure)),
-                lambda measure=measure, batch=batch: measure(batch),  # type: ignore[misc]
-            )
-        done += len(batch)
+            found[start : start + len(batch)] = batch.once(("measure", id(measure)), partial(measure, batch))
         if progress is not None:
-            progress(len(batch))
+            with telling:
+                progress(len(batch))
+
+    if kernel().compiled and source.vectors * width > _WORTH_A_THREAD:
+        for_each(batches, weigh, stop, workers=threads())
+    else:
+        for numbered in batches:
+            weigh(numbered)
     return values
+
+
+def _numbered(batches: Iterator[Batch]) -> Iterator[tuple[int, Batch]]:
+    """Yield batches with the number of the first vector of each."""
+    start = 0
+    for batch in batches:
+        yield start, batch
+        start += len(batch)
 
 
 def with_draws(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.tally import Stop
+
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
@@ -52,8 +54,8 @@ class Weights(Protocol):
     def vectors(self) -> int:
         """How many weight vectors there are."""
 
-    def batches(self, width: int) -> Iterator[Batch]:
-        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector."""
+    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
+        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector, until asked to stop."""
 
 
 def _batch_size(width: int) -> int:
@@ -89,25 +91,27 @@ class Draws:
         """How many weight vectors there are."""
         return self.resamples
 
-    def batches(self, width: int) -> Iterator[Batch]:
+    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
         """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
         size, library = _batch_size(width), kernel().library
         sizes = (min(size, self.resamples - start) for start in range(0, self.resamples, size))
         if library is None or not 0 < self.clusters <= _MOST_DRAWN_FROM:
-            return self._drawn_by_numpy(sizes)
-        return self._drawn_by_kernel(sizes, Stream(library, self.seed))
+            return self._drawn_by_numpy(sizes, stop)
+        return self._drawn_by_kernel(sizes, stop, Stream(library, self.seed))
 
-    def _drawn_by_kernel(self, sizes: Iterable[int], stream: Stream) -> Iterator[Batch]:
+    def _drawn_by_kernel(
+        self, sizes: Iterable[int], stop: Stop | None, stream: Stream
+    ) -> Iterator[Batch]:
         for rows in sizes:
-            yield Batch.of_lanes(stream.multiplicities(self.clusters, rows), rows)
+            yield Batch.of_lanes(stream.multiplicities(self.clusters, rows, stop=stop), rows, stop)
 
-    def _drawn_by_numpy(self, sizes: Iterable[int]) -> Iterator[Batch]:
+    def _drawn_by_numpy(self, sizes: Iterable[int], stop: Stop | None) -> Iterator[Batch]:
         stream = np.random.RandomState(self.seed)
         for rows in sizes:
             drawn = stream.randint(0, self.clusters, size=(rows, self.clusters))
             drawn += (np.arange(rows) * self.clusters)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=rows * self.clusters)
-            yield Batch(counts.reshape(rows, self.clusters).astype(np.float64))
+            yield Batch(counts.reshape(rows, self.clusters).astype(np.float64), stop)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -188,13 +192,13 @@ class LeaveOut:
             return LeaveOut(np.zeros(len(group), np.intp), np.empty(0), 0.0, self.by_group), kept[:0]
         return LeaveOut(group, clusters, _degrees(held[kept].astype(np.float64)), self.by_group), kept
 
-    def batches(self, width: int) -> Iterator[Batch]:
+    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
         size = _batch_size(width)
         left_out = np.arange(self.vectors) if self.by_group else self.group
         for start in range(0, self.vectors, size):
             groups = np.arange(start, min(start + size, self.vectors))
-            yield Batch((left_out[None, :] != groups[:, None]).astype(np.float64))
+            yield Batch((left_out[None, :] != groups[:, None]).astype(np.float64), stop)
 
 
 def _degrees(items: Floats) -> float:

@@ -59,10 +59,11 @@ class Batch:
         self._done: dict[Hashable, Any] = {}
 
     @classmethod
-    def of_lanes(cls, lanes: Lanes, length: int) -> Batch:
+    def of_lanes(cls, lanes: Lanes, length: int, stop: Stop | None = None) -> Batch:
         """Return the batch of the first so many vectors of some lanes."""
         made = cls.__new__(cls)
-        made.units, made.stop, made._length, made._done = lanes.shape[1], Stop(), length, {}
+        made.units, made._length, made._done = lanes.shape[1], length, {}
+        made.stop = Stop() if stop is None else stop
         made.lanes = lanes
         return made
 

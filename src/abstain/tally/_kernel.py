@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.tally._batch import Batch
+    from abstain.tally._batch import Batch, Stop
 
     _Lanes = TypeVar("_Lanes", NDArray[np.uint8], NDArray[np.float64])
 
@@ -204,7 +204,7 @@ class Stream:
         library.seed(_place(self._state), seed)
 
     def multiplicities(
-        self, units: int, vectors: int, *, draws: int | None = None, stop: NDArray[np.int32] | None = None
+        self, units: int, vectors: int, *, draws: int | None = None, stop: Stop | None = None
     ) -> NDArray[np.uint8] | NDArray[np.float64]:
         """Return how often each unit was drawn, as lanes: bytes, or doubles where some multiplicity is beyond 255.
 
@@ -221,9 +221,9 @@ class Stream:
             self._state[:] = before
             return self._counted(np.empty((-(-vectors // 8), units, 8)), vectors, draws, stop)
 
-    def _counted(self, lanes: _Lanes, vectors: int, draws: int | None, stop: NDArray[np.int32] | None) -> _Lanes:
+    def _counted(self, lanes: _Lanes, vectors: int, draws: int | None, stop: Stop | None) -> _Lanes:
         units = lanes.shape[1]
-        flag = np.zeros(1, np.int32) if stop is None else stop
+        flag = np.zeros(1, np.int32) if stop is None else stop.flag
         ended = self._library.draw(
             _place(self._state),
             units,

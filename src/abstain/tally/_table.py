@@ -149,9 +149,12 @@ class Tally:
 
     @property
     def walk_width(self) -> int:
-        """How many numbers one weight vector occupies on a walk: the kernel keeps a byte per unit and little else."""
+        """How many numbers one weight vector occupies on a walk: the kernel keeps a byte per unit and little else.
+
+        It passes by all cells, though, and should come back in a few hundredths of a second.
+        """
         if _kernel.kernel().compiled and self.cells is not None:
-            return max(self.units // 8, 1)
+            return max(self.units // 8, self.sums.shape[1] // 128, 1)
         return self.width
 
     @cached_property
