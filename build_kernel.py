@@ -18,10 +18,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["LIBRARY", "SOURCE", "CompilerError", "build", "levels"]
+__all__ = ["ABI", "LIBRARY", "SOURCE", "CompilerError", "build", "levels", "remove", "seal_of"]
 
 SOURCE = Path(__file__).parent / "src" / "abstain" / "tally" / "_kernel.c"
 LIBRARY = SOURCE.with_name("libabstain" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so"))
+
+# What the source calls its interface.
+ABI = 1
 
 # Never -ffast-math, and no fused operations: the same numbers on every level and every machine.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -51,13 +54,30 @@ def build(library: Path = LIBRARY, *, sanitize: bool = False) -> Path:
             objects.append(str(Path(folder) / f"kernel{suffix}.o"))
             named = [f"-DLEVEL={suffix}"] if suffix else [f'-DSOURCE_HASH="{digest}"']
             _run([*compiler, *flags, *level, *named, "-c", str(SOURCE), "-o", objects[-1]])
-        # The library appears at once and whole, also where an older one is in use.
         made = Path(folder) / library.name
         _run([*compiler, *(SANITIZERS if sanitize else ()), "-shared", *objects, "-o", str(made)])
-        beside = library.with_name(f"{library.name}.{os.getpid()}")
-        shutil.copyfile(made, beside)
-        beside.replace(library)
+        content = made.read_bytes()
+    _put(library, content)
+    _put(seal_of(library), f"{ABI} {digest} {hashlib.sha256(content).hexdigest()}".encode("ascii"))
     return library
+
+
+def seal_of(library: Path) -> Path:
+    """Return the file that says what a library was built from, and what it must hold."""
+    return library.with_name(library.name + ".seal")
+
+
+def remove(library: Path = LIBRARY) -> None:
+    """Take a library away."""
+    for path in (library, seal_of(library)):
+        path.unlink(missing_ok=True)
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Write a file that appears at once and whole, also where an older one is in use."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    beside.write_bytes(content)
+    beside.replace(path)
 
 
 def _compiler() -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent))
-from build_kernel import LIBRARY, CompilerError, build
+from build_kernel import LIBRARY, CompilerError, build, remove, seal_of
 
 CHOICES = ("auto", "require", "skip")
 
@@ -31,7 +31,7 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
         choice = os.environ.get("ABSTAIN_KERNEL") or "auto"
         if choice not in CHOICES:
             sys.exit(f"error: ABSTAIN_KERNEL must be one of {', '.join(CHOICES)}, got {choice!r}")
-        LIBRARY.unlink(missing_ok=True)
+        remove()
         if choice == "skip":
             return
         try:
@@ -45,4 +45,5 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False
-        build_data["artifacts"].append(f"src/abstain/tally/{LIBRARY.name}")
+        for path in (LIBRARY, seal_of(LIBRARY)):
+            build_data["artifacts"].append(f"src/abstain/tally/{path.name}")

@@ -108,7 +108,7 @@ class Draws:
     def _drawn_by_numpy(self, sizes: Iterable[int], stop: Stop | None) -> Iterator[Batch]:
         stream = np.random.RandomState(self.seed)
         for rows in sizes:
-            drawn = stream.randint(0, self.clusters, size=(rows, self.clusters))
+            drawn = stream.randint(0, max(self.clusters, 1), size=(rows, self.clusters))
             drawn += (np.arange(rows) * self.clusters)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=rows * self.clusters)
             yield Batch(counts.reshape(rows, self.clusters).astype(np.float64), stop)

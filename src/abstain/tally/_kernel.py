@@ -1,7 +1,8 @@
 """The door to the compiled kernel: a C library that is found, checked and called; where there is none, numpy weighs.
 
-The library stands beside this file and is built when the package is (see ``hatch_build.py``). It says which source it
-was built from; one that is missing, damaged or built from another source is not used, and `description` says so. With
+The library stands beside this file and is built when the package is (see ``hatch_build.py``), and beside it a seal that
+says which source it was built from and what it must hold. One that is missing, damaged or built from another source is
+not used, and `description` says so. With
 ``ABSTAIN_KERNEL=skip`` in the environment numpy weighs, with ``require`` anything but the kernel is an error.
 
 Everything here is arrays in, arrays out. The kernel gives the same numbers as its twin in numpy, to the last few bits,
@@ -43,6 +44,9 @@ _ENDINGS = {"win32": ".dll", "darwin": ".dylib"}
 SOURCE = Path(__file__).with_name("_kernel.c")
 # Not called after this module, which Python would then take it for.
 LIBRARY = SOURCE.with_name("libabstain" + _ENDINGS.get(sys.platform, ".so"))
+
+# What is added to the library's name for the file that says what it was built from and what it must hold.
+SEAL = ".seal"
 
 # Cells are numbered by 32 bits, and a sum over more of them would lose digits that it needs.
 MOST_CELLS = MOST_UNITS = (1 << 31) - 1
@@ -138,13 +142,20 @@ def find(path: Path) -> Kernel:
 def _opened(path: Path) -> Library:
     if not path.exists():
         raise Unusable("it was not built when abstain was installed")
+    damaged = Unusable(f"{path.name} is damaged or made for another machine; install abstain anew")
+    version = f"{ABI} {source_hash()}"
     try:
+        # A library that was cut off would end the process when it is loaded, so it is looked at before.
+        seal = path.with_name(path.name + SEAL).read_text(encoding="ascii", errors="replace")
+        built_from, _, content = seal.rpartition(" ")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != content:
+            raise damaged
         shared = ctypes.CDLL(str(path))
         shared.abstain_version.restype = ctypes.c_char_p
-        version = shared.abstain_version().decode("ascii", "replace")
+        told = shared.abstain_version().decode("ascii", "replace")
     except (OSError, AttributeError):
-        raise Unusable(f"{path.name} is damaged or made for another machine; install abstain anew") from None
-    if version != f"{ABI} {source_hash()}":
+        raise damaged from None
+    if {built_from, told} != {version}:
         raise Unusable(f"{path.name} was built from another source; install abstain anew")
     return Library(shared)
 
