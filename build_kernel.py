@@ -106,6 +106,6 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, default=LIBRARY, help="where the library goes")
     asked = parser.parse_args()
     try:
-        print(build(asked.output, sanitize=asked.sanitize))  # noqa: T201
+        print(build(asked.output, sanitize=asked.sanitize))
     except CompilerError as problem:
         sys.exit(f"error: {problem}")

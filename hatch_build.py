@@ -1,7 +1,7 @@
 """The build hook: compile the kernel into the wheel, or leave it out.
 
-``ABSTAIN_KERNEL`` says what is to be done: ``auto`` (when left out) compiles where there is a compiler that can, and else
-the package weighs with numpy; ``require`` fails without the compiled kernel; ``skip`` leaves it out. Only the
+``ABSTAIN_KERNEL`` says what is to be done: ``auto`` (when left out) compiles where there is a compiler that can, and
+else the package weighs with numpy; ``require`` fails without the compiled kernel; ``skip`` leaves it out. Only the
 compiler's absence or failure falls back: any other defect of the build is one.
 """
 
@@ -21,7 +21,7 @@ from build_kernel import LIBRARY, CompilerError, build, remove, seal_of
 CHOICES = ("auto", "require", "skip")
 
 
-class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
+class KernelHook(BuildHookInterface):  # type: ignore[misc]
     """Compiles the kernel whenever a wheel is made, also one that only points to the sources."""
 
     PLUGIN_NAME = "custom"

@@ -1,4 +1,4 @@
-"""The compiled kernel against its twin in numpy, at every level that this machine has; and what is left of it in trouble.
+"""The compiled kernel against its twin in numpy, at every level of this machine; and what is left in trouble.
 
 The library is compiled here, whatever is installed. Where there is no compiler there is no kernel to test, and the
 twin is all there is.
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import build_kernel
 from abstain.errors import ArgumentError
-from abstain.inference import Draws, Intervals, LeaveOut, replicates, set_threads
+from abstain.inference import Draws, LeaveOut, replicates, set_threads
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics._risk import CONVENTIONS, in_convention
 from abstain.metrics.registry import BUNDLES, METRICS
@@ -75,12 +75,15 @@ def some_tally(seed: int, *, rows: int, units: int, keys: int, whole: bool = Tru
 
 def walked_parts(walked: Walked, asked: Asked) -> dict[str, Floats]:
     """What was asked for, by name."""
-    parts = {name: getattr(walked, name) for name in ("count", "loss", "first_count", "first_loss", "loss_area")}
+    parts = {
+        name: getattr(walked, name) for name in ("count", "loss", "first_count", "first_loss", "loss_area")
+    }
     if asked.risk:
         parts["risk_area"] = walked.risk_area
     if asked.hull:
         parts["hull_area"] = walked.hull_area
-    parts |= walked.prefix_means | {f"within {bound}": count for bound, count in walked.within.items()}
+    parts |= walked.prefix_means
+    parts |= {f"within {bound}": count for bound, count in walked.within.items()}
     for place, crossing in enumerate(walked.crossings):
         names = crossing.__slots__ if asked.areas_at[place] else crossing.__slots__[:4]
         parts |= {f"{name} {place}": getattr(crossing, name) for name in names}
@@ -106,7 +109,7 @@ def test_a_walk_gives_what_numpy_gives(
 ) -> None:
     tally = some_tally(seed, rows=rows, units=units, keys=keys, whole=whole)
     rng = np.random.default_rng(seed + 1)
-    weights = {
+    weights: Floats = {
         "multiplicities": lambda: rng.multinomial(units, np.full(units, 1.0 / units), vectors).astype(float),
         "left out": lambda: (rng.random((vectors, units)) > 0.1).astype(float),
         "fractions": lambda: rng.random((vectors, units)),
@@ -137,7 +140,7 @@ def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys
     tally = Tally.of_rows(
         unit=rng.integers(0, units, rows),
         key=rng.integers(0, keys, rows),
-        columns=rng.random((columns, rows)),
+        columns=list(rng.random((columns, rows))),
         units=units,
         keys=keys,
     )
@@ -174,14 +177,16 @@ def test_every_selective_metric_is_the_same_drawn_and_left_out(convention: str, 
     for kernel in compiled():
         with weigh_with(kernel):
             by_level.append(weighed())
-        for found, values in zip(by_level[-1], expected, strict=True):
-            close(found, values)
+        for one, other in zip(by_level[-1], expected, strict=True):
+            close(one, other)
     for found in by_level:  # to the last bit, whatever the registers
         for one, other in zip(found, by_level[0], strict=True):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ["expected_calibration_error", "accuracy", "correctness_auroc", "brier_score"])
+@pytest.mark.parametrize(
+    "name", ["expected_calibration_error", "accuracy", "correctness_auroc", "brier_score"]
+)
 def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
     rng = np.random.default_rng(4)
     items, clusters = 300, 20
@@ -209,7 +214,9 @@ class TestStream:
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
         for kernel in compiled():
             stream = Stream(kernel.library, 9)  # type: ignore[arg-type]
-            batches = [Batch.of_lanes(stream.multiplicities(units, size), size).weights for size in (8, 3, 10)]
+            batches = [
+                Batch.of_lanes(stream.multiplicities(units, size), size).weights for size in (8, 3, 10)
+            ]
             np.testing.assert_array_equal(np.concatenate(batches), expected)
 
     @pytest.mark.parametrize(("units", "draws"), [(1, 300), (3, 100_000), (2, 511)])
@@ -236,7 +243,9 @@ class TestStream:
 
 
 class TestSizes:
-    def test_more_units_or_cells_than_it_can_number_are_left_to_numpy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_more_units_or_cells_than_it_can_number_are_left_to_numpy(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         huge = Tally(np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones((2, 1)), units=2**31, keys=1)
         assert huge.cells is None
         tally = some_tally(1, rows=50, units=5, keys=10)
@@ -293,7 +302,9 @@ class TestFaults:
         for _ in compiled()[:1]:
             (tmp_path / "stranger.c").write_text("int stranger(void) { return 1; }\n")
             library = tmp_path / "stranger.so"
-            subprocess.run(["cc", "-shared", "-fPIC", str(tmp_path / "stranger.c"), "-o", str(library)], check=True)
+            subprocess.run(
+                ["cc", "-shared", "-fPIC", str(tmp_path / "stranger.c"), "-o", str(library)], check=True
+            )
             digest = hashlib.sha256(library.read_bytes()).hexdigest()
             build_kernel.seal_of(library).write_text(f"1 {_kernel.source_hash()} {digest}", encoding="ascii")
             assert find(library).reason == DAMAGED.format("stranger.so")
@@ -305,7 +316,9 @@ class TestFaults:
         monkeypatch.setenv("ABSTAIN_KERNEL", "auto")
         assert _kernel.description() == "numpy (it is gone)"
         monkeypatch.setenv("ABSTAIN_KERNEL", "require")
-        with pytest.raises(ArgumentError, match="require, but the compiled kernel cannot be used: it is gone"):
+        with pytest.raises(
+            ArgumentError, match="require, but the compiled kernel cannot be used: it is gone"
+        ):
             _kernel.kernel()
         monkeypatch.setenv("ABSTAIN_KERNEL", "perhaps")
         with pytest.raises(ArgumentError, match="must be one of auto, require, skip, got 'perhaps'"):
@@ -344,7 +357,8 @@ class TestThreads:
     def test_the_same_numbers_however_many(self) -> None:
         for kernel in compiled()[-1:]:
             with weigh_with(kernel):
-                measure, found, done = self.some(20_000), [], []
+                measure, found = self.some(20_000), list[Any]()
+                done: list[int] = []
                 for count in (1, 2, 5):
                     set_threads(count)
                     found += replicates([measure], Draws(20_000, 300, 1), done.append)
@@ -391,7 +405,12 @@ except KeyboardInterrupt:
 """
         environment = os.environ | {"ABSTAIN_KERNEL": "auto"}
         done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True, env=environment
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            env=environment,
         )
         # A tenth of a second is meant; a busy machine may need more.
         assert float(done.stdout) < 2.0
@@ -401,14 +420,20 @@ def test_the_kernel_keeps_to_its_memory(tmp_path: Path) -> None:
     """The same work under the address and undefined-behaviour sanitizers."""
     for _ in compiled()[:1]:
         library = build_kernel.build(tmp_path / "watched.so", sanitize=True)
-        asked = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+        asked = subprocess.run(
+            ["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        )
         environment = os.environ | {
             "LD_PRELOAD": asked.stdout.strip(),
             "ASAN_OPTIONS": "detect_leaks=0",
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         done = subprocess.run(
-            [sys.executable, "-c", _WATCHED, str(library)], capture_output=True, text=True, check=False, env=environment
+            [sys.executable, "-c", _WATCHED, str(library)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
         )
         assert done.returncode == 0, done.stderr[-2000:]
         assert done.stdout.split() == ["done"]

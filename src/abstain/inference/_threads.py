@@ -12,10 +12,11 @@ import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from abstain import _validate
-from abstain.tally import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from abstain.tally import Stop
 
 __all__ = ["for_each", "set_threads", "threads"]
 
@@ -58,28 +59,40 @@ def for_each(items: Iterator[T], work: Callable[[T], None], stop: Stop, *, worke
 
     def labour() -> None:
         try:
-            while not stop.asked:
-                with making:
-                    item = next(items)
+            for item in _in_turn(items, making):
                 work(item)
-        except StopIteration:
-            pass
-        except BaseException as problem:  # noqa: BLE001  (it is raised again by the one who waits)
+                if stop.asked:
+                    return
+        except BaseException as problem:
             errors.append(problem)
             stop.set()
 
-    hands = [threading.Thread(target=labour, name=f"abstain-{number}") for number in range(workers)]
+    begun = list[threading.Thread]()
     try:
-        for hand in hands:
-            hand.start()
-        for hand in hands:
-            hand.join()
+        for number in range(workers):
+            begun.append(threading.Thread(target=labour, name=f"abstain-{number}"))
+            begun[-1].start()
+        _wait_for(begun)
     except BaseException:
         stop.set()
+        _wait_for(begun)
         raise
-    finally:
-        for hand in hands:
-            if hand.ident is not None:
-                hand.join()
     if errors:
         raise errors[0]
+
+
+def _wait_for(begun: list[threading.Thread]) -> None:
+    for thread in begun:
+        if thread.ident is not None:
+            thread.join()
+
+
+def _in_turn(items: Iterator[T], making: threading.Lock) -> Iterator[T]:
+    """Yield what is left of items that others take from, too."""
+    nothing = object()
+    while True:
+        with making:
+            item = next(items, nothing)
+        if item is nothing:
+            return
+        yield item  # type: ignore[misc]

@@ -99,9 +99,7 @@ class Draws:
             return self._drawn_by_numpy(sizes, stop)
         return self._drawn_by_kernel(sizes, stop, Stream(library, self.seed))
 
-    def _drawn_by_kernel(
-        self, sizes: Iterable[int], stop: Stop | None, stream: Stream
-    ) -> Iterator[Batch]:
+    def _drawn_by_kernel(self, sizes: Iterable[int], stop: Stop | None, stream: Stream) -> Iterator[Batch]:
         for rows in sizes:
             yield Batch.of_lanes(stream.multiplicities(self.clusters, rows, stop=stop), rows, stop)
 

@@ -137,9 +137,7 @@ def row_bins(confidence: Floats, weight: Floats, bins: int, strategy: str) -> tu
     return np.searchsorted(inner, confidence, side="right"), np.concatenate([level[:1], inner, level[-1:]])
 
 
-def _uniform(
-    rows: Columns, group: Indices, groups: int, bins: int
-) -> tuple[Callable[[Batch], BinSums], int]:
+def _uniform(rows: Columns, group: Indices, groups: int, bins: int) -> tuple[Callable[[Batch], BinSums], int]:
     """Tally rows by group and equal-width bin."""
     key = group * bins + uniform_bin(rows.confidence, bins)
     tally = rows.tally(key, groups * bins, rows.correct, rows.confidence)

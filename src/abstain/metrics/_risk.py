@@ -114,22 +114,18 @@ class Sought:
     Attributes:
         asked: beside counts, losses and areas.
         targets: the coverages whose crossing is needed, ascending.
-        ends: where truncated areas end.
-        grid: where the risk is read.
     """
 
-    asked: Asked = Asked(risk=True)
+    asked: Asked
     targets: tuple[float, ...] = ()
-    ends: tuple[float, ...] = ()
-    grid: tuple[float, ...] = ()
 
     @classmethod
     def by(cls, metrics: Sequence[MetricSpecification]) -> Sought:
         """Return what metrics need."""
         names = {metric.name for metric in metrics}
-        ends = tuple(sorted({metric.value for metric in metrics if metric.name in _TRUNCATED}))
-        grid = tuple(sorted({metric.value for metric in metrics if metric.name == "risk_at_coverage"}))
-        targets = sorted([*((end, True) for end in ends), *((point - TOLERANCE, False) for point in grid)])
+        ends = {metric.value for metric in metrics if metric.name in _TRUNCATED}
+        grid = {metric.value - TOLERANCE for metric in metrics if metric.name == "risk_at_coverage"}
+        targets = sorted([*((end, True) for end in ends), *((point, False) for point in grid)])
         whole = {convention_of(metric) for metric in metrics if metric.name in ("aurc", "eaurc")}
         asked = Asked(
             risk=not names <= {*_UNRANKED, "augrc", "eaugrc"},
@@ -138,7 +134,7 @@ class Sought:
             bounds=tuple(sorted({m.value + TOLERANCE for m in metrics if m.name == "coverage_at_risk"})),
             areas_at=tuple(areas for _, areas in targets),
         )
-        return cls(asked, tuple(coverage for coverage, _ in targets), ends, grid)
+        return cls(asked, tuple(coverage for coverage, _ in targets))
 
 
 class Work:
@@ -147,7 +143,7 @@ class Work:
     def __init__(self, ranking: Ranking, batch: Batch, sought: Sought | None = None) -> None:
         self.ranking = ranking
         self.batch = batch
-        self.sought = Sought() if sought is None else sought
+        self.sought = Sought(Asked(risk=True)) if sought is None else sought
         self.total, self.answered = ranking.counts.weigh(batch)[:, :, 0]
         self._values: dict[tuple[str, str], Floats] = {}
         self._cuts: dict[float, tuple[Floats, Floats, Floats]] = {}

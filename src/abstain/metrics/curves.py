@@ -10,7 +10,7 @@ same: one loss and one confidence per item, ``abstained`` (a mask, or how many f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
@@ -240,7 +240,7 @@ def _matched(work: Work, metrics: Sequence[str], coverage: Floats, convention: s
     (crossing,) = walked.crossings
     limit = np.minimum(target, walked.count)
     areas = _risk.cut_areas(walked, crossing, limit)
-    made = {
+    made: dict[str, Callable[[], Floats]] = {
         "aurc": lambda: (
             areas[0] / work.total
             if convention == "trapezoid"
@@ -317,9 +317,7 @@ def _single_area(
     return float(walked.loss_area[0]) / total**2
 
 
-def _single_tally(
-    rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None
-) -> Tally:
+def _single_tally(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> Tally:
     """The tally of rows that all count once."""
     unit = np.broadcast_to(np.intp(0), len(rank))
     return Tally.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)

@@ -34,7 +34,17 @@ if TYPE_CHECKING:
 
     _Lanes = TypeVar("_Lanes", NDArray[np.uint8], NDArray[np.float64])
 
-__all__ = ["CHOICE", "LIBRARY", "Kernel", "Stream", "description", "find", "kernel", "source_hash", "weigh_with"]
+__all__ = [
+    "CHOICE",
+    "LIBRARY",
+    "Kernel",
+    "Stream",
+    "description",
+    "find",
+    "kernel",
+    "source_hash",
+    "weigh_with",
+]
 
 # The same words as when the package is built: auto, require, skip.
 CHOICE = "ABSTAIN_KERNEL"
@@ -254,10 +264,19 @@ def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:
     columns, keys, vectors = len(cells.sums), cells.keys, 8 * len(lanes)
     out = np.empty((columns, keys, vectors))
     asked = _Weighing(
-        keys, batch.units, vectors, columns, cells.sums.shape[1],
-        _place(cells.unit), _place(cells.ends), _place(cells.sums), _place(lanes), _kind(lanes), _place(out),
-        _place(batch.stop.flag),
-    )  # fmt: skip
+        keys=keys,
+        units=batch.units,
+        vectors=vectors,
+        columns=columns,
+        cells=cells.sums.shape[1],
+        unit=_place(cells.unit),
+        ends=_place(cells.ends),
+        sums=_place(cells.sums),
+        weights=_place(lanes),
+        kind=_kind(lanes),
+        out=_place(out),
+        stop=_place(batch.stop.flag),
+    )
     _check(library.weigh(ctypes.addressof(asked)))
     return out[:, :, : len(batch)].transpose(0, 2, 1)
 
@@ -286,12 +305,28 @@ def walk(
     padded = np.zeros((len(threshold), stride))
     padded[:, : len(batch)] = threshold
     asked = _Walk(
-        cells.keys, batch.units, vectors, stride,
-        _place(cells.unit), _place(cells.ends if value is not None else cells.several), _place(cells.counts),
-        _place(cells.sums[1]), _place(value), _place(lanes), _kind(lanes), wanted, _place(table),
-        0 if table is None else len(table), len(threshold), _place(padded), _place(with_areas), len(bound), _place(bound), _place(out),
-        _place(batch.stop.flag),
-    )  # fmt: skip
+        keys=cells.keys,
+        units=batch.units,
+        vectors=vectors,
+        stride=stride,
+        unit=_place(cells.unit),
+        ends=_place(cells.ends if value is not None else cells.several),
+        count=_place(cells.counts),
+        loss=_place(cells.sums[1]),
+        value=_place(value),
+        weights=_place(lanes),
+        kind=_kind(lanes),
+        wanted=wanted,
+        table=_place(table),
+        counts=0 if table is None else len(table),
+        thresholds=len(threshold),
+        threshold=_place(padded),
+        with_areas=_place(with_areas),
+        bounds=len(bound),
+        bound=_place(bound),
+        out=_place(out),
+        stop=_place(batch.stop.flag),
+    )
     _check(library.walk(ctypes.addressof(asked)))
     return out[:, : len(batch)]
 

@@ -28,7 +28,18 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = ["HARMONIC", "LOGARITHM", "Asked", "Crossing", "Run", "Walked", "loss_area", "prefix_mean_sum", "truncated", "walk"]
+__all__ = [
+    "HARMONIC",
+    "LOGARITHM",
+    "Asked",
+    "Crossing",
+    "Run",
+    "Walked",
+    "loss_area",
+    "prefix_mean_sum",
+    "truncated",
+    "walk",
+]
 
 # A run of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
 _BLOCK = 1 << 22
@@ -147,9 +158,7 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
     return _walked_by_numpy(Run.of(tally, batch.weights), asked, found)
 
 
-def _walked_by_kernel(
-    library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats
-) -> Walked:
+def _walked_by_kernel(library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats) -> Walked:
     risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
     wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL
     work = partial(
@@ -172,7 +181,13 @@ def _walked_by_kernel(
     fixed, bounds = _kernel.FIXED, len(asked.bounds)
     crossings = out[fixed + bounds :].reshape(len(targets), _kernel.PER_CROSSING, len(batch))
     return Walked(
-        *out[: _kernel.HULL_AREA + 1],
+        count=out[_kernel.COUNT],
+        loss=out[_kernel.LOSS],
+        first_count=out[_kernel.FIRST_COUNT],
+        first_loss=out[_kernel.FIRST_LOSS],
+        risk_area=out[_kernel.RISK_AREA],
+        loss_area=out[_kernel.LOSS_AREA],
+        hull_area=out[_kernel.HULL_AREA],
         prefix_means=prefix_means,
         within=dict(zip(asked.bounds, out[fixed : fixed + bounds], strict=True)),
         crossings=tuple(Crossing(*crossing) for crossing in crossings),
@@ -233,7 +248,9 @@ def _crossings(run: Run, asked: Asked, targets: Floats) -> tuple[Crossing, ...]:
         at = np.where(reached, at, columns - 1)
         at_place = run.row_start + at
         below_place = at_place - (at > 0)
-        parts = [values.take(place) for place in (below_place, at_place) for values in (run.count, run.risk_sum)]
+        parts = [
+            values.take(place) for place in (below_place, at_place) for values in (run.count, run.risk_sum)
+        ]
         parts += _areas_below(run, parts[0], at) if areas else [np.full(len(at), np.nan)] * 2
         found.append(Crossing(*(np.where(reached, part, np.nan) for part in parts)))
     return tuple(found)
