@@ -110,11 +110,11 @@ def test_a_walk_gives_what_numpy_gives(
     tally = some_tally(seed, rows=rows, units=units, keys=keys, whole=whole)
     rng = np.random.default_rng(seed + 1)
     weights: Floats = {
-        "multiplicities": lambda: rng.multinomial(units, np.full(units, 1.0 / units), vectors).astype(float),
-        "left out": lambda: (rng.random((vectors, units)) > 0.1).astype(float),
-        "fractions": lambda: rng.random((vectors, units)),
-        "large": lambda: rng.integers(0, 5000, (vectors, units)).astype(float),
-    }[kind]()
+        "multiplicities": rng.multinomial(units, np.full(units, 1.0 / units), vectors).astype(float),
+        "left out": (rng.random((vectors, units)) > 0.1).astype(float),
+        "fractions": rng.random((vectors, units)),
+        "large": rng.integers(0, 5000, (vectors, units)).astype(float),
+    }[kind]
     total = weights.sum(axis=1) * max(rows, 1) / units
     targets = np.array([0.1, 0.25, 0.5, 0.8, 1.1])[:, None] * total
     asked = Asked(
