@@ -71,9 +71,10 @@ class Drawn:
         """Return the interval at a level."""
         shares = [self._share((1.0 - level) / 2.0), self._share((1.0 + level) / 2.0)]
         # Infinite replicates cannot be interpolated between.
-        method = "linear" if np.isfinite(self.values).all() else "inverted_cdf"
-        low, high = np.quantile(self.values, shares, method=method)  # type: ignore[call-overload]
-        return float(low), float(high)
+        if not np.isfinite(self.values).all():
+            low, high = np.quantile(self.values, shares, method="inverted_cdf").tolist()
+            return low, high
+        return _quantiles(self.values, shares)
 
     def _share(self, nominal: float) -> float:
         """The share of replicates below the end whose nominal share is given."""
@@ -239,15 +240,31 @@ def with_draws(
     if not estimate.defined:
         return found
     drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
-    found = replace(found, percentile=drawn.ends(estimate.level))
+    low, high = percentile = drawn.ends(estimate.level)
+    found = replace(found, percentile=percentile)
     if interval not in METHODS:
         return found
     if interval == BCA and left_out is not None:
         drawn = Drawn.corrected(drawn.values, estimate.value, left_out)
-    low, high = drawn.ends(estimate.level)
+        low, high = drawn.ends(estimate.level)
     spread = float(kept.std(ddof=1)) if len(kept) >= 2 and np.isfinite(kept).all() else math.nan
     method = METHODS[interval]
     return replace(found, low=low, high=high, se=spread, degrees=0.0, method=method, drawn=drawn, reason="")
+
+
+def _quantiles(values: Floats, shares: list[float]) -> tuple[float, float]:
+    """Two quantiles of finite values as `numpy.quantile` has them, which takes thrice as long over a few thousand."""
+    places = [share * (len(values) - 1) for share in shares]
+    below = [min(int(place), len(values) - 1) for place in places]
+    above = [min(place + 1, len(values) - 1) for place in below]
+    ordered = np.partition(values, [*below, *above])
+    found = []
+    for place, left, right in zip(places, below, above, strict=True):
+        low, high, part = float(ordered[left]), float(ordered[right]), place - left
+        gap = high - low
+        # From the nearer side, so that the ends are met exactly.
+        found.append(low + gap * part if part < 0.5 else high - gap * (1.0 - part))
+    return found[0], found[1]
 
 
 def _settle_heap() -> None:
