@@ -85,7 +85,7 @@ def walked_parts(walked: Walked, asked: Asked) -> dict[str, Floats]:
     parts |= walked.prefix_means
     parts |= {f"within {bound}": count for bound, count in walked.within.items()}
     for place, crossing in enumerate(walked.crossings):
-        names = crossing.__slots__ if asked.areas_at[place] else crossing.__slots__[:4]
+        names = crossing.__slots__ if asked.areas_at[place] else ("count_at", "loss_at")
         parts |= {f"{name} {place}": getattr(crossing, name) for name in names}
     return parts
 

@@ -1,6 +1,6 @@
 """Quantiles of the normal and of Student's t distribution, without scipy, whose import costs more than a small evaluation.
 
-They agree with scipy's to about twelve digits. Whoever needs other distributions, or quantiles of whole arrays, imports
+They agree with scipy's to about twelve digits, and to nine with thousands of degrees of freedom. Whoever needs other distributions, or quantiles of whole arrays, imports
 scipy where it is needed.
 """
 

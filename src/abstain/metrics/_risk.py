@@ -144,7 +144,9 @@ class Work:
         self.ranking = ranking
         self.batch = batch
         self.sought = Sought(Asked(risk=True)) if sought is None else sought
-        self.total, self.answered = ranking.counts.weigh(batch)[:, :, 0]
+        # The same for every confidence of a batch.
+        counts = ranking.counts
+        self.total, self.answered = batch.once(id(counts), lambda: counts.weigh(batch)[:, :, 0])
         self._values: dict[tuple[str, str], Floats] = {}
         self._cuts: dict[float, tuple[Floats, Floats, Floats]] = {}
 

@@ -11,6 +11,7 @@
  * and with -ffp-contract=off. `_walk.py` holds the twin in numpy, which is the definition of the numbers.
  */
 #include <float.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -334,7 +335,7 @@ typedef struct {
     const double *table; /* what grows with the count, at every whole count below `counts` */
     int64_t counts, thresholds;
     const double *threshold;  /* (thresholds, stride), ascending in every vector */
-    const uint8_t *with_areas; /* which thresholds need the areas below them */
+    const uint8_t *with_areas; /* which thresholds need what lies below them, too */
     int64_t bounds;
     const double *bound;
     double *out; /* (FIXED + bounds + PER_CROSSING * thresholds, stride) */
@@ -432,41 +433,49 @@ INLINE void keep_bounds(const walk *w, block *b, int64_t vector) {
 
 static double real_count(double count) { return count <= 2 * NOTHING ? 0.0 : count; }
 
-/* The first place of a block on which a lane reaches its next threshold, by halving, without a branch to guess. */
-INLINE int64_t crossing_place(const block *b, double next, int lane) {
-    int64_t below = 0;
-    for (int64_t step = BLOCK / 2; step; step /= 2) below += b->count[below + step][lane] < next ? step : 0;
-    return below + 1;
-}
-
-/* Write down where a lane crosses its next threshold, which it does within this block; `area` holds both areas so far. */
-static void cross(const walk *w, const block *b, state *s, const double *area, int64_t first, int lane) {
-    int64_t at = crossing_place(b, s->next[lane], lane), threshold = s->crossed[lane]++ - 1, vector = first + lane;
-    double before = b->count[at - 1][lane];
+/* Write down where a lane crosses its next threshold, which it does at a place of this block; `area` holds both areas up
+ * to the block. */
+INLINE void cross(const walk *w, const block *b, state *s, const double *area, int64_t first, int lane, int64_t at) {
+    int64_t threshold = s->crossed[lane]++ - 1, vector = first + lane;
     if (threshold < 0) {
         s->first_loss[lane] = b->loss[at][lane];
         w->out[FIRST_COUNT * w->stride + vector] = b->count[at][lane];
         w->out[FIRST_LOSS * w->stride + vector] = b->loss[at][lane];
     } else {
         double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
-        out[COUNT_BELOW * w->stride] = real_count(before);
-        out[LOSS_BELOW * w->stride] = b->loss[at - 1][lane];
         out[COUNT_AT * w->stride] = b->count[at][lane];
         out[LOSS_AT * w->stride] = b->loss[at][lane];
         if (w->with_areas[threshold]) {
-            double risk = 0.0, loss = 0.0;
+            double before = real_count(b->count[at - 1][lane]), risk = 0.0, loss = 0.0;
             for (int64_t i = 1; i < at; i++) {
                 double step = b->count[i][lane] - b->count[i - 1][lane];
                 risk += step * (b->risk[i][lane] + b->risk[i - 1][lane]);
                 loss += step * (b->loss[i][lane] + b->loss[i - 1][lane]);
             }
-            double flat = real_count(before) > 0.0 ? s->first_loss[lane] : 0.0;
-            out[RISK_AREA_BELOW * w->stride] = 0.5 * (area[lane] + risk + flat);
+            out[COUNT_BELOW * w->stride] = before;
+            out[LOSS_BELOW * w->stride] = b->loss[at - 1][lane];
+            out[RISK_AREA_BELOW * w->stride] = 0.5 * (area[lane] + risk + (before > 0.0 ? s->first_loss[lane] : 0.0));
             out[LOSS_AREA_BELOW * w->stride] = 0.5 * (area[PACK + lane] + loss);
         }
     }
     double next = threshold + 1 < w->thresholds ? w->threshold[(threshold + 1) * w->stride + vector] : DBL_MAX;
     s->next[lane] = next > 2 * NOTHING ? next : 2 * NOTHING;
+}
+
+/* Write down all thresholds that are crossed in a block: one for each lane at a time, whose places are counted at once. */
+INLINE void cross_all(const walk *w, const block *b, state *s, const double *area, int64_t first) {
+    for (;;) {
+        lanes next;
+        memcpy(&next, s->next, sizeof next);
+        unsigned left = bits_of(b->count[b->ranks] >= next);
+        if (!left) return;
+        choice at = {0};
+        for (int64_t i = 1; i < b->ranks; i++) at -= b->count[i] < next;
+        for (; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            cross(w, b, s, area, first, lane, at[lane] + 1);
+        }
+    }
 }
 
 /* Add a point to a lower hull; points come from left to right, and one that repeats the last is left out. */
@@ -565,6 +574,10 @@ static void finish(const walk *w, const block *b, const state *s, int64_t vector
             double *best = &out[(FIXED + place) * w->stride];
             *best = real_count(*best);
         }
+        if (!s->crossed[lane]) out[FIRST_COUNT * w->stride] = out[FIRST_LOSS * w->stride] = 0.0;
+        for (int64_t missed = s->crossed[lane] ? s->crossed[lane] - 1 : 0; missed < w->thresholds; missed++)
+            for (int part = 0; part < PER_CROSSING; part++)
+                out[(FIXED + w->bounds + missed * PER_CROSSING + part) * w->stride] = NAN;
     }
 }
 
@@ -575,6 +588,7 @@ INLINE int walk_pack(const walk *w, int64_t vector, state *s, int kind) {
     b.loss[0] = b.risk[0] = (lanes){0};
     b.grown[0] = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
     s->risk_area = s->loss_area = s->growth = (lanes){0};
+    for (int64_t place = 0; place < w->bounds; place++) memset(w->out + (FIXED + place) * w->stride + vector, 0, sizeof(lanes));
     for (int lane = 0; lane < PACK; lane++) {
         s->next[lane] = 2 * NOTHING;
         s->crossed[lane] = 0;
@@ -588,8 +602,6 @@ INLINE int walk_pack(const walk *w, int64_t vector, state *s, int kind) {
         memcpy(area, &s->risk_area, sizeof(lanes));
         memcpy(area + PACK, &s->loss_area, sizeof(lanes));
         sum_block(w, weights, &b, kind);
-        /* Beyond the last rank everything is reached. */
-        for (int64_t i = b.ranks + 1; i <= BLOCK; i++) b.count[i] = (lanes){0} + DBL_MAX;
         add_areas(&b, s, w->wanted);
         if (w->wanted & WANT_GROWTH) {
             for (int lane = 0; lane < PACK; lane++)
@@ -597,8 +609,7 @@ INLINE int walk_pack(const walk *w, int64_t vector, state *s, int kind) {
             add_growth(w, &b, s);
         }
         if (w->bounds) keep_bounds(w, &b, vector);
-        for (int lane = 0; lane < PACK; lane++)
-            while (b.count[b.ranks][lane] >= s->next[lane]) cross(w, &b, s, area, vector, lane);
+        cross_all(w, &b, s, area, vector);
         if (w->wanted & WANT_HULL && add_points(&b, s)) return NO_MEMORY;
         b.count[0] = b.count[b.ranks];
         b.loss[0] = b.loss[b.ranks];

@@ -300,9 +300,9 @@ def walk(
     lanes = batch.lanes
     vectors = 8 * len(lanes)
     stride = vectors + 8
-    out = np.zeros((FIXED + len(bound) + PER_CROSSING * len(threshold), stride))
-    out[FIXED + len(bound) :] = np.nan
-    padded = np.zeros((len(threshold), stride))
+    out = np.empty((FIXED + len(bound) + PER_CROSSING * len(threshold), stride))
+    padded = np.empty((len(threshold), stride))
+    padded[:, len(batch) :] = np.inf
     padded[:, : len(batch)] = threshold
     asked = _Walk(
         keys=cells.keys,

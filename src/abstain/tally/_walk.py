@@ -76,12 +76,14 @@ class Asked:
 class Crossing:
     """Where the count first reaches a target, one entry per weight vector; NaN where it never does.
 
+    What lies below is only known where the areas below were asked for.
+
     Attributes:
         count_below: the count on the rank below.
         loss_below: the loss sum there.
         count_at: the count on the rank that reaches the target.
         loss_at: the loss sum there.
-        risk_area_below: the area under the selective risk up to the rank below, where that was asked for.
+        risk_area_below: the area under the selective risk up to the rank below.
         loss_area_below: the same under the loss sum.
     """
 
