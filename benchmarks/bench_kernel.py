@@ -1,7 +1,8 @@
 """The compiled kernel: against scipy's bootstrap, fd-shifts' own, and its twin in numpy; its threads; and a whole process.
 
 Ours are always the metrics of the artifact's ci95 (Cmax, both areas, both truncated areas, nine risks at coverages), and
-where it is said all selective metrics. Peers compute the AURC alone. CPU time of one thread unless it is said.
+where it is said all selective metrics. Peers compute the AURC alone. CPU time of one thread unless it is said, the best
+of many short runs, because a busy machine leaves few of them alone.
 fd-shifts does not install beside current releases, so its algorithm stands here, written out anew: resample rows, sort,
 walk from the least confident item to the most in a loop of Python, integrate by trapezoids.
 """
@@ -71,10 +72,10 @@ def weighing(
 
 def against_scipy() -> None:
     for what, items, clusters, levels, wanted, resamples in (
-        ("328 items, 41 clusters, continuous", 328, 41, None, 70, (10_000, 300)),
-        ("328 items, 41 clusters, 7 levels", 328, 41, 7, 100, (10_000, 300)),
-        ("10,000 items of their own", 10_000, 10_000, None, 30, (800, 40)),
-        ("100,000 items of their own", 100_000, 100_000, None, 30, (80, 6)),
+        ("328 items, 41 clusters, continuous", 328, 41, None, 70, (10_000, 100)),
+        ("328 items, 41 clusters, 7 levels", 328, 41, 7, 100, (10_000, 100)),
+        ("10,000 items of their own", 10_000, 10_000, None, 30, (400, 10)),
+        ("100,000 items of their own", 100_000, 100_000, None, 30, (80, 2)),
     ):
         loss, confidence = rows(items, levels)
         cluster = np.repeat(np.arange(clusters), items // clusters)
@@ -82,23 +83,24 @@ def against_scipy() -> None:
             ours(loss, confidence, cluster, ARTIFACT, resamples[0]),
             peer(loss, confidence, resamples[1]),
             clock=time.process_time,
+            rounds=30,
         )
         report(f"{what}: scipy.stats.bootstrap", (theirs / resamples[1]) / (mine / resamples[0]), wanted)
 
 
 def against_numpy() -> None:
     for what, items, clusters, levels, wanted, resamples in (
-        ("328 items, 41 clusters, continuous", 328, 41, None, 15, (10_000, 1000)),
-        ("328 items, 41 clusters, 7 levels", 328, 41, 7, None, (10_000, 1000)),
-        ("100,000 items of their own", 100_000, 100_000, None, 20, (80, 8)),
-        ("1,000,000 items of their own", 1_000_000, 1_000_000, None, 20, (16, 2)),
+        ("328 items, 41 clusters, continuous", 328, 41, None, 15, (2048, 400, 100)),
+        ("328 items, 41 clusters, 7 levels", 328, 41, 7, None, (2048, 1024, 100)),
+        ("100,000 items of their own", 100_000, 100_000, None, 20, (16, 2, 60)),
+        ("1,000,000 items of their own", 1_000_000, 1_000_000, None, 20, (16, 1, 5)),
     ):
         for kind, names in (("ci95", ARTIFACT), ("all metrics", EVERYTHING)):
             mine, twin = best_times(
                 weighing(items, clusters, levels, names, resamples[0]),
                 weighing(items, clusters, levels, names, resamples[1], numpy=True),
                 clock=time.process_time,
-                rounds=3,
+                rounds=resamples[2],
             )
             cost = 1e9 * mine / resamples[0] / items
             note = f"{cost:.2f} ns per item and resample"

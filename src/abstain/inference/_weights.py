@@ -32,7 +32,7 @@ __all__ = ["Draws", "LeaveOut", "Weights", "group_of"]
 
 # A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.
 _BATCH_NUMBERS = 1 << 17
-_FEWEST, _MOST = 1, 1024
+_FEWEST, _MOST, _MOST_COMPILED = 1, 1024, 4096
 
 # Up to so many clusters are left out one by one; beyond, so many groups of them.
 MOST_SINGLE = 400
@@ -59,9 +59,11 @@ class Weights(Protocol):
 
 
 def _batch_size(width: int) -> int:
-    size = min(max(_BATCH_NUMBERS // max(width, 1), _FEWEST), _MOST)
+    size = max(_BATCH_NUMBERS // max(width, 1), _FEWEST)
+    if not kernel().compiled:
+        return min(size, _MOST)
     # The kernel takes so many at a time, whether they are there or not.
-    return -(-size // LANES) * LANES if kernel().compiled else size
+    return min(-(-size // LANES) * LANES, _MOST_COMPILED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -359,7 +359,7 @@ typedef struct {
     lanes risk_area, loss_area, growth;
     double next[PACK];
     int64_t crossed[PACK]; /* how many thresholds were; the first of all is to accept anything */
-    double first_loss[PACK];
+    double first_count[PACK], first_loss[PACK];
     hull hulls[PACK];
 } state;
 
@@ -438,6 +438,7 @@ static double real_count(double count) { return count <= 2 * NOTHING ? 0.0 : cou
 INLINE void cross(const walk *w, const block *b, state *s, const double *area, int64_t first, int lane, int64_t at) {
     int64_t threshold = s->crossed[lane]++ - 1, vector = first + lane;
     if (threshold < 0) {
+        s->first_count[lane] = b->count[at][lane];
         s->first_loss[lane] = b->loss[at][lane];
         w->out[FIRST_COUNT * w->stride + vector] = b->count[at][lane];
         w->out[FIRST_LOSS * w->stride + vector] = b->loss[at][lane];
@@ -530,22 +531,20 @@ INLINE int add_points(const block *b, state *s) {
     int64_t last = b->ranks;
     lanes x0, y0, x1 = b->count[last], y1 = b->risk[last];
     for (int lane = 0; lane < PACK; lane++) {
-        /* The last corner so far is merely the end of the block before, and seldom stays. */
+        /* The last corner so far is merely the end of the block before, and seldom stays; the first is the first point. */
         const hull *h = &s->hulls[lane];
         int64_t from = h->size >= 2 ? h->size - 2 : 0;
-        x0[lane] = h->size ? h->x[from] : NOTHING;
-        y0[lane] = h->size ? h->y[from] : 0.0;
+        x0[lane] = h->size ? h->x[from] : s->first_count[lane];
+        y0[lane] = h->size ? h->y[from] : s->first_loss[lane] / s->first_count[lane];
     }
     lanes xm = x0, ym = y0;
     line all = through(x0, y0, x1, y1, (lanes){0});
     deepest(b, all, &xm, &ym);
     line down = through(x0, y0, xm, ym, all.slope), up = through(xm, ym, x1, y1, all.slope);
-    /* Where nothing was accepted before the block there is no line to its start. */
-    choice fresh = x0 <= 2 * NOTHING;
     for (int64_t i = 1; i <= last; i++) {
         lanes x = b->count[i], y = b->risk[i];
         choice below = (y - down.slope * x < down.height) | (y - up.slope * x < up.height);
-        choice corner = (below | (x == xm) | fresh) & (x > b->count[i - 1]);
+        choice corner = (below | (x == xm) | (x == x0)) & (x > b->count[i - 1]);
         unsigned left = i == last ? (1U << PACK) - 1 : bits_of(corner);
         for (; left; left &= left - 1) {
             int lane = __builtin_ctz(left);
@@ -592,6 +591,7 @@ INLINE int walk_pack(const walk *w, int64_t vector, state *s, int kind) {
     for (int lane = 0; lane < PACK; lane++) {
         s->next[lane] = 2 * NOTHING;
         s->crossed[lane] = 0;
+        s->first_count[lane] = NOTHING;
         s->first_loss[lane] = 0.0;
         s->hulls[lane].size = 0;
     }
