@@ -208,7 +208,7 @@ def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
 
 
 class TestStream:
-    @pytest.mark.parametrize("units", [1, 2, 3, 41, 64, 65, 1000, 70_000])
+    @pytest.mark.parametrize("units", [1, 2, 3, 41, 64, 65, 1000, 70_000, 600_000])
     def test_the_numbers_of_numpy_whatever_the_batches(self, units: int) -> None:
         drawn = np.random.RandomState(9).randint(0, units, size=(21, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
