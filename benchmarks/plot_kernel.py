@@ -14,12 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from abstain.inference import set_threads
-from benchmarks.bench_kernel import ARTIFACT, EVERYTHING, weighing
+from benchmarks.bench_kernel import weighing
+from benchmarks.bench_selective import ARTIFACT, EVERYTHING
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "kernel-cost.svg"
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
 BYTES = 12 / 8 + 1
-KINDS = (("compiled, ci95", ARTIFACT, False), ("compiled, all metrics", EVERYTHING, False), ("numpy, ci95", ARTIFACT, True))
+KINDS = (
+    ("compiled, ci95", ARTIFACT, False),
+    ("compiled, all metrics", EVERYTHING, False),
+    ("numpy, ci95", ARTIFACT, True),
+)
 # Beyond this, numpy takes minutes, and needs more memory than it should.
 NUMPY_UP_TO = 1_000_000
 
@@ -50,7 +55,10 @@ def costs(patience: float) -> list[dict[str, float | int | str]]:
                 work()
                 best = min(best, time.process_time() - began)
             found.append({"kind": kind, "items": items, "cost": 1e9 * best / resamples / items})
-            print(f"  {kind:<24} {items:>12,} items  {found[-1]['cost']:8.2f} ns per item and resample", flush=True)
+            print(
+                f"  {kind:<24} {items:>12,} items  {found[-1]['cost']:8.2f} ns per item and resample",
+                flush=True,
+            )
     return found
 
 
@@ -60,10 +68,12 @@ def main(patience: float = 2.0) -> None:
     set_threads(1)
     speed = memory_speed()
     limit = BYTES / speed
-    print(f"  memory is read at {speed:.1f} bytes per nanosecond: at least {limit:.2f} ns per item and resample")
+    print(
+        f"  memory is read at {speed:.1f} bytes per nanosecond: at least {limit:.2f} ns per item and resample"
+    )
     rows = costs(patience)
     lines = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(alt.InlineData(values=rows))
         .mark_line(point=True)
         .encode(
             x=alt.X("items:Q", scale=alt.Scale(type="log"), title="items, each a cluster of its own"),
@@ -71,7 +81,9 @@ def main(patience: float = 2.0) -> None:
             color=alt.Color("kind:N", title=None),
         )
     )
-    floor = alt.Chart(alt.Data(values=[{"cost": limit, "kind": "limit of the memory"}])).mark_rule(strokeDash=[4, 4])
+    floor = alt.Chart(alt.InlineData(values=[{"cost": limit, "kind": "limit of the memory"}])).mark_rule(
+        strokeDash=[4, 4]
+    )
     chart = lines + floor.encode(y="cost:Q", color="kind:N")
     chart.properties(width=460, height=260).save(str(PICTURE))
     print(PICTURE)

@@ -1,7 +1,7 @@
-"""Quantiles of the normal and of Student's t distribution, without scipy, whose import costs more than a small evaluation.
+"""Quantiles of the normal and of Student's t distribution, without scipy: to import it costs more than to evaluate a run.
 
-They agree with scipy's to about twelve digits, and to nine with thousands of degrees of freedom. Whoever needs other distributions, or quantiles of whole arrays, imports
-scipy where it is needed.
+They agree with scipy's to about twelve digits, and to nine with thousands of degrees of freedom. Whoever needs other
+distributions, or quantiles of whole arrays, imports scipy where it is needed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def t_quantile(degrees: float, probability: float) -> float:
     while _t_tail(degrees, far) > probability:
         near, far = far, 2.0 * far
     value = 0.5 * (near + far)
-    constant = math.lgamma((degrees + 1.0) / 2.0) - math.lgamma(degrees / 2.0) - 0.5 * math.log(degrees * math.pi)
+    constant = (
+        math.lgamma((degrees + 1.0) / 2.0) - math.lgamma(degrees / 2.0) - 0.5 * math.log(degrees * math.pi)
+    )
     for _ in range(100):
         error = _t_tail(degrees, value) - probability
         near, far = (value, far) if error > 0.0 else (near, value)

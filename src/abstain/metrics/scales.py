@@ -153,7 +153,7 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
 
 
 def _worth(columns: Columns, largest: float) -> tuple[float, float | None]:
-    """How many trials and how many units the losses of the answered rows are worth; the same for all metrics of them."""
+    """How many trials and how many units the losses of answered rows are worth; the same for all metrics of them."""
     answered = columns.answered
     return _trials(columns.loss[answered] / largest, columns.weight[answered]), _units(columns, answered)
 
