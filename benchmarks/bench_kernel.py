@@ -1,10 +1,10 @@
 """The compiled kernel against scipy's bootstrap, fd-shifts' own, and its twin in numpy; its threads; whole processes.
 
 Ours are always the metrics of the artifact's ci95 (Cmax, both areas, both truncated areas, nine risks at coverages),
-and where it is said all selective metrics. Peers compute the AURC alone. CPU time of one thread unless it is said, the best
-of many short runs, because a busy machine leaves few of them alone.
-fd-shifts does not install beside current releases, so its algorithm stands here, written out anew: resample rows, sort,
-walk from the least confident item to the most in a loop of Python, integrate by trapezoids.
+and where it is said all selective metrics. Peers compute the AURC alone. CPU time of one thread unless it is said, the
+best of many short runs, because a busy machine leaves few of them alone. fd-shifts does not install beside current
+releases, so its algorithm stands here, written out anew: resample rows, sort, walk from the least confident item to the
+most in a loop of Python, integrate by trapezoids.
 """
 
 from __future__ import annotations

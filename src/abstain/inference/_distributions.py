@@ -1,4 +1,4 @@
-"""Quantiles of the normal and of Student's t distribution, without scipy: to import it costs more than to evaluate a run.
+"""Quantiles of the normal and of Student's t distribution, without scipy, whose import costs more than a small run.
 
 They agree with scipy's to about twelve digits, and to nine with thousands of degrees of freedom. Whoever needs other
 distributions, or quantiles of whole arrays, imports scipy where it is needed.
