@@ -145,8 +145,8 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
     >>> from abstain.tally import Batch, Tally
     >>> tally = Tally.of_rows(unit=[0, 0, 1], key=[0, 0, 1], columns=[[0.0, 2.0, 0.0]], units=2, keys=2)
     >>> walked = walk(tally, Batch(np.ones((1, 2))), Asked(risk=True))
-    >>> walked.count.tolist(), walked.loss.tolist(), round(walked.risk_area[0], 3)
-    ([3.0], [2.0], 2.833)
+    >>> walked.count.tolist(), walked.loss.tolist(), walked.risk_area.round(3).tolist()
+    ([3.0], [2.0], [2.833])
     """
     found = np.empty((0, len(batch))) if targets is None else targets
     chosen = _kernel.kernel()
