@@ -129,10 +129,6 @@ INLINE unsigned bits_of(choice where) {
 #define WORDS 624
 #define SHIFT 397
 #define FEW 200
-/* So many bits of a number are its place within what a near cache holds; shelves for the others, and their size. */
-#define NEAR_BITS 17
-#define SHELVES 256
-#define SHELF 128
 
 /* MT19937: the state, its words as they are handed out, and how many of them were. */
 typedef struct {
@@ -201,33 +197,8 @@ INLINE void count_draws(stream *s, uint32_t most, uint32_t mask, int64_t draws, 
     }
 }
 
-/* The same for more counts than the nearer caches hold: words are gathered by where they go, and go there together. */
-static void count_far(stream *s, uint32_t most, uint32_t mask, int64_t draws, uint8_t *counts) {
-    uint32_t gathered[SHELVES][SHELF], held[SHELVES] = {0};
-    int shift = NEAR_BITS;
-    while (mask >> shift >= SHELVES) shift++;
-    while (draws > 0) {
-        if (s->used == WORDS) refill(s);
-        const uint32_t *ready = s->ready + s->used;
-        int left = WORDS - (int)s->used, take = draws < left ? (int)draws : left, accepted = 0;
-        for (int i = 0; i < take; i++) accepted += (ready[i] & mask) <= most;
-        for (int i = 0; i < take; i++) {
-            uint32_t word = ready[i] & mask, shelf = word >> shift;
-            gathered[shelf][held[shelf]++] = word;
-            if (held[shelf] < SHELF) continue;
-            for (int place = 0; place < SHELF; place++) ++counts[gathered[shelf][place]];
-            held[shelf] = 0;
-        }
-        s->used += take;
-        draws -= accepted;
-    }
-    for (int shelf = 0; shelf < SHELVES; shelf++)
-        for (uint32_t place = 0; place < held[shelf]; place++) ++counts[gathered[shelf][place]];
-}
-
 static void count_bytes(stream *s, uint32_t most, uint32_t mask, int64_t draws, uint8_t *counts) {
-    if (mask >> (NEAR_BITS + 2)) count_far(s, most, mask, draws, counts);
-    else count_draws(s, most, mask, draws, counts, BYTES);
+    count_draws(s, most, mask, draws, counts, BYTES);
 }
 
 static int64_t sum_of_bytes(const uint8_t *counts, int64_t size) {
