@@ -10,12 +10,15 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-browser fuzz check bench simulate docs screenshots format clean
+.PHONY: help demo test test-fast test-numpy test-browser fuzz check bench simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
-$(READY): pyproject.toml
+# The compiled kernel is built by the installation, and again when its source changes; ABSTAIN_KERNEL says whether it must.
+KERNEL := src/abstain/tally/_kernel.c build_kernel.py hatch_build.py
+
+$(READY): pyproject.toml $(KERNEL)
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
 		uv pip install --quiet --python $(BIN)/python --group dev --editable . ; \
@@ -46,6 +49,9 @@ FAST := $(addprefix tests/,tally metrics inference evaluation test_confidence.py
 
 test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules alone, in half a minute
 	$(BIN)/python -m pytest -m "not slow" $(FAST)
+
+test-numpy: $(READY)  ## Run the tests of the working loop without the compiled kernel
+	ABSTAIN_KERNEL=skip $(BIN)/python -m pytest $(FAST)
 
 test-browser: $(BROWSER_READY)  ## Use the report in a real browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser

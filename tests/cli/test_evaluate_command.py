@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from abstain import cli
+from abstain.inference import set_threads
 from examples import EXAMPLES, differences, load
 
 if TYPE_CHECKING:
@@ -153,8 +154,21 @@ def test_schema(run: Callable[..., Outcome]) -> None:
     assert "did you mean 'metrics'" in done.err
 
 
+def test_threads_change_no_number_and_must_be_some(run: Callable[..., Outcome]) -> None:
+    call = ("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 50, "--json")
+    found = [json.loads(run(*call, "--threads", count).out) for count in (1, 3)]
+    assert {artifact.pop("kernel") for artifact in found} <= {"compiled", "numpy"}
+    for artifact in found:
+        del artifact["created_at"]
+    assert found[0] == found[1]
+    refused = run(*call, "--threads", 0)
+    assert refused.code == 2
+    assert "threads must be" in refused.err
+    set_threads(None)
+
+
 def test_version_and_help(run: Callable[..., Outcome]) -> None:
-    assert re.fullmatch(r"abstain \d+\.\d+\.\d+\n", run("--version").out)
+    assert re.fullmatch(r"abstain \d+\.\d+\.\d+\nkernel: (compiled|numpy( \(.*\))?)\n", run("--version").out)
     text = run("evaluate", "--help").out
     for flag in (
         "--input", "--mode", "--loss", "--confidence", "--coverage-grid", "--area-coverage", "--bootstrap-resamples",

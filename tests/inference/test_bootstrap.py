@@ -53,12 +53,12 @@ class TestDraws:
         drawn = np.random.RandomState(5).randint(0, clusters, size=(resamples, clusters))
         expected = np.stack([np.bincount(row, minlength=clusters) for row in drawn])
         for width in (1, 20_000, 10**9):
-            batches = list(Draws(clusters, resamples, 5).batches(width))
+            batches = [batch.weights for batch in Draws(clusters, resamples, 5).batches(width)]
             np.testing.assert_array_equal(np.concatenate(batches), expected)
 
     def test_every_resample_draws_as_many_clusters_as_there_are(self) -> None:
         for batch in Draws(11, 300, 1).batches(11):
-            assert (batch.sum(axis=1) == 11).all()
+            assert (batch.weights.sum(axis=1) == 11).all()
 
     @pytest.mark.parametrize(
         ("resamples", "seed", "message"), [(-1, 0, "resamples"), (1, -1, "seed"), (1, 2**32, "seed")]

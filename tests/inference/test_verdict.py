@@ -171,7 +171,7 @@ class TestGroups:
 
     def test_every_cluster_is_left_out_once(self) -> None:
         leave = LeaveOut.of(np.array([f"patient {number}" for number in range(1000)]))
-        weights = np.concatenate(list(leave.batches(1000)))
+        weights = np.concatenate([batch.weights for batch in leave.batches(1000)])
         assert ((1.0 - weights).sum(axis=0) == 1.0).all()
         assert ((1.0 - weights).sum(axis=1) == leave.sizes).all()
 

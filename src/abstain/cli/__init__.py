@@ -58,8 +58,9 @@ app.add_typer(calibrate_app, name="calibrate")
 def _show_version(asked: bool) -> None:
     if asked:
         import abstain  # noqa: PLC0415
+        from abstain.tally import description  # noqa: PLC0415
 
-        say(f"abstain {abstain.__version__}")
+        say(f"abstain {abstain.__version__}\nkernel: {description()}")
         raise typer.Exit
 
 

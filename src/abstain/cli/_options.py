@@ -35,6 +35,7 @@ __all__ = [
     "Simultaneous",
     "SummaryFormat",
     "TableFormat",
+    "Threads",
     "named",
     "numbers",
     "one_each",
@@ -84,6 +85,7 @@ _RESAMPLES = (
     "and where --interval needs them."
 )
 _SIMULTANEOUS = "Let intervals hold together: those of all pairs of systems, and the band of a curve."
+_THREADS = "How many threads weigh resamples; else one per core. The numbers are the same."
 _TABLE_FORMAT = (
     "The table as text, markdown, csv, latex or json; else what the ending of the output means, else text."
 )
@@ -112,6 +114,18 @@ SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT)
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)]
 AsJson = Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")]
+
+
+def _use_threads(count: int | None) -> int | None:
+    """Tell the process, where the flag is given."""
+    if count is not None:
+        from abstain.inference import set_threads  # noqa: PLC0415
+
+        set_threads(count)
+    return count
+
+
+Threads = Annotated[int | None, named("--threads", "N", _THREADS, callback=_use_threads)]
 
 
 class InputFile(NamedTuple):
@@ -240,14 +254,14 @@ class Question:
 
 
 class Group:
-    """A group of options that are arguments of the same names."""
+    """A group of options that are arguments of the same names, but for what is set for the whole process."""
 
     __slots__: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
         """The arguments by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__ if name != "threads"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +286,7 @@ class Judging(Group):
     resamples: Annotated[int | None, named("--bootstrap-resamples", "N", _RESAMPLES)] = None
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 42
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95
+    threads: Threads = None
 
     @property
     def files(self) -> list[Path]:

@@ -19,6 +19,7 @@ from abstain.cli._options import (
     AsJson,
     Group,
     SummaryFormat,
+    Threads,
     named,
     output_to,
     spelled_out,
@@ -105,6 +106,7 @@ class Measuring(Group):
     level: Annotated[float, typer.Option(metavar="P", help="Level of our intervals around the metrics.")] = (
         0.95
     )
+    threads: Threads = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from abstain.inference._intervals import (
     simultaneous_level,
     with_companions,
 )
+from abstain.inference._threads import set_threads, threads
 from abstain.inference._verdict import (
     CANNOT_TELL,
     LEFT,
@@ -67,7 +68,9 @@ __all__ = [
     "paired_delta",
     "replicates",
     "resamples_wanted",
+    "set_threads",
     "simultaneous_level",
+    "threads",
     "verdict_words",
     "with_companions",
     "within_margin",

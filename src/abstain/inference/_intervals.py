@@ -30,12 +30,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from abstain import _validate
+from abstain.inference._distributions import normal_quantile, t_quantile
 from abstain.inference._estimate import BCA, INTERVALS, JACKKNIFE, NONE, Estimate, replicates, with_draws
 from abstain.inference._weights import Draws, LeaveOut
 
@@ -318,8 +318,8 @@ def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale)
     tail = (1.0 - made.level) / 2.0
     ends = []
     for side, beyond in ((-1.0, tail), (1.0, tail / scale.chosen)):
-        quantile = _quantile(made.degrees, 1.0 - beyond)
-        slack = max((quantile * se) ** 2 / spread, _normal(1.0 - beyond) ** 2 / scale.trials)
+        quantile = t_quantile(made.degrees, 1.0 - beyond)
+        slack = max((quantile * se) ** 2 / spread, normal_quantile(1.0 - beyond) ** 2 / scale.trials)
         centre = (found + slack / 2.0) / (1.0 + slack)
         reach = math.sqrt(slack * spread + slack * slack / 4.0) / (1.0 + slack)
         ends.append(min(max(centre + side * reach, 0.0), 1.0) ** scale.power)
@@ -331,7 +331,7 @@ def _log_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -
     if (left_out[np.isfinite(left_out)] > 0.0).all():
         relative = _standard_error(math.log(made.value), np.log(left_out), leave)
     relative = max(relative, scale.least_error / made.value)
-    reach = min(_quantile(made.degrees, (1.0 + made.level) / 2.0) * relative, 700.0)
+    reach = min(t_quantile(made.degrees, (1.0 + made.level) / 2.0) * relative, 700.0)
     # Where a value is hardly known, its logarithm would reach beyond all measure; from there on the end grows evenly.
     return made.value / math.exp(reach), made.value * (math.exp(reach) if reach < 1.0 else math.e * reach)
 
@@ -389,7 +389,7 @@ def around_debiased(plain: Estimate, debiased: Estimate, scale: Scale) -> Estima
     """
     if plain.interval is None or math.isnan(debiased.se):
         return plain
-    quantile = _quantile(debiased.degrees or 1.0, (1.0 + debiased.level) / 2.0)
+    quantile = t_quantile(debiased.degrees or 1.0, (1.0 + debiased.level) / 2.0)
     bias, error = plain.value - debiased.value, max(debiased.se, scale.least_error)
     low = max(debiased.value - quantile * math.hypot(error, bias), 0.0)
     high = max(debiased.value + quantile * error, plain.value)
@@ -410,7 +410,7 @@ def at_level(estimate: Estimate, level: float) -> Estimate:
 def _with_interval(estimate: Estimate) -> Estimate:
     value = estimate.value
     if estimate.se > 0.0:
-        reach = _quantile(estimate.degrees, (1.0 + estimate.level) / 2.0) * estimate.se
+        reach = t_quantile(estimate.degrees, (1.0 + estimate.level) / 2.0) * estimate.se
         return replace(estimate, low=value - reach, high=value + reach)
     ends = sorted((value, (1.0 - 2.0 * _unseen(estimate, estimate.clusters)) * value))
     return replace(estimate, low=ends[0], high=ends[1])
@@ -454,20 +454,6 @@ def _standard_error(value: float, left_out: Floats, leave: LeaveOut) -> float:
     pseudo = inverse * value - (inverse - 1.0) * values
     error = math.sqrt(float(((pseudo - centre) ** 2 / (inverse - 1.0)).mean()))
     return 0.0 if error <= _NOISE * max(abs(value), float(np.abs(values).max())) else error
-
-
-@lru_cache(maxsize=256)
-def _quantile(degrees: float, probability: float) -> float:
-    from scipy.special import stdtrit  # noqa: PLC0415
-
-    return float(stdtrit(degrees, probability))
-
-
-@lru_cache(maxsize=64)
-def _normal(probability: float) -> float:
-    from scipy.special import ndtri  # noqa: PLC0415
-
-    return float(ndtri(probability))
 
 
 def _method(leave: LeaveOut) -> str:

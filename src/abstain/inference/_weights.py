@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from abstain import _validate
+from abstain.tally import LANES, Batch, Stream, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
+
+    from abstain.tally import Stop
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -29,11 +32,13 @@ __all__ = ["Draws", "LeaveOut", "Weights", "group_of"]
 
 # A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.
 _BATCH_NUMBERS = 1 << 17
-_FEWEST, _MOST = 1, 1024
+_FEWEST, _MOST, _MOST_COMPILED = 1, 1024, 4096
 
 # Up to so many clusters are left out one by one; beyond, so many groups of them.
 MOST_SINGLE = 400
 GROUPS = 200
+# The kernel draws from at most so many clusters.
+_MOST_DRAWN_FROM = (1 << 31) - 1
 _PRIME, _FACTOR = 2_147_483_647, 62_089_911
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
@@ -49,12 +54,16 @@ class Weights(Protocol):
     def vectors(self) -> int:
         """How many weight vectors there are."""
 
-    def batches(self, width: int) -> Iterator[Floats]:
-        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector."""
+    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
+        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector, until asked to stop."""
 
 
 def _batch_size(width: int) -> int:
-    return min(max(_BATCH_NUMBERS // max(width, 1), _FEWEST), _MOST)
+    size = max(_BATCH_NUMBERS // max(width, 1), _FEWEST)
+    if not kernel().compiled:
+        return min(size, _MOST)
+    # The kernel takes so many at a time, whether they are there or not.
+    return min(-(-size // LANES) * LANES, _MOST_COMPILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Draws:
     """Cluster resamples: how many of how many clusters, from which seed.
 
     >>> draws = Draws(clusters=3, resamples=2, seed=42)
-    >>> [batch.tolist() for batch in draws.batches(width=3)]
+    >>> [batch.weights.tolist() for batch in draws.batches(width=3)]
     [[[1.0, 0.0, 2.0], [2.0, 0.0, 1.0]]]
     """
 
@@ -84,16 +93,25 @@ class Draws:
         """How many weight vectors there are."""
         return self.resamples
 
-    def batches(self, width: int) -> Iterator[Floats]:
+    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
         """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
+        size, library = _batch_size(width), kernel().library
+        sizes = (min(size, self.resamples - start) for start in range(0, self.resamples, size))
+        if library is None or not 0 < self.clusters <= _MOST_DRAWN_FROM:
+            return self._drawn_by_numpy(sizes, stop)
+        return self._drawn_by_kernel(sizes, stop, Stream(library, self.seed))
+
+    def _drawn_by_kernel(self, sizes: Iterable[int], stop: Stop | None, stream: Stream) -> Iterator[Batch]:
+        for rows in sizes:
+            yield Batch.of_lanes(stream.multiplicities(self.clusters, rows, stop=stop), rows, stop)
+
+    def _drawn_by_numpy(self, sizes: Iterable[int], stop: Stop | None) -> Iterator[Batch]:
         stream = np.random.RandomState(self.seed)
-        size = _batch_size(width)
-        for start in range(0, self.resamples, size):
-            rows = min(size, self.resamples - start)
-            drawn = stream.randint(0, self.clusters, size=(rows, self.clusters))
+        for rows in sizes:
+            drawn = stream.randint(0, max(self.clusters, 1), size=(rows, self.clusters))
             drawn += (np.arange(rows) * self.clusters)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=rows * self.clusters)
-            yield counts.reshape(rows, self.clusters).astype(np.float64)
+            yield Batch(counts.reshape(rows, self.clusters).astype(np.float64), stop)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,7 +125,7 @@ class LeaveOut:
         by_group: True where the units of a weight vector are the groups, else they are the clusters.
 
     >>> leave = LeaveOut.of(np.array(["ann", "bob", "cat"]))
-    >>> [batch.tolist() for batch in leave.batches(width=3)]
+    >>> [batch.weights.tolist() for batch in leave.batches(width=3)]
     [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]]
     """
 
@@ -174,13 +192,13 @@ class LeaveOut:
             return LeaveOut(np.zeros(len(group), np.intp), np.empty(0), 0.0, self.by_group), kept[:0]
         return LeaveOut(group, clusters, _degrees(held[kept].astype(np.float64)), self.by_group), kept
 
-    def batches(self, width: int) -> Iterator[Floats]:
+    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
         size = _batch_size(width)
         left_out = np.arange(self.vectors) if self.by_group else self.group
         for start in range(0, self.vectors, size):
             groups = np.arange(start, min(start + size, self.vectors))
-            yield (left_out[None, :] != groups[:, None]).astype(np.float64)
+            yield Batch((left_out[None, :] != groups[:, None]).astype(np.float64), stop)
 
 
 def _degrees(items: Floats) -> float:

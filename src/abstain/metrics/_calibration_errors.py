@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.metrics._columns import ratio
-from abstain.metrics._risk import Run
-from abstain.tally import Batch, Measure, Tally, keys_ascending, total_by
+from abstain.tally import Batch, Measure, Run, Tally, keys_ascending, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +73,7 @@ def bins_measure(
     sums, width = binned(rows, group, int(group.max(initial=0)) + 1, bins)
 
     def finish(batch: Batch) -> Floats:
-        error = calibration_errors(sums(batch.weights), norm, debiased=debiased)
+        error = calibration_errors(sums(batch), norm, debiased=debiased)
         present = ~np.isnan(error)
         total = np.where(present, error, 0.0).sum(axis=1)
         return ratio(total, present.sum(axis=1))[:, None]
@@ -138,22 +137,20 @@ def row_bins(confidence: Floats, weight: Floats, bins: int, strategy: str) -> tu
     return np.searchsorted(inner, confidence, side="right"), np.concatenate([level[:1], inner, level[-1:]])
 
 
-def _uniform(
-    rows: Columns, group: Indices, groups: int, bins: int
-) -> tuple[Callable[[Floats], BinSums], int]:
+def _uniform(rows: Columns, group: Indices, groups: int, bins: int) -> tuple[Callable[[Batch], BinSums], int]:
     """Tally rows by group and equal-width bin."""
     key = group * bins + uniform_bin(rows.confidence, bins)
     tally = rows.tally(key, groups * bins, rows.correct, rows.confidence)
 
-    def sums(weights: Floats) -> BinSums:
-        return BinSums(*tally.weigh(weights).reshape(3, len(weights), groups, bins))
+    def sums(batch: Batch) -> BinSums:
+        return BinSums(*tally.weigh(batch).reshape(3, len(batch), groups, bins))
 
     return sums, 3 * tally.width
 
 
 def _quantile(
     rows: Columns, group: Indices, groups: int, bins: int
-) -> tuple[Callable[[Floats], BinSums], int]:
+) -> tuple[Callable[[Batch], BinSums], int]:
     """Tally the rows of each group by confidence; edges are found on the running sums."""
     tallies = []
     for number in range(groups):
@@ -162,8 +159,8 @@ def _quantile(
         tallies.append(part.tally(key, len(distinct), part.correct, part.confidence))
     share = (np.arange(1, bins + 1) + _TOLERANCE) / bins
 
-    def sums(weights: Floats) -> BinSums:
-        parts = [_between(tally.run(weights), share) for tally in tallies]
+    def sums(batch: Batch) -> BinSums:
+        parts = [_between(tally.run(batch.weights), share) for tally in tallies]
         return BinSums(*np.stack(parts, axis=2))
 
     return sums, 3 * max(tally.width for tally in tallies)
@@ -192,7 +189,7 @@ def smooth_measure(rows: Columns) -> Measure:
     )
 
     def finish(batch: Batch) -> Floats:
-        count, residual = tally.weigh(batch.weights)
+        count, residual = tally.weigh(batch)
         total = count.sum(axis=1)
         mass = ratio(residual, total[:, None], empty=0.0)
         return np.where(total > 0, _fixed_point(_cosines(mass)), np.nan)[:, None]

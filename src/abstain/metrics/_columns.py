@@ -229,7 +229,29 @@ class Columns:
         """The largest loss that there can be; the largest that there is, where nobody knows."""
         if not math.isnan(self.largest_loss):
             return self.largest_loss
-        return float(np.max(self.loss, where=self.answered & np.isfinite(self.loss), initial=0.0))
+        return self.once(
+            "worst_loss",
+            lambda: float(np.max(self.loss, where=self.answered & np.isfinite(self.loss), initial=0.0)),
+        )
+
+    @property
+    def highest_coverage(self) -> float:
+        """How much of all rows is answered, by weight; 0 where there is none."""
+        return self.once("highest_coverage", self._highest_coverage)
+
+    def _highest_coverage(self) -> float:
+        total = float(self.weight.sum())
+        return float(self.weight[self.answered].sum()) / total if total else 0.0
+
+    @property
+    def lossless(self) -> bool:
+        """True where some answered row has no loss."""
+        return self.once("lossless", lambda: bool((self.answered & np.isnan(self.loss)).any()))
+
+    @cached_property
+    def unranked(self) -> bool:
+        """True where some answered row has no confidence."""
+        return bool((self.answered & np.isnan(self.confidence)).any())
 
     def in_units(self, cluster: Indices, units: int) -> Columns:
         """Return the same rows divided into units, numbered from 0."""

@@ -385,7 +385,7 @@ NO_CONFIDENCE = Condition(
 NOT_ALL_RANKED = Condition(
     "answered_rows_without_confidence",
     "some answered rows have no confidence to be ranked by; name another confidence",
-    lambda rows: bool((rows.answered & np.isnan(rows.confidence)).any()),
+    lambda rows: rows.unranked,
 )
 NOT_BINARY = Condition(
     "non_binary_labels_or_predictions",
@@ -470,14 +470,13 @@ NO_SETS = Condition(
 NO_LOSS = Condition(
     "no_loss",
     "the loss that was asked for is not defined for these labels",
-    lambda rows: bool((rows.answered & np.isnan(rows.loss)).any()),
+    lambda rows: rows.lossless,
 )
 
 
 def unreached(rows: Columns, coverage: float) -> Condition | None:
     """Return the condition of a coverage that these rows cannot reach, or None."""
-    total = float(rows.weight.sum())
-    highest = float(rows.weight[rows.answered].sum()) / total if total else 0.0
+    highest = rows.highest_coverage
     if highest >= coverage - TOLERANCE:
         return None
     return _stated("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")

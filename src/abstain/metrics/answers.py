@@ -22,7 +22,6 @@ from abstain import _validate, labels
 from abstain.errors import DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._risk import Run
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
@@ -35,7 +34,7 @@ from abstain.metrics._specification import (
     sums_measure,
 )
 from abstain.metrics.scales import auroc_scale
-from abstain.tally import Batch, Measure, keys_ascending
+from abstain.tally import Asked, Batch, Measure, keys_ascending, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -271,12 +270,14 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
     tally = columns.tally(key, len(distinct), positive)
 
     def finish(batch: Batch) -> Floats:
-        run = Run.of(tally, batch.weights)
-        negative = run.count - run.risk_sum
-        wins = np.vecdot(np.diff(run.risk_sum, axis=1), 0.5 * (negative[:, 1:] + negative[:, :-1]))
-        return ratio(wins, run.last_risk_sum * negative[:, -1])[:, None]
+        walked = walk(tally, batch, Asked())
+        positives, negatives = walked.loss, walked.count - walked.loss
+        # All rows below each positive, less the positives among them; what lies under a curve and what lies beside it
+        # fill the rectangle of its ends.
+        wins = walked.count * positives - walked.loss_area - 0.5 * positives**2
+        return ratio(wins, positives * negatives)[:, None]
 
-    return Measure((name,), columns.units, max(columns.units, tally.width), finish)
+    return Measure((name,), columns.units, tally.walk_width, finish)
 
 
 def detection_measure(
@@ -313,7 +314,7 @@ def _balanced_accuracy(columns: Columns) -> Measure:
     tally = columns.tally(codes, classes, columns.correct)
 
     def finish(batch: Batch) -> Floats:
-        size, hits = tally.weigh(batch.weights)
+        size, hits = tally.weigh(batch)
         present = (size > 0).sum(axis=1)
         mean = np.nansum(ratio(hits, size), axis=1) / np.maximum(present, 1)
         return np.where(present >= 2, mean, np.nan)[:, None]
@@ -332,8 +333,8 @@ def _macro_f1(columns: Columns) -> Measure:
     by_prediction = rows.take(some).tally(prediction[some], classes)
 
     def finish(batch: Batch) -> Floats:
-        size, hits = by_truth.weigh(batch.weights)
-        predicted = by_prediction.weigh(batch.weights)[0]
+        size, hits = by_truth.weigh(batch)
+        predicted = by_prediction.weigh(batch)[0]
         scores = np.where(size > 0, ratio(2.0 * hits, size + predicted), 0.0)
         return ratio(scores.sum(axis=1), (size > 0).sum(axis=1).astype(np.float64))[:, None]
 

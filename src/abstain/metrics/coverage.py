@@ -232,7 +232,7 @@ def groups_measure(
     tally = rows.tally(group, groups, covered)
 
     def finish(batch: Batch) -> Floats:
-        count, hit = tally.weigh(batch.weights)
+        count, hit = tally.weigh(batch)
         share, present = ratio(hit, count), count > 0.0
         distance = np.where(present, np.abs(share - level), 0.0).sum(axis=1)
         return np.column_stack([share, _lowest(share), ratio(distance, present.sum(axis=1))])

@@ -10,7 +10,7 @@ same: one loss and one confidence per item, ``abstained`` (a mask, or how many f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
@@ -20,8 +20,18 @@ import numpy as np
 from abstain import _validate
 from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._risk import Ranking, Run, Work
-from abstain.tally import Batch, Measure, Tally, keys_ascending, keys_descending
+from abstain.metrics._risk import Ranking, Work
+from abstain.tally import (
+    HARMONIC,
+    Asked,
+    Batch,
+    Measure,
+    Run,
+    Tally,
+    keys_ascending,
+    keys_descending,
+    walk,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -135,7 +145,7 @@ def risk_coverage_curve(
     """
     losses, stated, weight, total = _accepted(loss, confidence, abstained, sample_weight)
     key, levels = keys_descending(stated)
-    run = _single_run(key, len(levels), losses, weight)
+    run = Run.of(_single_tally(key, len(levels), losses, weight), _ONE)
     return RiskCoverageCurve(
         coverage=run.count[0, 1:] / total,
         selective_risk=run.risk[0, 1:],
@@ -150,7 +160,7 @@ def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCur
     if not len(loss):
         return replace(NO_CURVE, total=total)
     key, distinct = keys_ascending(loss)
-    run = _single_run(key, len(distinct), loss, weight)
+    run = Run.of(_single_tally(key, len(distinct), loss, weight), _ONE)
     items = int(run.last_count[0])
     spread = np.unique(np.linspace(1, items, min(_OPTIMAL_POINTS, items)).astype(np.intp))
     counts = np.union1d(spread, run.count[0, 1:])
@@ -221,16 +231,27 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[str], conve
         return np.stack([coverage, *(value for pair in zip(*sides, strict=True) for value in pair)], axis=1)
 
     names = ("coverage", *(f"{name} {side}" for name in metrics for side in ("left", "right")))
-    return Measure(names, left.units, sum(side.by_confidence.width for side in rankings), finish)
+    return Measure(names, left.units, sum(side.by_confidence.walk_width for side in rankings), finish)
 
 
 def _matched(work: Work, metrics: Sequence[str], coverage: Floats, convention: str) -> list[Floats]:
-    run, limit = work.run, work.limit(coverage)
-    areas = _risk.cut_areas(run, limit, run.reaching(limit[:, None])[:, 0])
-    made = {
-        "aurc": lambda: _risk.aurc_at(run, limit, areas[0], work.total, convention),
-        "augrc": lambda: _risk.augrc_at(run, limit, areas[1], work.total, convention),
-        "risk": lambda: ratio(_risk.truncated(run, limit).last_risk_sum, limit),
+    target = coverage * work.total
+    walked = walk(work.ranking.by_confidence, work.batch, Asked(risk=True, areas_at=(True,)), target[None])
+    (crossing,) = walked.crossings
+    limit = np.minimum(target, walked.count)
+    areas = _risk.cut_areas(walked, crossing, limit)
+    made: dict[str, Callable[[], Floats]] = {
+        "aurc": lambda: (
+            areas[0] / work.total
+            if convention == "trapezoid"
+            else _risk.aurc_at(work.run, limit, work.total, convention)
+        ),
+        "augrc": lambda: (
+            _risk.mean_augrc_at(work.run, limit, work.total)
+            if convention == "mean"
+            else _risk.augrc_at(walked, limit, areas[1], work.total, convention)
+        ),
+        "risk": lambda: ratio(_risk.loss_at(walked, crossing, limit), limit),
     }
     return [made[name]() for name in metrics]
 
@@ -247,11 +268,11 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
     key = np.searchsorted(-thresholds, -columns.confidence[answered])
     ranking = Ranking(columns)
     # Rows below the last threshold are a rank of their own, which is not asked for.
-    tally, total = ranking.tally(key, len(thresholds) + 1), ranking.counts[:, 0]
+    tally, total = ranking.tally(key, len(thresholds) + 1), ranking.counts
 
     def finish(batch: Batch) -> Floats:
-        count, risk_sum = tally.run(batch.weights)[:, :, 1:-1]
-        everything = (batch.weights @ total)[:, None]
+        count, risk_sum = np.cumsum(tally.weigh(batch)[:, :, :-1], axis=2)
+        everything = total.weigh(batch)[0]
         return np.concatenate([ratio(risk_sum, count), risk_sum / everything, count / everything], axis=1)
 
     kinds = ("selective", "generalized", "coverage")
@@ -289,14 +310,14 @@ def _split_area(
 def _single_area(
     rank: NDArray[np.intp], loss: Floats, weight: Floats | None, total: float, area: str
 ) -> float:
-    run = _single_run(rank, int(rank.max(initial=-1)) + 1, loss, weight)
+    tally = _single_tally(rank, int(rank.max(initial=-1)) + 1, loss, weight)
+    walked = walk(tally, Batch(_ONE), Asked(growth=(HARMONIC,)))
     if area == "aurc":
-        return float(_risk.single_item_trapezoid(run)[0]) / total
-    return float(_risk.loss_area(run)[0]) / total**2
+        return float(_risk.single_item_trapezoid(walked)[0]) / total
+    return float(walked.loss_area[0]) / total**2
 
 
-def _single_run(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> Run:
-    """The run along rows that all count once."""
+def _single_tally(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> Tally:
+    """The tally of rows that all count once."""
     unit = np.broadcast_to(np.intp(0), len(rank))
-    tally = Tally.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)
-    return Run.of(tally, _ONE)
+    return Tally.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)

@@ -149,26 +149,28 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
     """
 
     def scale(columns: Columns, coverage: Any) -> Scale:
-        answered = columns.answered
-        weight = columns.weight[answered]
-        mass, total = float(weight.sum()), float(columns.weight.sum())
-        largest = columns.worst_loss
-        if not mass or not largest > 0.0:
+        reachable, largest = columns.highest_coverage, columns.worst_loss
+        if not reachable or not largest > 0.0:
             return Scale(low=0.0)
-        reachable = mass / total
         reach = reachable if coverage is None else min(float(coverage), reachable)
         ceiling = {"area": reach, "generalized": reach * reach / 2.0, "risk": 1.0}[kind]
-        trials = _trials(columns.loss[answered] / largest, weight) * reach / reachable
+        worth, units = columns.once("risk_scale", lambda: _worth(columns, largest))
         return Scale(
             0.0,
             largest * ceiling,
-            trials,
+            worth * reach / reachable,
             power=power,
             worst=lambda share: _WORST[kind](min(share * reachable / reach, 1.0)) ** power,
-            units=_units(columns, answered),
+            units=units,
         )
 
     return scale
+
+
+def _worth(columns: Columns, largest: float) -> tuple[float, float | None]:
+    """How many trials and how many units the losses of answered rows are worth; the same for all metrics of them."""
+    answered = columns.answered
+    return _trials(columns.loss[answered] / largest, columns.weight[answered]), _units(columns, answered)
 
 
 # The part of the range that is reached where a share of what is answered is wrong, all of it at the top.

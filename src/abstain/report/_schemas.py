@@ -312,6 +312,7 @@ class Head(Struct, kw_only=True):
     schema_version: str = "1"
     created_at: str
     abstain_version: str
+    kernel: str
     convention: str
     inputs: list[Input]
     calibrations: list[CalibrationInput]
@@ -424,6 +425,7 @@ class ConformalArtifact(Struct, kw_only=True):
     kind: str
     created_at: str
     abstain_version: str
+    kernel: str
     input: InputPart
     rows: int
     clusters: int

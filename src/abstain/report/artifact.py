@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 import abstain
 from abstain.errors import ArgumentError
 from abstain.report import _schemas as schema
+from abstain.tally import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -83,10 +84,11 @@ def finite(value: Any) -> Any:
 
 
 def stamp(created_at: datetime) -> dict[str, str]:
-    """Return when an artifact was made, and by which version."""
+    """Return when an artifact was made, by which version, and what weighed: the compiled kernel or numpy."""
     return {
         "created_at": created_at.isoformat().replace("+00:00", "Z"),
         "abstain_version": abstain.__version__,
+        "kernel": "compiled" if kernel().compiled else "numpy",
     }
 
 

@@ -5,7 +5,7 @@ a rank (a distinct confidence, in order), a loss value, a bin, a class, or nothi
 for each pair of them that occurs; to *weigh* it is to give every unit a weight. Three shapes carry nearly
 every metric:
 
-- **ranks**: keys in order, read as running sums (`Tally.run`);
+- **ranks**: keys in order, read as running sums (`walk`, `Tally.run`);
 - **bins**: keys side by side, read as one sum per key (`Tally.weigh`);
 - **sums**: a single key.
 
@@ -15,7 +15,43 @@ implementation of each metric serves all three. What a metric means is known els
 weights come from.
 """
 
-from abstain.tally._measure import Batch, Measure
+from abstain.tally._batch import LANES, Batch, Stop
+from abstain.tally._kernel import Stream, description, kernel
+from abstain.tally._measure import Measure
 from abstain.tally._table import Tally, keys_ascending, keys_descending, total_by
+from abstain.tally._walk import (
+    HARMONIC,
+    LOGARITHM,
+    Asked,
+    Crossing,
+    Run,
+    Walked,
+    loss_area,
+    prefix_mean_sum,
+    truncated,
+    walk,
+)
 
-__all__ = ["Batch", "Measure", "Tally", "keys_ascending", "keys_descending", "total_by"]
+__all__ = [
+    "HARMONIC",
+    "LANES",
+    "LOGARITHM",
+    "Asked",
+    "Batch",
+    "Crossing",
+    "Measure",
+    "Run",
+    "Stop",
+    "Stream",
+    "Tally",
+    "Walked",
+    "description",
+    "kernel",
+    "keys_ascending",
+    "keys_descending",
+    "loss_area",
+    "prefix_mean_sum",
+    "total_by",
+    "truncated",
+    "walk",
+]

@@ -1,4 +1,4 @@
-"""Measures: what turns weights into metrics, and the batch of weights under work.
+"""Measures: what turns weights into metrics.
 
 A measure prepares its data once; after that it only sees weights. Most measures are tallies with a finisher; a few
 metrics are no function of sums (kernels over rows, a metric that a user wrote), and their measures weigh rows.
@@ -7,14 +7,15 @@ metrics are no function of sums (kernels over rows, a metric that a user wrote),
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain.tally._batch import Batch
 from abstain.tally._table import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,24 +23,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Values = Sequence[float] | Floats | NDArray[np.bool_]
 
-__all__ = ["Batch", "Measure"]
-
-
-class Batch:
-    """Weights (batch, units) under work, and what several measures have in common, worked out once."""
-
-    def __init__(self, weights: Floats) -> None:
-        self.weights = weights
-        self._done: dict[Hashable, Any] = {}
-
-    def __len__(self) -> int:
-        return len(self.weights)
-
-    def once(self, key: Hashable, work: Callable[[], Any]) -> Any:
-        """Return what `work` gives, calling it the first time that `key` is asked for."""
-        if key not in self._done:
-            self._done[key] = work()
-        return self._done[key]
+__all__ = ["Measure"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,7 +62,7 @@ class Measure:
         tally = Tally.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
 
         def finished(batch: Batch) -> Floats:
-            return np.stack(finish(*tally.weigh(batch.weights)[:, :, 0]), axis=1)
+            return np.stack(finish(*tally.weigh(batch)[:, :, 0]), axis=1)
 
         return cls(names, units, max(units, len(columns)), finished)
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain.tally import _kernel
+from abstain.tally._batch import Batch
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,13 +24,50 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Values = Sequence[float] | Floats | NDArray[np.bool_]
 
-__all__ = ["Tally", "keys_ascending", "keys_descending", "total_by"]
+__all__ = ["Cells", "Tally", "keys_ascending", "keys_descending", "total_by"]
 
 # A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
 _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23
 # Up to so large a share of the units is taken off the sums of all, in place of summing the others anew.
 _FEW_LEFT_OUT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a tally as the compiled kernel takes them.
+
+    Attributes:
+        unit: the unit of each cell.
+        ends: how many cells come before each key, and how many there are.
+        sums: (columns, cells); the first column is the count.
+        keys: how many keys there are.
+    """
+
+    unit: NDArray[np.uint32]
+    ends: NDArray[np.int64]
+    sums: Floats
+    keys: int
+
+    @cached_property
+    def several(self) -> NDArray[np.int64] | None:
+        """The ends; None where every key has one cell, which is then at the place of its key."""
+        return None if self.keys == len(self.unit) and bool((np.diff(self.ends) == 1).all()) else self.ends
+
+    @cached_property
+    def counts(self) -> Floats | None:
+        """How many rows each cell has; None where it is one."""
+        return None if bool((self.sums[0] == 1.0).all()) else self.sums[0]
+
+    @cached_property
+    def values(self) -> Floats:
+        """What the second column holds per row of each key."""
+        if self.keys == len(self.unit):
+            count, total = self.sums[:2]
+        else:
+            running = np.cumsum(self.sums[:2], axis=1)
+            count, total = np.diff(np.insert(running, 0, 0.0, axis=1)[:, self.ends], axis=1)
+        return np.divide(total, count, out=np.zeros(self.keys), where=count > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +147,33 @@ class Tally:
         numbers = self.keys if self._dense or self.units == 1 else len(self.unit)
         return max(self.units, numbers) * (2 if len(self.sums) > 2 else 1)
 
-    def weigh(self, weights: Floats) -> Floats:
+    @property
+    def walk_width(self) -> int:
+        """How many numbers one weight vector occupies on a walk: the kernel keeps a byte per unit and little else.
+
+        It passes by all cells, though, and should come back in a few hundredths of a second.
+        """
+        if _kernel.kernel().compiled and self.cells is not None:
+            return max(self.units // 8, self.sums.shape[1] // 128, 1)
+        return self.width
+
+    @cached_property
+    def cells(self) -> Cells | None:
+        """The cells as the compiled kernel takes them; None where there are more than it can number."""
+        count = self.sums.shape[1]
+        if count > _kernel.MOST_CELLS or self.units > _kernel.MOST_UNITS:
+            return None
+        if self.units == 1:
+            return Cells(np.zeros(count, np.uint32), np.arange(count + 1), self.sums, self.keys)
+        return Cells(self.unit.astype(np.uint32), self._ends.astype(np.int64), self.sums, self.keys)
+
+    def weigh(self, weights: Floats | Batch) -> Floats:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
+        if isinstance(weights, Batch):
+            chosen = _kernel.kernel()
+            if chosen.library is not None and self.cells is not None:
+                return _kernel.weigh(chosen.library, self.cells, weights)
+            weights = weights.weights
         if self.units == 1:
             return weights * self.sums[:, None, :]
         if self._dense:
@@ -132,7 +197,7 @@ class Tally:
             return np.matmul(weights, self._running)
         found = np.empty((len(self.sums), len(weights), self.keys + 1))
         # Where few units are left out, it is cheaper to take theirs off the sums of all.
-        few = self._whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_LEFT_OUT) * self.units)
+        few = self.whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_LEFT_OUT) * self.units)
         few &= ((weights == 0.0) | (weights == 1.0)).all(axis=1)
         for row in np.flatnonzero(few).tolist():
             self._run_without(np.flatnonzero(weights[row] == 0.0), found[:, row])
@@ -163,7 +228,7 @@ class Tally:
             np.subtract(self._run_of_all[column], np.repeat(taken, lengths), out=out[column])
 
     @cached_property
-    def _whole(self) -> bool:
+    def whole(self) -> bool:
         """True where counts are whole numbers, which can be taken off without a rest."""
         return bool((self.sums[0] == np.floor(self.sums[0])).all())
 

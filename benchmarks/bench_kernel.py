@@ -1,0 +1,194 @@
+"""The compiled kernel against scipy's bootstrap, fd-shifts' own, and its twin in numpy; its threads; whole processes.
+
+Ours are always the metrics of the artifact's ci95 (Cmax, both areas, both truncated areas, nine risks at coverages),
+and where it is said all selective metrics. Peers compute the AURC alone. CPU time of one thread unless it is said, the
+best of many short runs, because a busy machine leaves few of them alone. fd-shifts does not install beside current
+releases, so its algorithm stands here, written out anew: resample rows, sort, walk from the least confident item to the
+most in a loop of Python, integrate by trapezoids.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain.inference import Draws, replicates, set_threads
+from abstain.metrics import Columns, measure_metrics
+from abstain.metrics.registry import METRICS
+from abstain.tally import kernel
+from abstain.tally._kernel import Kernel, weigh_with
+from benchmarks._measure import best_times, report
+from benchmarks.bench_selective import ARTIFACT, EVERYTHING, GRID, ours, peer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from abstain.tally import Measure
+
+    Floats = NDArray[np.float64]
+
+RUN_FILE = Path(__file__).parent.parent / "tests" / "data" / "examples" / "run_a.json"
+
+
+def rows(items: int, levels: int | None = None) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(1)
+    confidence = rng.random(items) if levels is None else rng.integers(0, levels, items).astype(float)
+    return rng.integers(0, 4, items).astype(float), confidence
+
+
+def measure(items: int, clusters: int, levels: int | None, names: tuple[str, ...]) -> Measure:
+    loss, confidence = rows(items, levels)
+    metrics = [METRICS[name] for name in names]
+    metrics += [METRICS["risk_at_coverage"].at(float(coverage)) for coverage in GRID]
+    cluster = np.repeat(np.arange(clusters), items // clusters)
+    return measure_metrics(
+        Columns.of(items, loss=loss, confidence=confidence, cluster=cluster, units=clusters), metrics
+    )
+
+
+def weighing(
+    items: int,
+    clusters: int,
+    levels: int | None,
+    names: tuple[str, ...],
+    resamples: int,
+    *,
+    numpy: bool = False,
+) -> Callable[[], object]:
+    """Return what weighs the resamples alone: no sorting, no percentiles."""
+    chosen = Kernel() if numpy else kernel()
+    with weigh_with(chosen):
+        made = measure(items, clusters, levels, names)
+
+    def run() -> object:
+        with weigh_with(chosen):
+            return replicates([made], Draws(clusters, resamples, 42))
+
+    return run
+
+
+def against_scipy() -> None:
+    for what, items, clusters, levels, wanted, resamples in (
+        ("328 items, 41 clusters, continuous", 328, 41, None, 70, (10_000, 100)),
+        ("328 items, 41 clusters, 7 levels", 328, 41, 7, 100, (10_000, 100)),
+        ("10,000 items of their own", 10_000, 10_000, None, 30, (400, 10)),
+        ("100,000 items of their own", 100_000, 100_000, None, 30, (80, 2)),
+    ):
+        loss, confidence = rows(items, levels)
+        cluster = np.repeat(np.arange(clusters), items // clusters)
+        mine, theirs = best_times(
+            ours(loss, confidence, cluster, ARTIFACT, resamples[0]),
+            peer(loss, confidence, resamples[1]),
+            clock=time.process_time,
+            rounds=30,
+        )
+        report(f"{what}: scipy.stats.bootstrap", (theirs / resamples[1]) / (mine / resamples[0]), wanted)
+
+
+def against_numpy() -> None:
+    for what, items, clusters, levels, wanted, resamples in (
+        ("328 items, 41 clusters, continuous", 328, 41, None, 15, (2048, 400, 100)),
+        ("328 items, 41 clusters, 7 levels", 328, 41, 7, None, (2048, 1024, 100)),
+        ("100,000 items of their own", 100_000, 100_000, None, 20, (16, 2, 60)),
+        ("1,000,000 items of their own", 1_000_000, 1_000_000, None, 20, (16, 1, 5)),
+    ):
+        for kind, names in (("ci95", ARTIFACT), ("all metrics", EVERYTHING)):
+            mine, twin = best_times(
+                weighing(items, clusters, levels, names, resamples[0]),
+                weighing(items, clusters, levels, names, resamples[1], numpy=True),
+                clock=time.process_time,
+                rounds=resamples[2],
+            )
+            cost = 1e9 * mine / resamples[0] / items
+            note = f"{cost:.2f} ns per item and resample"
+            ratio = (twin / resamples[1]) / (mine / resamples[0])
+            report(f"{what}, {kind}: numpy", ratio, wanted if kind == "ci95" else None, note)
+
+
+def threads() -> None:
+    def with_threads(count: int) -> Callable[[], object]:
+        work = weighing(100_000, 100_000, None, ARTIFACT, 400)
+
+        def run() -> object:
+            set_threads(count)
+            return work()
+
+        return run
+
+    one, two = best_times(with_threads(1), with_threads(2))
+    set_threads(1)
+    report("100,000 items: two threads, elapsed time", one / two, 1.7)
+
+
+def loop_of_fd_shifts(loss: Floats, confidence: Floats) -> float:
+    order = np.argsort(confidence)
+    ranked, levels = loss[order], confidence[order]
+    count, total = len(ranked), sum(ranked)
+    coverages, risks = [1.0], [total / count]
+    for place in range(len(ranked) - 1):
+        count -= 1
+        total -= ranked[place]
+        if levels[place] != levels[place + 1]:
+            coverages.append(count / len(ranked))
+            risks.append(total / count)
+    coverages.append(0.0)
+    risks.append(risks[-1])
+    return -float(np.trapezoid(risks, coverages))
+
+
+def against_fd_shifts() -> None:
+    loss, confidence = rows(10_000)
+    rng = np.random.default_rng(0)
+
+    def theirs() -> object:
+        drawn = rng.integers(0, len(loss), len(loss))
+        return loop_of_fd_shifts(loss[drawn], confidence[drawn])
+
+    cluster = np.arange(len(loss))
+    mine, peer_time = best_times(
+        ours(loss, confidence, cluster, ARTIFACT, 800), theirs, clock=time.process_time
+    )
+    report("10,000 items: fd-shifts' bootstrap of the AURC, written out", peer_time / (mine / 800))
+
+
+def cpu(*command: str) -> float:
+    best = float("inf")
+    for _ in range(5):
+        before = os.times()
+        subprocess.run(command, check=True, capture_output=True)
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        best = min(best, spent)
+    return best
+
+
+def whole_processes() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ("--mode", "few_shot", "--quiet", "--threads", "1", "-o", f"{folder}/metrics.json")
+        program = (sys.executable, "-m", "abstain")
+        imports = cpu(sys.executable, "-c", "import numpy")
+        evaluation, help_text = cpu(*program, "evaluate", str(RUN_FILE), *flags), cpu(*program, "--help")
+    report("`abstain evaluate` of a run file, in `import numpy`, CPU", evaluation / imports, most=3)
+    report("`abstain --help`, in `import numpy`, CPU", help_text / imports, most=1)
+
+
+def main() -> None:
+    if not kernel().compiled:
+        print(f"  there is no compiled kernel to measure: {kernel().reason}")
+        return
+    set_threads(1)
+    against_scipy()
+    against_numpy()
+    against_fd_shifts()
+    threads()
+    whole_processes()
+    set_threads(None)

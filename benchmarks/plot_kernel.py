@@ -1,0 +1,93 @@
+"""Draw what an item costs per resample over the number of items: `python -m benchmarks.plot_kernel [SECONDS]`.
+
+Writes ``docs/images/kernel-cost.svg`` and prints the table. The lower limit is the memory of this machine: what a
+step along the ranks must read for eight resamples, 12 bytes per item and one per item and resample, at the speed at
+which this machine reads an array that is larger than its caches.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from abstain.inference import set_threads
+from benchmarks.bench_kernel import weighing
+from benchmarks.bench_selective import ARTIFACT, EVERYTHING
+
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "kernel-cost.svg"
+SIZES = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
+BYTES = 12 / 8 + 1
+KINDS = (
+    ("compiled, ci95", ARTIFACT, False),
+    ("compiled, all metrics", EVERYTHING, False),
+    ("numpy, ci95", ARTIFACT, True),
+)
+# Beyond this, numpy takes minutes, and needs more memory than it should.
+NUMPY_UP_TO = 1_000_000
+
+
+def memory_speed() -> float:
+    """Return how many bytes per nanosecond are read from an array of 256 MB."""
+    array = np.ones(1 << 25)
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        array.sum()
+        best = min(best, time.perf_counter() - began)
+    return array.nbytes / best / 1e9
+
+
+def costs(patience: float) -> list[dict[str, float | int | str]]:
+    """Return the cost of each kind at each size, in nanoseconds per item and resample."""
+    found: list[dict[str, float | int | str]] = []
+    for kind, names, numpy in KINDS:
+        for items in SIZES:
+            if numpy and items > NUMPY_UP_TO:
+                continue
+            resamples = 1 if numpy and items > 100_000 else min(max(8 * (2_000_000 // items // 8), 8), 4096)
+            work = weighing(items, items, None, names, resamples, numpy=numpy)
+            best, until = float("inf"), time.monotonic() + patience
+            while best == float("inf") or time.monotonic() < until:
+                began = time.process_time()
+                work()
+                best = min(best, time.process_time() - began)
+            found.append({"kind": kind, "items": items, "cost": 1e9 * best / resamples / items})
+            print(
+                f"  {kind:<24} {items:>12,} items  {found[-1]['cost']:8.2f} ns per item and resample",
+                flush=True,
+            )
+    return found
+
+
+def main(patience: float = 2.0) -> None:
+    import altair as alt  # noqa: PLC0415
+
+    set_threads(1)
+    speed = memory_speed()
+    limit = BYTES / speed
+    print(
+        f"  memory is read at {speed:.1f} bytes per nanosecond: at least {limit:.2f} ns per item and resample"
+    )
+    rows = costs(patience)
+    lines = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("items:Q", scale=alt.Scale(type="log"), title="items, each a cluster of its own"),
+            y=alt.Y("cost:Q", scale=alt.Scale(type="log"), title="ns per item and resample"),
+            color=alt.Color("kind:N", title=None),
+        )
+    )
+    floor = alt.Chart(alt.InlineData(values=[{"cost": limit, "kind": "limit of the memory"}])).mark_rule(
+        strokeDash=[4, 4]
+    )
+    chart = lines + floor.encode(y="cost:Q", color="kind:N")
+    chart.properties(width=460, height=260).save(str(PICTURE))
+    print(PICTURE)
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:]))

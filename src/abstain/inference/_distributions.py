@@ -1,0 +1,110 @@
+"""Quantiles of the normal and of Student's t distribution, without scipy, whose import costs more than a small run.
+
+They agree with scipy's to about twelve digits, and to nine with thousands of degrees of freedom. Whoever needs other
+distributions, or quantiles of whole arrays, imports scipy where it is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+__all__ = ["normal_quantile", "t_quantile"]
+
+_TINY = 1e-300
+_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+
+
+@lru_cache(maxsize=64)
+def normal_quantile(probability: float) -> float:
+    """Return the value that a normal variable stays below with a probability.
+
+    >>> round(normal_quantile(0.975), 12)
+    1.95996398454
+    """
+    if probability in (0.0, 1.0):
+        return math.inf if probability else -math.inf
+    if probability > 0.5:
+        return -normal_quantile(1.0 - probability)
+    # Hastings' approximation to three digits, then Halley's steps, each of which trebles them.
+    root = math.sqrt(-2.0 * math.log(probability))
+    value = -(
+        root
+        - (2.515517 + root * (0.802853 + root * 0.010328))
+        / (1.0 + root * (1.432788 + root * (0.189269 + root * 0.001308)))
+    )
+    for _ in range(3):
+        error = 0.5 * math.erfc(-value / math.sqrt(2.0)) - probability
+        step = error * _ROOT_TWO_PI * math.exp(0.5 * value * value)
+        value -= step / (1.0 + 0.5 * value * step)
+    return value
+
+
+@lru_cache(maxsize=256)
+def t_quantile(degrees: float, probability: float) -> float:
+    """Return the value that Student's t with some degrees of freedom, whole or not, stays below with a probability.
+
+    >>> round(t_quantile(9.0, 0.975), 10), round(t_quantile(1.0, 0.75), 10)
+    (2.2621571628, 1.0)
+    """
+    if probability in (0.0, 0.5, 1.0):
+        return (probability - 0.5) * math.inf if probability != 0.5 else 0.0
+    if math.isinf(degrees):
+        return normal_quantile(probability)
+    if probability > 0.5:
+        return -t_quantile(degrees, 1.0 - probability)
+    # The tail is monotone in the value, so halving finds it, and Newton's steps make it exact where they stay inside.
+    near, far = 0.0, 1.0
+    while _t_tail(degrees, far) > probability:
+        near, far = far, 2.0 * far
+    value = 0.5 * (near + far)
+    constant = (
+        math.lgamma((degrees + 1.0) / 2.0) - math.lgamma(degrees / 2.0) - 0.5 * math.log(degrees * math.pi)
+    )
+    for _ in range(100):
+        error = _t_tail(degrees, value) - probability
+        near, far = (value, far) if error > 0.0 else (near, value)
+        density = math.exp(constant - (degrees + 1.0) / 2.0 * math.log1p(value * value / degrees))
+        following = value + error / density if density > 0.0 else far
+        following = following if near < following < far else 0.5 * (near + far)
+        if abs(following - value) <= 1e-15 * following:
+            break
+        value = following
+    return -value
+
+
+def _t_tail(degrees: float, value: float) -> float:
+    """The probability that t lies above a value that is not negative."""
+    square = value * value
+    if square > degrees:
+        return 0.5 * _beta_share(degrees / 2.0, 0.5, degrees / (degrees + square))
+    return 0.5 - 0.5 * _beta_share(0.5, degrees / 2.0, square / (degrees + square))
+
+
+def _beta_share(first: float, second: float, bound: float) -> float:
+    """The regularized incomplete beta function, by the continued fraction of Lentz.
+
+    Reference: Press et al., "Numerical Recipes", 6.4.
+    """
+    if bound <= 0.0 or bound >= 1.0:
+        return float(bound >= 1.0)
+    if bound > (first + 1.0) / (first + second + 2.0):
+        return 1.0 - _beta_share(second, first, 1.0 - bound)
+    log_front = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
+    front = math.exp(log_front + first * math.log(bound) + second * math.log1p(-bound)) / first
+    above, below, fraction = 1.0, 0.0, 1.0
+    for step in range(10_000):
+        half = step // 2
+        if step == 0:
+            term = 1.0
+        elif step % 2:
+            term = -(first + half) * (first + second + half) * bound
+            term /= (first + 2 * half) * (first + 2 * half + 1.0)
+        else:
+            term = half * (second - half) * bound / ((first + 2 * half - 1.0) * (first + 2 * half))
+        below = 1.0 / (1.0 + term * below or _TINY)
+        above = 1.0 + term / above or _TINY
+        fraction *= above * below
+        if abs(above * below - 1.0) < 1e-16:
+            break
+    return front * (fraction - 1.0)
