@@ -10,6 +10,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from abstain.inference import set_threads
+
 
 def run(topics: list[str]) -> None:
     known = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
@@ -17,6 +19,7 @@ def run(topics: list[str]) -> None:
     if unknown:
         sys.exit(f"unknown benchmark {unknown[0]!r}; known: {', '.join(known)}")
     for topic in topics or known:
+        set_threads(1)
         print(f"\n{topic}")
         import_module(f"benchmarks.bench_{topic}").main()
 
