@@ -86,13 +86,25 @@ def test_nothing_certifiable_is_said_with_what_it_would_take() -> None:
     assert again.threshold is not None
 
 
+@pytest.mark.parametrize("asked", [0.001, 0.005, 0.02])
+def test_the_risk_that_is_named_instead_could_have_been_promised_and_little_less(asked: float) -> None:
+    """However small the risk that was asked for: where the sequence begins depends on it."""
+    items = promised_items(120, 8, seed=2)
+    refused = choose_threshold(items, risk=asked)
+    assert refused.instead is not None
+    assert refused.instead.risk is not None
+    assert choose_threshold(items, risk=refused.instead.risk).promises
+    assert not choose_threshold(items, risk=refused.instead.risk - 0.002).promises
+
+
 def test_risks_that_no_threshold_was_seen_to_keep() -> None:
     wrong = [0, 1] * 150
     policy = choose_threshold(alone(wrong, [(300 - row) / 300 for row in range(300)]), risk=0.05)
     assert policy.threshold is None
     assert policy.instead is not None
     assert policy.instead.risk is not None
-    assert 0.5 < policy.instead.risk < 0.6
+    # The sequence begins at a fifth of the items: 30 of 60 wrong, whose upper bound is named, rounded up.
+    assert policy.instead.risk == pytest.approx(np.ceil(1000 * stats.beta.ppf(0.95, 31, 30)) / 1000)
     # (1/2 - 0.05) / (1 - 0.05)
     assert policy.must_decline == pytest.approx(0.45 / 0.95)
     assert any(

@@ -282,23 +282,37 @@ def _check_rows(rows: Rows, items: Items) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Trial:
-    """Evidence, where its sequence begins, and the evidence about needless deferrals where that is limited."""
+    """Evidence for a question, and that about needless deferrals where those are limited.
+
+    `coverage` is that of every step where the sequence was found, which says where it begins; None where it never does.
+    """
 
     question: _Question
     evidence: Evidence
-    start: int
+    coverage: Floats | None
     groups: tuple[Evidence, ...] = ()
     deferred: Evidence | None = None
     everything: Evidence | None = None
 
-    def p_values(self, risk: float) -> Floats:
+    def at(self, risk: float) -> _Trial:
+        """The same evidence, had another risk been asked for."""
+        return replace(self, question=replace(self.question, risk=risk))
+
+    @property
+    def start(self) -> int:
+        """The step at which the sequence begins."""
+        if self.coverage is None:
+            return len(self.evidence)
+        return _begin(self.question, self.coverage, self.evidence)
+
+    def p_values(self) -> Floats:
         """The p-values of all steps; where one threshold holds for every group, the largest of theirs."""
         parts = self.groups or (self.evidence,)
-        return np.max([_tested(part, self.question, risk) for part in parts], axis=0)
+        return np.max([_tested(part, self.question, self.question.risk) for part in parts], axis=0)
 
-    def step(self, risk: float) -> tuple[int | None, Floats]:
-        """The step that is promised at a risk, and all p-values."""
-        question, evidence = self.question, self.evidence
+    def step(self) -> tuple[int | None, Floats]:
+        """The step that is promised, and all p-values."""
+        question, evidence, risk = self.question, self.evidence, self.question.risk
         if question.method == "crc":
             return _on_average(evidence, risk), np.full(len(evidence), np.nan)
         if question.method == "sgr":
@@ -306,7 +320,7 @@ class _Trial:
                 np.rint(evidence.loss), np.rint(evidence.answered), risk, question.delta
             )
             return found, evidence.binomial(risk)
-        p_values = self.p_values(risk)
+        p_values = self.p_values()
         if self.deferred is not None:
             return self._both(p_values), p_values
         if question.search == "holm":
@@ -357,7 +371,7 @@ def _trial(question: _Question, rows: Rows) -> _Trial:
     if question.method == "betting" and question.grid is None:
         return _split_trial(question, rows)
     evidence = _evidence(question, rows, question.grid)
-    return _finished(question, rows, evidence, _begin(question, evidence.coverage, evidence))
+    return _finished(question, rows, evidence, evidence.coverage)
 
 
 def _split_trial(question: _Question, rows: Rows) -> _Trial:
@@ -369,14 +383,14 @@ def _split_trial(question: _Question, rows: Rows) -> _Trial:
     scouts, others = rows.of_clusters(first), rows.of_clusters(~first)
     if not len(scouts.confidence) or not len(others.confidence):
         evidence = _evidence(question, rows, None)
-        return _finished(question, rows, evidence, len(evidence))
+        return _finished(question, rows, evidence, None)
     scouted = _evidence(question, scouts, None)
     evidence = _evidence(question, others, scouted.steps)
-    trial = _finished(question, others, evidence, _begin(question, scouted.coverage, evidence))
+    trial = _finished(question, others, evidence, scouted.coverage)
     return replace(trial, everything=_evidence(question, rows, scouted.steps))
 
 
-def _finished(question: _Question, rows: Rows, evidence: Evidence, start: int) -> _Trial:
+def _finished(question: _Question, rows: Rows, evidence: Evidence, coverage: Floats | None) -> _Trial:
     groups: tuple[Evidence, ...] = ()
     if question.worst and rows.groups is not None:
         groups = tuple(
@@ -384,7 +398,7 @@ def _finished(question: _Question, rows: Rows, evidence: Evidence, start: int) -
             for name in sorted(set(rows.groups.tolist()))
         )
     deferred = None if question.needless is None else _deferred(question, rows, evidence.steps)
-    return _Trial(question, evidence, start, groups, deferred)
+    return _Trial(question, evidence, coverage, groups, deferred)
 
 
 def _evidence(question: _Question, rows: Rows, steps: Steps | None, *, promise: str = "") -> Evidence:
@@ -476,7 +490,7 @@ def _group_choice(question: _Question, rows: Rows, noun: str, name: str) -> Chos
 
 def _choice(question: _Question, rows: Rows, noun: str) -> Chosen:
     trial = _trial(question, rows)
-    step, p_values = trial.step(question.risk)
+    step, p_values = trial.step()
     shown = trial.everything or trial.evidence
     if step is None:
         return Chosen(reason=_reason(trial, noun), instead=_instead(trial))
@@ -526,7 +540,7 @@ def _reason(trial: _Trial, noun: str) -> str:
     if count < least:
         what = f"{noun}s" if by_cluster else "answers"
         return f"even without a single error it would take {least:,} {what}, and here are {count:,.0f}"
-    if question.needless is not None and trial.step(question.risk)[0] is None:
+    if question.needless is not None and trial.step()[0] is None:
         return "no threshold is shown to keep to both limits"
     lowest = float(np.nanmin(evidence.risk)) if np.isfinite(evidence.risk).any() else math.nan
     if lowest > question.risk:
@@ -537,11 +551,11 @@ def _reason(trial: _Trial, noun: str) -> str:
 def _instead(trial: _Trial) -> Instead:
     """The smallest risk that could have been promised, by halving, and how many clusters would do."""
     low, high = trial.question.risk, 1.0 - 1e-9
-    if trial.step(high)[0] is None:
+    if trial.at(high).step()[0] is None:
         return Instead(risk=None, clusters=_clusters_needed(trial))
     for _ in range(_SURE_ROUNDS):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if trial.step(middle)[0] is not None else (middle, high)
+        low, high = (low, middle) if trial.at(middle).step()[0] is not None else (middle, high)
     # Said in tenths of a per cent, upwards, so that it could have been promised as it is said.
     rounded = math.ceil(high * 1000.0 - 1e-6) / 1000.0
     return Instead(risk=rounded if rounded < 1.0 else None, clusters=_clusters_needed(trial))
@@ -574,7 +588,7 @@ def _clusters_needed(trial: _Trial) -> int | None:
         )
     else:
         # The logarithms of these p-values grow with the number of clusters.
-        smallest = float(trial.p_values(question.risk)[best])
+        smallest = float(trial.p_values()[best])
         found = whole.clusters * math.log(question.delta) / math.log(smallest) if smallest < 1.0 else math.inf
     return None if not math.isfinite(found) else max(math.ceil(found), whole.clusters + 1)
 
@@ -602,12 +616,9 @@ def promised_thresholds(
     trial = _trial(question, rows)
     found = {}
     for risk in risks:
-        own = replace(trial, question=replace(question, risk=risk))
-        coverage = (trial.everything or trial.evidence).coverage
-        own = replace(own, start=_begin(own.question, coverage, own.evidence))
-        step, _ = own.step(risk)
+        step, _ = trial.at(risk).step()
         if step is not None:
-            found[risk] = float(own.evidence.steps.threshold[step])
+            found[risk] = float(trial.evidence.steps.threshold[step])
     return found
 
 
