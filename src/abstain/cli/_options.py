@@ -139,9 +139,9 @@ class InputFile(NamedTuple):
 class Inputs:
     """The inputs, one per system."""
 
-    inputs: Annotated[list[Path] | None, typer.Argument(metavar="INPUT", help=_INPUT, show_default=False)] = (
-        None
-    )
+    inputs: Annotated[
+        list[Path] | None, typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)
+    ] = None
     further_inputs: Annotated[list[Path] | None, named("--input", "FILE", "The same, as an option.")] = None
     modes: Annotated[list[str] | None, named("--mode", "MODE", _MODE)] = None
 
