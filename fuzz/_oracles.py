@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ORACLES", "Violation", "judge"]
 
-GATE_CODES = (1, 4)
+# What else than success a verb may say with its exit code.
+VERDICT_CODES = {"gate": (1, 4), "threshold": (4,)}
 # What a command may cost: a constant, and a small multiple of the bytes that it was given.
 SECONDS, SECONDS_PER_MEGABYTE = 8.0, 20.0
 MEMORY, MEMORY_PER_BYTE = 350 << 20, 100
@@ -50,6 +51,7 @@ REFUSALS = (
     r"needs? .*(?:confidence|signal|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"correctness is [01] for all",
     r"has no standard error to go by",
+    r"cannot be divided into two parts",
     r"stands? twice",
     r"rows are not matched by their places",
     r"at matched coverage there are",
@@ -89,7 +91,7 @@ def _ends_well(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
         yield f"{command[0]} {outcome.crash} on {_kind(command)}"
     elif outcome.code is None:
         yield outcome.crash
-    elif outcome.code not in (0, 2, 3, *(GATE_CODES if command[0] == "gate" else ())):
+    elif outcome.code not in (0, 2, 3, *VERDICT_CODES.get(command[0], ())):
         yield f"exit code {outcome.code} {_without_particulars(_message(outcome))}"
 
 
@@ -163,7 +165,7 @@ def _says_one_thing(case: Case, command: Command, outcome: Outcome) -> Iterator[
     """Exactly one message for a failure, in one line, and the last thing that is said; none for a success."""
     messages = _MESSAGE.findall(outcome.stderr)
     if outcome.code not in (2, 3):
-        if messages and outcome.code in (0, *GATE_CODES):
+        if messages and outcome.code in (0, *VERDICT_CODES.get(command[0], ())):
             yield "an error message, and yet no failure"
         return
     if command[0] == "check" and outcome.code == 3 and not messages:

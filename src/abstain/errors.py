@@ -64,11 +64,11 @@ class ResultWarning:
 
 
 @contextlib.contextmanager
-def at(place: object, kind: type[AbstainError] = AbstainError) -> Iterator[None]:
-    """Let errors of a kind say where they are: the file or the argument, unless they do already."""
+def at(*places: object, kind: type[AbstainError] = AbstainError) -> Iterator[None]:
+    """Let errors of a kind say where they are: the file or the argument, or which of them, unless they do already."""
     try:
         yield
     except kind as problem:
-        if str(place) in str(problem):
+        if any(str(place) in str(problem) for place in places):
             raise
-        raise type(problem)(f"{place}: {problem}") from None
+        raise type(problem)(f"{', '.join(map(str, places))}: {problem}") from None

@@ -139,9 +139,9 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
 
 
 def at_data(systems: Mapping[str, Items]) -> AbstractContextManager[None]:
-    """Let what is wrong with data say which file they came from, where it is one file."""
-    paths = {items.provenance.get("path") for items in systems.values()}
-    return at(paths.pop(), DataError) if len(paths) == 1 and None not in paths else contextlib.nullcontext()
+    """Let what is wrong with data say which files they came from."""
+    paths = dict.fromkeys(items.provenance.get("path", name) for name, items in systems.items())
+    return at(*paths, kind=DataError) if paths else contextlib.nullcontext()
 
 
 def resampling_bar(
