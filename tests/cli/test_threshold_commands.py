@@ -86,7 +86,7 @@ def test_check_split_and_gate() -> None:
     kept = call("threshold", "policy.json", "--check", "test.csv", *CLUSTERED)
     assert kept.exit_code == 0
     assert kept.stdout.startswith(
-        "The promise is kept: at most 12% of answers are wrong.\nRisk of what is answered "
+        "The promise that at most 12% of answers are wrong is kept.\nRisk of what is answered "
     )
     assert "(95% intervals over 300 patients)" in kept.stdout
     told = json.loads(call("threshold", "policy.json", "--check", "worse.csv", *CLUSTERED, "--json").stdout)

@@ -33,15 +33,15 @@ def policy() -> Policy:
 def test_kept_broken_and_cannot_tell(policy: Policy) -> None:
     kept = policy.check(promised_items(400, seed=2, base=-3.5))
     assert kept.verdict == "kept"
-    assert str(kept) == "The promise is kept: at most 12% of answers are wrong."
+    assert str(kept) == "The promise that at most 12% of answers are wrong is kept."
     assert kept.risk.high <= 0.12
     broken = policy.check(promised_items(400, seed=3, base=-2.0, effect=3.0))
     assert broken.verdict == "broken"
-    assert str(broken) == "The promise is broken: at most 12% of answers are wrong."
+    assert str(broken) == "The promise that at most 12% of answers are wrong is broken."
     assert broken.risk.low > 0.12
     few = policy.check(promised_items(8, seed=4))
     assert few.verdict == "cannot tell"
-    assert str(few) == "It cannot be told whether the promise is kept: at most 12% of answers are wrong."
+    assert str(few) == "It cannot be told whether the promise that at most 12% of answers are wrong is kept."
     assert "95% intervals over 8 clusters" in few.lines[1]
 
 

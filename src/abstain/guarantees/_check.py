@@ -114,7 +114,7 @@ def check_policy(
     >>> items = Items.from_arrays([1] * 200, [1] * 150 + [0] * 50, confidence=sure)
     >>> new = Items.from_arrays([1] * 200, [1] * 180 + [0] * 20, confidence=sure)
     >>> print(check_policy(choose_threshold(items, risk=0.1), new))
-    The promise is kept: at most 10% of answers are wrong.
+    The promise that at most 10% of answers are wrong is kept.
     """
     _validate.level(level)
     if not policy.promises:

@@ -163,12 +163,13 @@ def _risk_words(policy: Policy, risk: float | None) -> str:
 def check_lines(check: PolicyCheck) -> list[str]:
     """Return a check in sentences: the verdict, the risk and the coverage with their intervals."""
     policy = check.policy
-    said = {
-        "kept": "The promise is kept",
-        "broken": "The promise is broken",
-        "cannot tell": "It cannot be told whether the promise is kept",
+    promise = f"the promise that {promise_words(policy)} is"
+    verdict = {
+        "kept": f"{promise} kept",
+        "broken": f"{promise} broken",
+        "cannot tell": f"it cannot be told whether {promise} kept",
     }[check.verdict]
-    lines = [f"{said}: {promise_words(policy)}."]
+    lines = [f"{verdict[0].upper()}{verdict[1:]}."]
     if check.reason:
         lines.append(f"{check.reason[0].upper()}{check.reason[1:]}.")
     what = "Risk of what is answered" if policy.promise == "selective" else "Risk per item asked"
