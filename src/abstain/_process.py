@@ -34,6 +34,7 @@ def prepare() -> None:
         # A signal that is ignored, as under nohup, stays ignored.
         if number and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _stop)
+    sys.unraisablehook = _ignored
     if not debugging() and not sys.warnoptions:
         warnings.simplefilter("ignore")
 
@@ -94,6 +95,12 @@ def silence(stream: TextIO) -> None:
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     _stopped_by.append(number)
     raise KeyboardInterrupt
+
+
+def _ignored(problem: sys.UnraisableHookArgs) -> None:
+    """Say nothing of a stop that came where nothing can be raised, such as the end of an object: it is remembered."""
+    if not (_stopped_by and issubclass(problem.exc_type, KeyboardInterrupt)):
+        sys.__unraisablehook__(problem)
 
 
 def _open_streams() -> None:

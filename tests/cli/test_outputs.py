@@ -32,7 +32,7 @@ JUDGED = {
     "--abstain-rule": "phrases:@phrases.txt",
     "--failed-rule": "phrases:@phrases.txt",
 }
-RUNS = {"INPUT": "run.json", "--input": "run.json", **JUDGED}
+RUNS = {"INPUT...": "run.json", "--input": "run.json", **JUDGED}
 TABLE = {"INPUT": "table.csv"}
 CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     "evaluate": (QUICK, {**RUNS, "--instrument": "form.json"}, ("-o",)),
