@@ -176,3 +176,34 @@ def test_no_warning_of_python_is_shown(tmp_path: Path) -> None:
             env={**os.environ, "ABSTAIN_DEBUG": debug},
         )
         assert ("text of a file" in done.stderr) is shown
+
+
+_ENDS_WITHIN = """
+import os, signal, sys
+from abstain import _process
+_process.prepare()
+class Ends:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        sum(range(100_000))                       # the handler runs here, where nothing can be raised
+class Fails:
+    def __del__(self):
+        raise RuntimeError("a defect")
+if sys.argv[1] == "stop":
+    Ends()
+else:
+    Fails()
+print(_process.stop_code())
+"""
+
+
+@pytest.mark.parametrize(("what", "code", "told"), [("stop", "143", ""), ("defect", "None", "a defect")])
+def test_a_stop_where_nothing_can_be_raised_is_remembered_and_not_told(
+    what: str, code: str, told: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ENDS_WITHIN, what], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == code
+    assert told in done.stderr
+    assert bool(told) == bool(done.stderr)

@@ -2,7 +2,7 @@
 
 Nothing heavy is imported before a verb runs, so that `abstain --help` answers at once. However a call ends, it ends in
 `_program`, as an exit code and a sentence; everything that is printed goes through `_terminal`, and everything that is
-written through the output door of `abstain._files`.
+written through `abstain._outputs`.
 """
 
 from __future__ import annotations

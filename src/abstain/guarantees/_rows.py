@@ -7,7 +7,6 @@ has no worst is refused.
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from abstain._confidences import load_calibrations, variant_confidences
 from abstain.confidence import NO_CONFIDENCE
 from abstain.errors import ArgumentError, DataError
 from abstain.inference import group_of
+from abstain.labels import is_missing
 from abstain.losses import SHARES, item_loss
 
 if TYPE_CHECKING:
@@ -226,8 +226,4 @@ def group_names(items: Items, by: str) -> NDArray[Any]:
         known = _validate.listed_columns(items.metadata)
         raise ArgumentError(f"by: there is no column {by!r}{hint}; {known}")
     values = items.metadata[by].tolist()
-    return _validate.objects(["" if _is_nothing(value) else str(value) for value in values])
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return _validate.objects(["" if is_missing(value) else str(value) for value in values])

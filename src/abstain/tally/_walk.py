@@ -126,11 +126,12 @@ class Walked:
     @property
     def ends(self) -> tuple[Floats, Floats]:
         """The selective risk on the first weighted rank and on the last; 0 where nothing is accepted."""
-        tiny = np.finfo(np.float64).tiny
-        return (
-            self.first_loss / np.maximum(self.first_count, tiny),
-            self.loss / np.maximum(self.count, tiny),
-        )
+        return _risk_of(self.first_loss, self.first_count), _risk_of(self.loss, self.count)
+
+
+def _risk_of(loss: Floats, count: Floats) -> Floats:
+    """Loss sum / count; 0 where nothing is counted."""
+    return loss / np.maximum(count, np.finfo(np.float64).tiny)
 
 
 def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None) -> Walked:
@@ -324,11 +325,8 @@ class Run:
     def ends(self) -> tuple[Floats, Floats]:
         """The selective risk on the first weighted rank and on the last; 0 where nothing is accepted."""
         place = self.row_start + self.first
-        tiny = np.finfo(np.float64).tiny
-        return (
-            self.risk_sum.take(place) / np.maximum(self.count.take(place), tiny),
-            self.last_risk_sum / np.maximum(self.last_count, tiny),
-        )
+        first = _risk_of(self.risk_sum.take(place), self.count.take(place))
+        return first, _risk_of(self.last_risk_sum, self.last_count)
 
     def reaching(self, target: Floats) -> Indices:
         """Return the first rank whose count reaches each target (batch, targets); one beyond the last if none does."""
