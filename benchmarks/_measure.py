@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,19 @@ def best_times(
             began = clock()
             contender()
             best[place] = min(best[place], clock() - began)
+    return best
+
+
+def child_cpu(*command: str) -> float:
+    """Return the least CPU time of a process in seconds, with its modules compiled, as installing leaves them."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    best = float("inf")
+    for _ in range(7):
+        before = os.times()
+        subprocess.run(command, check=True, capture_output=True, env=environment)
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        best = min(best, spent)
     return best
 
 

@@ -9,8 +9,6 @@ most in a loop of Python, integrate by trapezoids.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +22,7 @@ from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
 from abstain.tally import kernel
 from abstain.tally._kernel import Kernel, weigh_with
-from benchmarks._measure import best_times, report
+from benchmarks._measure import best_times, child_cpu, report
 from benchmarks.bench_selective import ARTIFACT, EVERYTHING, GRID, ours, peer
 
 if TYPE_CHECKING:
@@ -160,23 +158,15 @@ def against_fd_shifts() -> None:
     report("10,000 items: fd-shifts' bootstrap of the AURC, written out", peer_time / (mine / 800))
 
 
-def cpu(*command: str) -> float:
-    best = float("inf")
-    for _ in range(5):
-        before = os.times()
-        subprocess.run(command, check=True, capture_output=True)
-        after = os.times()
-        spent = after.children_user + after.children_system - before.children_user - before.children_system
-        best = min(best, spent)
-    return best
-
-
 def whole_processes() -> None:
     with tempfile.TemporaryDirectory() as folder:
         flags = ("--mode", "few_shot", "--quiet", "--threads", "1", "-o", f"{folder}/metrics.json")
         program = (sys.executable, "-m", "abstain")
-        imports = cpu(sys.executable, "-c", "import numpy")
-        evaluation, help_text = cpu(*program, "evaluate", str(RUN_FILE), *flags), cpu(*program, "--help")
+        imports = child_cpu(sys.executable, "-c", "import numpy")
+        evaluation, help_text = (
+            child_cpu(*program, "evaluate", str(RUN_FILE), *flags),
+            child_cpu(*program, "--help"),
+        )
     report("`abstain evaluate` of a run file, in `import numpy`, CPU", evaluation / imports, most=3)
     report("`abstain --help`, in `import numpy`, CPU", help_text / imports, most=1)
 

@@ -6,7 +6,6 @@ sorts, joins plateaus and integrates, which is what a user of scipy would write.
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -105,28 +104,10 @@ def million() -> None:
     print(f"  a million items, 1,000 resamples, all metrics: {peak:.2f} GB at most (wanted: below 2)")
 
 
-def help_cost() -> None:
-    def cpu(*command: str) -> float:
-        best = float("inf")
-        for _ in range(5):
-            before = os.times()
-            subprocess.run(command, check=True, capture_output=True)
-            after = os.times()
-            spent = (
-                after.children_user + after.children_system - before.children_user - before.children_system
-            )
-            best = min(best, spent)
-        return best
-
-    ratio = cpu(sys.executable, "-c", "import numpy") / cpu(sys.executable, "-m", "abstain", "--help")
-    report("`abstain --help` against `import numpy`, CPU time", ratio, 0.5)
-
-
 def main() -> None:
     compare("328 items, 41 clusters, continuous", 328, 41, None, 8, (10_000, 500))
     compare("328 items, 41 clusters, 7 levels", 328, 41, 7, 25, (10_000, 500))
     compare("10,000 items of their own, continuous", 10_000, 10_000, None, 1.5, (300, 60))
-    help_cost()
     sys.stdout.flush()
     subprocess.run(
         [sys.executable, "-c", "from benchmarks.bench_selective import million; million()"], check=True

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import abstain
+from examples import EXAMPLES
 
 HEAVY = ("pandas", "sklearn", "scipy", "altair", "duckdb", "numpy", "rich", "typer", "msgspec")
 
@@ -87,7 +89,7 @@ def test_every_public_name_is_there() -> None:
         assert getattr(abstain, name) is not None
     assert dir(abstain) == abstain.__all__
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        abstain.nothing  # noqa: B018
+        getattr(abstain, "nothing")  # noqa: B009
 
 
 def test_demo_shows_two_models_judged_and_what_to_try_next(tmp_path: Path) -> None:
@@ -113,3 +115,56 @@ def test_demo_shows_two_models_judged_and_what_to_try_next(tmp_path: Path) -> No
         )
         assert again.returncode == 0, again.stderr
     assert Path(run).exists()
+
+
+ROOMS = ("abstain", *(f"abstain.{room}" for room in ("calibrators", "evaluation", "guarantees", "inference")))
+
+
+@pytest.mark.parametrize("room", [*ROOMS, "abstain.metrics", "abstain.sources"])
+def test_a_room_loads_its_names_when_they_are_first_used(room: str) -> None:
+    code = f"import {room}; before = {{name for name in sys.modules if name.startswith('{room}.')}}; "
+    code += f"[getattr({room}, name) for name in {room}.__all__]; print(' '.join(sorted(before)))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}"], capture_output=True, text=True, check=True
+    )
+    light = {"abstain._doors", "abstain._presenting"} if room == "abstain" else set()
+    assert set(done.stdout.split()) == light
+    opened = import_module(room)
+    assert dir(opened) == sorted(opened.__all__)
+    with pytest.raises(AttributeError, match=f"module '{room}' has no attribute 'nothing'"):
+        getattr(opened, "nothing")  # noqa: B009
+
+
+def test_a_room_shows_its_public_modules_and_no_others() -> None:
+    assert abstain.metrics.selective is import_module("abstain.metrics.selective")
+    with pytest.raises(AttributeError, match="_nothing"):
+        getattr(abstain.metrics, "_nothing")  # noqa: B009
+
+
+def test_a_small_evaluation_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    run = EXAMPLES / "run_a.json"
+    code = f"import abstain; abstain.evaluate(abstain.read(r'{run}', mode='few_shot'), resamples=5); "
+    code += "print(' '.join(name for name in sys.modules if name.startswith('abstain.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    for room in (
+        "calibrators._training",
+        "guarantees._choose",
+        "metrics.calibration",
+        "metrics.sets",
+        "compat",
+    ):
+        assert f"abstain.{room}" not in loaded
+
+
+def test_a_call_loads_its_verb_alone(tmp_path: Path) -> None:
+    code = "import runpy; sys.argv = ['abstain', 'schema', 'metrics']\n"
+    program = (
+        f"import sys\n{code}try: runpy.run_module('abstain', run_name='__main__')\nexcept SystemExit: pass\n"
+    )
+    program += "print('\\n', *(name for name in sys.modules if name.startswith('abstain.cli.')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    verbs = {name for name in done.stdout.splitlines()[-1].split() if "._" not in name}
+    assert verbs == {"abstain.cli.schema"}

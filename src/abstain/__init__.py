@@ -12,9 +12,9 @@ nothing. This is the one place that may know every room, and so it says who show
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from abstain._doors import door
 from abstain._presenting import present_with
 
 if TYPE_CHECKING:
@@ -43,47 +43,10 @@ if TYPE_CHECKING:
     from abstain.inference import Estimate, bootstrap, jackknife, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.sources import AbstentionRule, read
+else:
+    __getattr__, __dir__ = door(__name__)
 
 __version__ = "0.1.0"
-
-_HOME = {
-    "AbstainError": "errors",
-    "AbstentionRule": "sources",
-    "ArgumentError": "errors",
-    "CoverageResult": "evaluation.conformal",
-    "DataError": "errors",
-    "Difference": "evaluation",
-    "Estimate": "inference",
-    "FormatError": "errors",
-    "Items": "items",
-    "Outcome": "items",
-    "OutcomeCounts": "items",
-    "Policy": "guarantees",
-    "PolicyCheck": "guarantees",
-    "Result": "evaluation",
-    "ResultWarning": "errors",
-    "Signal": "items",
-    "SignalError": "errors",
-    "SystemResult": "evaluation",
-    "bootstrap": "inference",
-    "calibrators": "",
-    "check": "evaluation",
-    "choose_threshold": "guarantees",
-    "compare": "evaluation",
-    "evaluate": "evaluation",
-    "evaluate_intervals": "evaluation.conformal",
-    "evaluate_quantiles": "evaluation.conformal",
-    "evaluate_sets": "evaluation.conformal",
-    "gate": "evaluation",
-    "jackknife": "inference",
-    "metrics": "",
-    "paired_delta": "inference",
-    "power": "evaluation",
-    "read": "sources",
-    "read_policy": "guarantees",
-    "register_confidence": "confidence",
-    "scan": "evaluation",
-}
 
 __all__ = [
     "AbstainError",
@@ -124,20 +87,6 @@ __all__ = [
     "register_confidence",
     "scan",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'abstain' has no attribute {name!r}")
-    if not _HOME[name]:
-        return import_module(f"abstain.{name}")
-    value = getattr(import_module(f"abstain.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def _presenter() -> Presenter:

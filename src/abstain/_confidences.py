@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from abstain.calibrators import Calibration, extract_features, filled_message, read_calibration
+from abstain import calibrators
 from abstain.confidence import confidence_values, find_variant, is_calibrated, select
 from abstain.errors import ArgumentError, DataError, ResultWarning
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from abstain.calibrators import Calibration
     from abstain.items import Items
 
     Floats = NDArray[np.float64]
@@ -47,7 +48,10 @@ def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
     if given is None:
         return ()
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    return tuple(each if isinstance(each, Calibration) else read_calibration(each) for each in several)
+    return tuple(
+        each if isinstance(each, calibrators.Calibration) else calibrators.read_calibration(each)
+        for each in several
+    )
 
 
 def variant_confidences(
@@ -84,13 +88,13 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
     warnings = []
     if name == "calibrated":
         try:
-            features = extract_features(items, calibration.feature_names)
+            features = calibrators.extract_features(items, calibration.feature_names)
         except DataError as problem:
             raise type(problem)(f"confidence {name}: {problem}") from None
         predicted = calibration.calibrator.predict(features.matrix)
         filled = features.filled_counts(items.answered)
         if filled:
-            message = filled_message(filled, items.counts.answered)
+            message = calibrators.filled_message(filled, items.counts.answered)
             warnings.append(ResultWarning("features_filled", message))
     else:
         base = "verbalized" if name == "verbalized_calibrated" else name.removeprefix("calibrated:")

@@ -1,46 +1,111 @@
 """The command line: one module per verb, or per two that are alike; each parses, calls and prints.
 
-Nothing heavy is imported before a verb runs, so that `abstain --help` answers at once. However a call ends, it ends in
-`_program`, as an exit code and a sentence; everything that is printed goes through `_terminal`, and everything that is
-written through `abstain._outputs`.
+The module of a verb is imported when the verb is called, and nothing heavy before it runs, so that `abstain --help`
+answers at once. However a call ends, it ends in `_program`, as an exit code and a sentence; everything that is printed
+goes through `_terminal`, and everything that is written through `abstain._outputs`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import typer
+from typer.main import get_command
 
-from abstain.cli import (
-    apply,
-    calibrate,
-    check,
-    compare,
-    conformal,
-    demo,
-    evaluate,
-    gate,
-    metrics,
-    plot,
-    power,
-    report,
-    schema,
-    threshold,
-)
 from abstain.cli._program import Program
 from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import MutableMapping
+
+    from abstain.cli._options import Commands
 
 __all__ = ["app", "main"]
 
+
+class _Verb(NamedTuple):
+    """Where a verb stands, under which heading, and the question that it answers."""
+
+    heading: str
+    module: str
+    question: str
+
+
+_VERBS = {
+    "check": _Verb("Judge", "check", "What is in this file, and what can be computed from it?"),
+    "evaluate": _Verb("Judge", "evaluate", "How good is a model that may abstain, and how sure is that?"),
+    "compare": _Verb("Judge", "compare", "Which of these systems is better?"),
+    "intervals": _Verb("Judge", "conformal", "Do these prediction intervals cover as they claim?"),
+    "sets": _Verb("Judge", "conformal", "Do these prediction sets cover as they claim?"),
+    "threshold": _Verb("Decide", "threshold", "What may it answer if at most 5% of answers may be wrong?"),
+    "apply": _Verb("Decide", "apply", "Which of these rows does it answer under that policy?"),
+    "gate": _Verb("Decide", "gate", "Is this run good enough, or worse than the last? For CI."),
+    "power": _Verb("Decide", "power", "How large must a study be to see a difference?"),
+    "calibrate": _Verb("Decide", "calibrate", "How likely is an answer right at this confidence?"),
+    "report": _Verb("Show", "report", "One HTML page for whoever has to be convinced."),
+    "plot": _Verb("Show", "plot", "One chart, as SVG, PNG, PDF or HTML."),
+    "metrics": _Verb("Learn", "metrics", "Which metrics are there, and what does each need?"),
+    "demo": _Verb("Learn", "demo", "What does it look like? Two classifiers that may abstain."),
+    "schema": _Verb("Learn", "schema", "What is in the JSON files? Their schemas."),
+}
+
+
+class _Loaded(Mapping[str, Any]):
+    """The verbs as commands, each made when it is first asked for."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_VERBS)
+
+    def __len__(self) -> int:
+        return len(_VERBS)
+
+    def __getitem__(self, name: str) -> Any:
+        module = import_module(f"{__name__}.{_VERBS[name].module}")
+        commands: Commands = module.COMMANDS
+        if name in commands:
+            commands = {name: commands[name]}
+        within = typer.Typer(
+            name=name,
+            help=None if name in commands else module.HELP,
+            no_args_is_help=name not in commands,
+            add_completion=False,
+            rich_markup_mode=None,
+        )
+        for command, (verb, examples) in commands.items():
+            within.command(command, epilog=examples)(verb)
+        return get_command(within)
+
+
+class _Verbs(Program):
+    """The root of the command line, with its verbs by question."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast("MutableMapping[str, Any]", _Loaded())
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the verbs by what is asked, whole and without loading them."""
+        width = max(map(len, _VERBS))
+        for heading in dict.fromkeys(verb.heading for verb in _VERBS.values()):
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), verb.question)
+                        for name, verb in _VERBS.items()
+                        if verb.heading == heading
+                    ]
+                )
+
+
 app = typer.Typer(
     name="abstain",
-    cls=Program,
+    cls=_Verbs,
     help=(
         "Judge models that may decline to answer.\n\n"
-        "Start with `abstain demo`, then `abstain evaluate run.json --mode few_shot`."
+        "Start with `abstain demo`, then `abstain evaluate run.json --mode few_shot`. "
+        "`abstain VERB --help` has examples."
     ),
     no_args_is_help=True,
     add_completion=True,
@@ -48,11 +113,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-calibrate_app = typer.Typer(
-    help="Turn raw confidence into a probability of being right.", no_args_is_help=True, rich_markup_mode=None
-)
-app.add_typer(calibrate_app, name="calibrate")
 
 
 def _show_version(asked: bool) -> None:
@@ -71,31 +131,6 @@ def _root(
     ),
 ) -> None:
     """Judge models that may decline to answer."""
-
-
-def _register(
-    name: str, verb: Callable[..., None], epilog: str | None = None, *, within: typer.Typer = app
-) -> None:
-    """Add a verb."""
-    within.command(name, epilog=epilog)(verb)
-
-
-_register("evaluate", evaluate.evaluate_command, evaluate.EXAMPLES)
-_register("report", report.report_command, report.EXAMPLES)
-_register("plot", plot.plot_command, plot.EXAMPLES)
-_register("check", check.check_command, check.EXAMPLES)
-_register("compare", compare.compare_command, compare.EXAMPLES)
-_register("gate", gate.gate_command, gate.EXAMPLES)
-_register("threshold", threshold.threshold_command, threshold.EXAMPLES)
-_register("apply", apply.apply_command, apply.EXAMPLES)
-_register("verbalized", calibrate.verbalized_command, calibrate.VERBALIZED_EXAMPLES, within=calibrate_app)
-_register("train", calibrate.train_command, calibrate.TRAIN_EXAMPLES, within=calibrate_app)
-_register("intervals", conformal.intervals_command, conformal.INTERVALS_EXAMPLES)
-_register("sets", conformal.sets_command, conformal.SETS_EXAMPLES)
-_register("power", power.power_command, power.EXAMPLES)
-_register("metrics", metrics.metrics_command, metrics.EXAMPLES)
-_register("demo", demo.demo_command)
-_register("schema", schema.schema_command)
 
 
 def main() -> None:

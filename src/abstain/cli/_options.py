@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INTERVAL",
     "AsJson",
+    "Commands",
     "Group",
     "InputFile",
     "Inputs",
@@ -108,6 +109,9 @@ def output_to(what: str) -> typer.models.OptionInfo:
     """Return the option that says where a verb writes."""
     return named("--output", "FILE", what, "-o")
 
+
+# The commands of a verb's module by name, each with the examples that end its help.
+Commands = dict[str, tuple[Any, str | None]]
 
 TableFormat = Annotated[str | None, named("--format", "NAME", _TABLE_FORMAT)]
 SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT)]

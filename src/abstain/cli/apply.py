@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._options import named, output_to, spelled_out
+from abstain.cli._options import Commands, named, output_to, spelled_out
 from abstain.cli._steps import check_outputs, files_of
 from abstain.cli._terminal import say
 from abstain.errors import at
@@ -60,3 +60,6 @@ def apply_command(
         say(f"warning: {warning}", error=True)
     if output is not None and not quiet:
         say(f"decided: {output}")
+
+
+COMMANDS: Commands = {"apply": (apply_command, EXAMPLES)}

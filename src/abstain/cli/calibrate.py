@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import SummaryFormat, named, output_to, spelled_out
+from abstain.cli._options import Commands, SummaryFormat, named, output_to, spelled_out
 from abstain.cli._steps import Written, check_outputs, files_of, printing, publish
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, at
@@ -124,3 +124,10 @@ def _calibrate(fit: Callable[[Items], Calibration], lesson: Lesson, output: Path
         lambda: show(calibration_summary, calibration),
         inputs=files,
     )
+
+
+HELP = "Turn raw confidence into a probability of being right."
+COMMANDS: Commands = {
+    "verbalized": (verbalized_command, VERBALIZED_EXAMPLES),
+    "train": (train_command, TRAIN_EXAMPLES),
+}

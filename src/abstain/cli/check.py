@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Reading, SummaryFormat, named, spelled_out
+from abstain.cli._options import Commands, Reading, SummaryFormat, named, spelled_out
 from abstain.cli._steps import announcements, present, printing
 from abstain.cli._terminal import say_json, show
 
@@ -78,3 +78,6 @@ def _document(found: SourceCheck) -> dict[str, Any]:
         "abstention_rule": found.items.provenance.get("abstention_rule"),
         "problems": list(found.problems),
     }
+
+
+COMMANDS: Commands = {"check": (check_command, EXAMPLES)}

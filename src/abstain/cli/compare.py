@@ -10,6 +10,7 @@ import typer
 
 from abstain.cli import _steps
 from abstain.cli._options import (
+    Commands,
     Inputs,
     Judging,
     Pairing,
@@ -107,3 +108,6 @@ def _asked(each: Mapping[str, str | None]) -> str | dict[str, str] | None:
     """The confidence of all systems, or that of each where they were given one each."""
     different = set(each.values())
     return different.pop() if len(different) == 1 else {name: asked for name, asked in each.items() if asked}
+
+
+COMMANDS: Commands = {"compare": (compare_command, EXAMPLES)}

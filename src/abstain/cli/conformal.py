@@ -17,6 +17,7 @@ from abstain.cli._options import (
     CROSSED,
     INTERVAL,
     AsJson,
+    Commands,
     Group,
     SummaryFormat,
     Threads,
@@ -329,3 +330,9 @@ def _indices(source: SourceTable, truth: str, given: NDArray[Any], names: list[s
         row = int(np.argmax(found < 0))
         raise DataError(f"{source.label}: the column {truth!r} has a label that is no class at row {row}")
     return found
+
+
+COMMANDS: Commands = {
+    "intervals": (intervals_command, INTERVALS_EXAMPLES),
+    "sets": (sets_command, SETS_EXAMPLES),
+}

@@ -13,6 +13,7 @@ import typer
 from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
+    from abstain.cli._options import Commands
     from abstain.evaluation import Result
     from abstain.items import Items
 
@@ -104,3 +105,6 @@ def _page(compared: Result, place: Path, run: Path) -> str:
         title="Two classifiers that may decline to answer: careful against over-confident",
         command=command_line(again),
     )
+
+
+COMMANDS: Commands = {"demo": (demo_command, None)}

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from abstain.cli._options import (
     AsJson,
+    Commands,
     Inputs,
     Judging,
     Pairing,
@@ -69,3 +70,6 @@ def evaluate_command(
     content = encode(artifact(result, datetime.now(UTC)))
     written = [] if output is None else [Written("artifact:", output, content)]
     publish(wanted, content, written, lambda: tables_of(result), lambda: show_result(result), inputs=files)
+
+
+COMMANDS: Commands = {"evaluate": (evaluate_command, EXAMPLES)}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli._options import (
+    Commands,
     InputFile,
     Judging,
     Pairing,
@@ -126,3 +127,6 @@ def gate_command(
         if output is None and not quiet:
             say(text, end="")
     raise typer.Exit(result.exit_code)
+
+
+COMMANDS: Commands = {"gate": (gate_command, EXAMPLES)}

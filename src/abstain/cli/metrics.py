@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import SummaryFormat, spelled_out
+from abstain.cli._options import Commands, SummaryFormat, spelled_out
 from abstain.cli._steps import present, printing
 from abstain.cli._terminal import say, say_json, show
 
@@ -95,3 +95,6 @@ def _described(metric: MetricSpecification) -> str:
     reasons = dict.fromkeys(condition.sentence for condition in metric.undefined)
     lines += [f"  undefined when: {'; '.join(reasons)}"] if reasons else []
     return "\n".join([*lines, f"  definition: {metric.definition}"])
+
+
+COMMANDS: Commands = {"metrics": (metrics_command, EXAMPLES)}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli._options import (
+    Commands,
     Inputs,
     Judging,
     Pairing,
@@ -60,3 +61,6 @@ def plot_command(
     with putting({output: chart_content(figure, form)}, inputs=files):
         pass
     say(output if quiet else f"figure: {output}")
+
+
+COMMANDS: Commands = {"plot": (plot_command, EXAMPLES)}

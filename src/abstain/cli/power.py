@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._options import Inputs, Pairing, Reading, named, spelled_out
+from abstain.cli._options import Commands, Inputs, Pairing, Reading, named, spelled_out
 from abstain.cli._steps import at_data, read_systems
 from abstain.cli._terminal import say, say_json
 
@@ -83,3 +83,6 @@ def power_command(
     say(f"{found}.")
     basis = found.basis
     say(f"{basis[0].upper()}{basis[1:]}.")
+
+
+COMMANDS: Commands = {"power": (power_command, EXAMPLES)}

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from abstain.cli._options import (
+    Commands,
     Inputs,
     Judging,
     Pairing,
@@ -105,3 +106,6 @@ def report_command(
     say(place if quiet else f"report: {place}")
     if open_it:
         typer.launch(str(place))
+
+
+COMMANDS: Commands = {"report": (report_command, EXAMPLES)}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
 
 from abstain.cli._terminal import say_json
+
+if TYPE_CHECKING:
+    from abstain.cli._options import Commands
 
 KINDS = ("metrics", "calibration", "conformal", "policy")
 
@@ -33,3 +37,6 @@ def schema_command(
         "policy": policy_schema,
     }
     say_json(json.dumps(schemas[kind](), indent=2) + "\n")
+
+
+COMMANDS: Commands = {"schema": (schema_command, None)}

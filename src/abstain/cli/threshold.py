@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import InputFile, Reading, named, numbers, output_to, spelled_out
+from abstain.cli._options import Commands, InputFile, Reading, named, numbers, output_to, spelled_out
 from abstain.cli._steps import check_outputs, files_of, putting, read_systems
 from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, at
@@ -225,3 +225,6 @@ def _checked(found: PolicyCheck) -> dict[str, Any]:
         ],
         "warnings": [{"code": each.code, "message": each.message} for each in found.warnings],
     }
+
+
+COMMANDS: Commands = {"threshold": (threshold_command, EXAMPLES)}

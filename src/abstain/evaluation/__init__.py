@@ -6,17 +6,31 @@ can serve; `scan` judges a table that does not fit into memory. Results are froz
 intervals, and their warnings travel with them into every output.
 """
 
-from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
-from abstain.evaluation._differences import Difference, Rank
-from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
-from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
-from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
-from abstain.evaluation._power import PowerAnswer, power
-from abstain.evaluation._profile import Line, Profile, WorkingPoints
-from abstain.evaluation._result import ConfidenceResult, Deltas, Population, Result, Settings, SystemResult
-from abstain.evaluation._scan import scan
-from abstain.evaluation._system import Basis
-from abstain.evaluation._warnings import NEVER_EQUAL
+from typing import TYPE_CHECKING
+
+from abstain._doors import door
+
+if TYPE_CHECKING:
+    from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
+    from abstain.evaluation._differences import Difference, Rank
+    from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
+    from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
+    from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
+    from abstain.evaluation._power import PowerAnswer, power
+    from abstain.evaluation._profile import Line, Profile, WorkingPoints
+    from abstain.evaluation._result import (
+        ConfidenceResult,
+        Deltas,
+        Population,
+        Result,
+        Settings,
+        SystemResult,
+    )
+    from abstain.evaluation._scan import scan
+    from abstain.evaluation._system import Basis
+    from abstain.evaluation._warnings import NEVER_EQUAL
+else:
+    __getattr__, __dir__ = door(__name__)
 
 __all__ = [
     "DEFAULT_GRID",

@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from abstain import _validate
+from abstain import _validate, guarantees
 from abstain._presenting import Shown
 from abstain.confidence import is_calibrated
 from abstain.errors import ArgumentError
 from abstain.evaluation._metric_tables import ALL, Key
-from abstain.guarantees import choose_threshold
 from abstain.losses import LOSS_NAMES
 from abstain.metrics.registry import find_metric
 from abstain.metrics.selective import CONVENTIONS
@@ -277,7 +276,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
             )
         used = self.calibrations if is_calibrated(self[name].name) else None
         loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.loss
-        return choose_threshold(
+        return guarantees.choose_threshold(
             self.basis.judged, risk=risk, confidence=self[name].name, calibration=used, loss=loss, **options
         )
 

@@ -7,26 +7,33 @@ checked on data that it was not chosen on (`check_policy`). Which confidence and
 what a report shows of it, above.
 """
 
-from abstain.guarantees._apply import ANSWER, COLUMN, DEFER, Applied, apply_policy
-from abstain.guarantees._check import BROKEN, KEPT, PolicyCheck, check_policy
-from abstain.guarantees._choose import choose_threshold, promised_thresholds, rate
-from abstain.guarantees._evidence import Evidence, Steps
-from abstain.guarantees._p_values import (
-    betting_wealth,
-    binomial_p,
-    binomial_upper,
-    cluster_t_p,
-    hoeffding_bentkus_p,
-)
-from abstain.guarantees._policy import METHODS, SEARCHES, Policy, policy_schema, read_policy
-from abstain.guarantees._rows import split_by_cluster
-from abstain.guarantees._search import (
-    conformal_risk_control,
-    fixed_sequence,
-    holm_search,
-    selection_with_guaranteed_risk,
-)
-from abstain.guarantees._words import per_cent, promise_words
+from typing import TYPE_CHECKING
+
+from abstain._doors import door
+
+if TYPE_CHECKING:
+    from abstain.guarantees._apply import ANSWER, COLUMN, DEFER, Applied, apply_policy
+    from abstain.guarantees._check import BROKEN, KEPT, PolicyCheck, check_policy
+    from abstain.guarantees._choose import choose_threshold, promised_thresholds, rate
+    from abstain.guarantees._evidence import Evidence, Steps
+    from abstain.guarantees._p_values import (
+        betting_wealth,
+        binomial_p,
+        binomial_upper,
+        cluster_t_p,
+        hoeffding_bentkus_p,
+    )
+    from abstain.guarantees._policy import METHODS, SEARCHES, Policy, policy_schema, read_policy
+    from abstain.guarantees._rows import split_by_cluster
+    from abstain.guarantees._search import (
+        conformal_risk_control,
+        fixed_sequence,
+        holm_search,
+        selection_with_guaranteed_risk,
+    )
+    from abstain.guarantees._words import per_cent, promise_words
+else:
+    __getattr__, __dir__ = door(__name__)
 
 __all__ = [
     "ANSWER",

@@ -7,34 +7,41 @@ function of `Items`. `binomial_interval` and `coverage_verdict` say how certain 
 distribution. Metrics are defined elsewhere.
 """
 
-from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
-from abstain.inference._estimate import INTERVALS, JACKKNIFE, NONE, Estimate, replicates
-from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
-from abstain.inference._intervals import (
-    Intervals,
-    Weighed,
-    at_level,
-    difference_estimate,
-    p_value,
-    resamples_wanted,
-    simultaneous_level,
-    with_companions,
-)
-from abstain.inference._threads import set_threads, threads
-from abstain.inference._verdict import (
-    CANNOT_TELL,
-    LEFT,
-    POWER,
-    RIGHT,
-    MarginVerdict,
-    beyond,
-    clusters_needed,
-    decide,
-    holm,
-    verdict_words,
-    within_margin,
-)
-from abstain.inference._weights import Draws, LeaveOut, group_of
+from typing import TYPE_CHECKING
+
+from abstain._doors import door
+
+if TYPE_CHECKING:
+    from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
+    from abstain.inference._estimate import INTERVALS, JACKKNIFE, NONE, Estimate, replicates
+    from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
+    from abstain.inference._intervals import (
+        Intervals,
+        Weighed,
+        at_level,
+        difference_estimate,
+        p_value,
+        resamples_wanted,
+        simultaneous_level,
+        with_companions,
+    )
+    from abstain.inference._threads import set_threads, threads
+    from abstain.inference._verdict import (
+        CANNOT_TELL,
+        LEFT,
+        POWER,
+        RIGHT,
+        MarginVerdict,
+        beyond,
+        clusters_needed,
+        decide,
+        holm,
+        verdict_words,
+        within_margin,
+    )
+    from abstain.inference._weights import Draws, LeaveOut, group_of
+else:
+    __getattr__, __dir__ = door(__name__)
 
 __all__ = [
     "CANNOT_TELL",

@@ -43,7 +43,9 @@ __all__ = [
     "within_margin",
 ]
 
-LEFT, RIGHT, CANNOT_TELL = "left", "right", "cannot tell"
+LEFT: str = "left"
+RIGHT: str = "right"
+CANNOT_TELL: str = "cannot tell"
 
 # The chance of telling a difference that is there, at which a number of clusters is called enough.
 POWER = 0.8

@@ -9,14 +9,15 @@ group ``abstain.metrics``, or by its import path (``package.module:Class``) wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.metrics._specification import NO_GUIDANCE, MetricSpecification, outcome_measure
-from abstain.metrics.abstention import METRICS as ABSTENTION
-from abstain.metrics.answers import METRICS as ANSWERS
 from abstain.metrics.base import (
     ENTRY_POINT_GROUP,
     BaseMetric,
@@ -24,12 +25,6 @@ from abstain.metrics.base import (
     imported_metric,
     user_specification,
 )
-from abstain.metrics.calibration import METRICS as CALIBRATION
-from abstain.metrics.instruments import METRICS as INSTRUMENTS
-from abstain.metrics.intervals import METRICS as INTERVALS
-from abstain.metrics.regression import METRICS as REGRESSION
-from abstain.metrics.selective import METRICS as SELECTIVE
-from abstain.metrics.sets import METRICS as SETS
 
 if TYPE_CHECKING:
     MetricLike = str | MetricSpecification | BaseMetric | type[BaseMetric]
@@ -57,13 +52,41 @@ def _section(metric: MetricSpecification) -> int:
     return 4 if metric.ranked or "loss" in metric.needs else 0
 
 
-_OF_ANSWERS = sorted(
-    (*ANSWERS, *REGRESSION, *ABSTENTION, *INSTRUMENTS, *CALIBRATION, *SELECTIVE), key=_section
-)
+_OF_ANSWERS = ("answers", "regression", "abstention", "instruments", "calibration", "selective")
+_OF_COVERAGE = ("intervals", "sets")
+# What nearly every evaluation asks for is looked for first.
+_SEARCHED = ("selective", "abstention", "answers", "regression", "calibration", "instruments", *_OF_COVERAGE)
 
-METRICS: dict[str, MetricSpecification] = {
-    metric.name: metric for metric in (*_OF_ANSWERS, *INTERVALS, *SETS)
-}
+
+def _defined_in(module: str) -> tuple[MetricSpecification, ...]:
+    found: tuple[MetricSpecification, ...] = import_module(f"abstain.metrics.{module}").METRICS
+    return found
+
+
+@cache
+def _in_order() -> dict[str, MetricSpecification]:
+    answers = sorted(chain.from_iterable(map(_defined_in, _OF_ANSWERS)), key=_section)
+    return {metric.name: metric for metric in chain(answers, *map(_defined_in, _OF_COVERAGE))}
+
+
+class _BuiltIn(Mapping[str, MetricSpecification]):
+    """The built-in metrics by name. Modules are loaded until one defines what is asked for; for a list, all are."""
+
+    def __getitem__(self, name: str) -> MetricSpecification:
+        for module in _SEARCHED:
+            for metric in _defined_in(module):
+                if metric.name == name:
+                    return metric
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_in_order())
+
+    def __len__(self) -> int:
+        return len(_in_order())
+
+
+METRICS: Mapping[str, MetricSpecification] = _BuiltIn()
 
 _DEFAULTS: dict[str, tuple[str, ...]] = {
     "default_accuracy": ("accuracy", "balanced_accuracy"),

@@ -30,6 +30,7 @@ from abstain.sources._log_items import (
     scalar,
     token_log_signals,
 )
+from abstain.sources._members import LM_EVAL_KEYS
 from abstain.sources._rules import Ruling
 from abstain.sources._values import as_number
 
@@ -38,9 +39,8 @@ if TYPE_CHECKING:
 
     from abstain.sources._rules import AbstentionRule
 
-__all__ = ["LM_EVAL_KEYS", "read_lm_eval"]
+__all__ = ["read_lm_eval"]
 
-LM_EVAL_KEYS = frozenset({"doc_id", "doc", "filtered_resps"})
 _MUTUAL_INFORMATION = "acc_mutual_info"
 # How a metric that says right or wrong is called; the first that a line has is its judge.
 _USUAL_METRICS = ("exact_match", "acc", "exact_match_original", "pass@1", "acc_norm")

@@ -28,7 +28,10 @@ from abstain.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-__all__ = ["Archive", "outer_keys", "outer_members"]
+__all__ = ["LM_EVAL_KEYS", "Archive", "outer_keys", "outer_members"]
+
+# The keys by which a line of lm-eval's samples is known.
+LM_EVAL_KEYS = frozenset({"doc_id", "doc", "filtered_resps"})
 
 _ZSTD = 93
 # What the standard asks every decoder to support; it is reserved before the first byte, so no archive may ask for more.

@@ -1,0 +1,457 @@
+"""`read`: the one door for whatever an evaluator has.
+
+ It recognises a file by what it holds (its ending only helps to word an error), takes data
+frames as they are, and says in the items' provenance what it found and what it guessed. `open_table` gives the
+columns of a table as they are, to whoever knows what they mean. A source knows its format and `Items`, and nothing
+of what is computed from them.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from abstain import _files, _validate
+from abstain.errors import ArgumentError, FormatError, at
+from abstain.sources._members import LM_EVAL_KEYS, outer_keys
+from abstain.sources._rules import AbstentionRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from abstain.items import Items
+    from abstain.sources._scan import ScannedTable
+    from abstain.sources._tables import SourceTable
+    from abstain.sources._values import Problems
+
+__all__ = ["FORMATS", "expand", "is_table", "open_table", "read", "read_systems", "recognise", "scan_table"]
+
+MEMBER_LIMIT = 1 << 27
+FORMATS = {
+    "run": "run file",
+    "evaluation": "evaluation file",
+    "inspect": "Inspect log",
+    "lm-eval": "lm-eval samples",
+    "csv": "CSV table",
+    "parquet": "Parquet table",
+    "jsonl": "JSONL table",
+}
+_TABLES = ("csv", "parquet", "jsonl")
+# What there is to choose within a file that is no table.
+_CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
+_KEPT = ("signals", "metadata", "null_prediction")
+_BEGINNING = 1 << 20
+_PATTERN = "*?["
+_LINES = (".jsonl", ".ndjson")
+
+
+def read(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Any,
+    *,
+    format: str | None = None,  # noqa: A002
+    mode: str | None = None,
+    scale: Sequence[float] | None = None,
+    truth: str | None = None,
+    prediction: str | None = None,
+    confidence: str | None = None,
+    abstained: str | None = None,
+    failed: str | None = None,
+    correct: str | None = None,
+    weight: str | None = None,
+    low: str | None = None,
+    high: str | None = None,
+    set: str | None = None,  # noqa: A002
+    cluster: str | None = None,
+    cluster_by: str | None = None,
+    item: str | None = None,
+    signals: Sequence[str] | None = None,
+    metadata: Sequence[str] | None = None,
+    null_prediction: str | None = None,
+    abstain_rule: AbstentionRule | str | None = None,
+    failed_rule: AbstentionRule | str | None = None,
+    join: tuple[str, Any] | None = None,
+    system: str | None = None,
+    percent: Sequence[str] | None = None,
+    crossed: str | None = None,
+    scorer: str | None = None,
+    filter: str | None = None,  # noqa: A002
+    member_limit: int = MEMBER_LIMIT,
+    total_limit: int | None = None,
+    problems: Problems | None = None,
+) -> Items:
+    """Read items from a file, several files or a data frame.
+
+    Run files, evaluation results, Inspect logs (``.eval``, ``.json``), lm-eval samples, CSV, Parquet and
+    JSONL are told apart by what they hold. A table's columns are named, or guessed from their usual names;
+    ``provenance["columns"]`` says which was taken for what.
+
+    Args:
+        source: a path, a pattern such as ``logs/*.eval``, several of those (read as one), or a pandas,
+            polars, PyArrow or DuckDB table.
+        format: what the file is, where its content does not tell: "run", "evaluation", "inspect", "lm-eval",
+            "csv", "parquet" or "jsonl".
+        mode: which experiment of a run file, such as "few_shot"; needed when the file holds several.
+        scale: lowest and highest score there can be; else what the file declares.
+        truth: the column of what is right.
+        prediction: the column of what the model said.
+        confidence: the column of its confidence; also the signal "confidence" from then on.
+        abstained: the boolean column of abstentions.
+        failed: the boolean column of items for which the run produced nothing.
+        correct: a column that already says right or wrong (true and false, 1 and 0, or C and I), in place of
+            truth and prediction.
+        weight: the column that says how many rows each row stands for; never guessed.
+        low: the column of the lower bound of a predicted interval; never guessed.
+        high: the column of its upper bound; never guessed.
+        set: the column of predicted sets: lists, JSON arrays, or labels divided by ``|``; never guessed.
+        cluster: the column of cluster ids; in a log the key of a sample's metadata or of its document.
+        cluster_by: another word for `cluster`.
+        item: the column of item names.
+        signals: numeric columns to keep for confidences; every other one when left out.
+        metadata: columns to keep as they are; every other plain one when left out.
+        null_prediction: what a missing prediction means, "abstained" or "failed"; an error when left out.
+        abstain_rule: who declined where the source does not say: "choice:E", "regex:(?i)not sure",
+            "phrases:I don't know|cannot say", or an `AbstentionRule`.
+        failed_rule: which answers of a table are none, because the run produced nothing: how they begin, such as
+            "ERR:", or a rule in the forms of `abstain_rule`.
+        join: a key and a second table, where truth and predictions stand apart: every row gets the columns of the row
+            with the same key there.
+        system: the column that says whose row it is, ``system`` or ``model`` when left out; see `read_systems`.
+        percent: the signals that are per cent, and are divided by 100; when left out, a confidence is taken for per
+            cent if its values tell: none between 0 and 1, and the largest from above 10 up to 100.
+        crossed: what a lower bound above the upper one means: "sort" to exchange them, "empty" for an interval that
+            holds nothing; an error when left out.
+        scorer: which judge of a log: a scorer of Inspect ("name", or "name.key" where it gives several
+            values), or a metric of lm-eval.
+        filter: which filter of lm-eval samples; all when left out.
+        member_limit: most bytes of one sample of an Inspect log, decompressed.
+        total_limit: most bytes of all its samples together; 4 MiB and 200 times its own size when left out.
+        problems: where to collect what is wrong with the rows of a table, instead of raising the first.
+
+    >>> read("tests/data/examples/run_a.json", mode="few_shot")
+    Items(240 items in 30 participants: 150 answered, 66 abstained, 24 failed, 0 unscored)
+    """
+    systems = read_systems(source, **{name: value for name, value in locals().items() if name != "source"})
+    if len(systems) > 1:
+        items = next(iter(systems.values()))
+        raise ArgumentError(
+            f"{items.provenance.get('path', 'the frame')}: holds {len(systems)} systems, told apart by the column "
+            f"{items.provenance['system_column']!r}; abstain.sources.read_systems gives each of them, and "
+            "metadata=[...] with its name makes it a column like any other"
+        )
+    return next(iter(systems.values()))
+
+
+def read_systems(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002
+    mode: str | None = None,
+    scale: Sequence[float] | None = None,
+    abstain_rule: AbstentionRule | str | None = None,
+    scorer: str | None = None,
+    filter: str | None = None,  # noqa: A002
+    cluster: str | None = None,
+    cluster_by: str | None = None,
+    member_limit: int = MEMBER_LIMIT,
+    total_limit: int | None = None,
+    problems: Problems | None = None,
+    **of_tables: Any,
+) -> dict[str, Items]:
+    """Read the items of every system that a source holds, by name; a single one is called "".
+
+    A long table holds several: one per value of its column ``system`` or ``model``, or of the column that `system`
+    names. The arguments are those of `read`.
+
+    >>> import polars
+    >>> table = polars.DataFrame({"model": ["a", "b"], "item": [1, 1], "truth": [0, 0], "prediction": [0, 1]})
+    >>> sorted(read_systems(table))
+    ['a', 'b']
+    """
+    if cluster is not None and cluster_by is not None:
+        raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
+    given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
+    named = {role: value for role, value in given.items() if value is not None}
+    with at("abstain_rule"):
+        rule = AbstentionRule.parse(abstain_rule) if isinstance(abstain_rule, str) else abstain_rule
+    said: dict[str, Any] = {"rule": rule, "scale": scale}
+    choices = {"mode": mode, "scorer": scorer, "filter": filter}
+    files, kind = _recognised(source, format)
+    if kind in ("frame", *_TABLES):
+        return _read_table(source, files, kind, {**named, **said}, choices, problems)
+    # What is kept of a table is no matter for logs, which keep everything.
+    named = {role: value for role, value in named.items() if role not in _KEPT}
+    limits = {"member_limit": member_limit, "total_limit": total_limit}
+    parts = [_read_log(file, kind, named, choices, limits, **said) for file in files]
+    if len(parts) == 1:
+        return {"": parts[0]}
+    from abstain.sources._log_items import concatenate  # noqa: PLC0415
+
+    return {"": concatenate(parts)}
+
+
+def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
+    """Open a table, to read its columns one by one as numbers, flags, labels or lists.
+
+    Args:
+        source: a path, a pattern, several of those (read as one), or a data frame, as for `read`: CSV with any
+            usual delimiter, compressed or not, Parquet and JSONL.
+        format: "csv", "parquet" or "jsonl", where the content does not tell.
+
+    >>> import polars
+    >>> table = open_table(polars.DataFrame({"y": [1.5, 2], "site": ["a", "b"], "set": [["x"], ["x", "y"]]}))
+    >>> table.numbers("y"), table.labels("site").tolist(), table.lists("set")
+    (array([1.5, 2. ]), ['a', 'b'], [['x'], ['x', 'y']])
+    """
+    files, kind = _recognised(source, format)
+    if kind not in ("frame", *_TABLES):
+        raise ArgumentError(f"{files[0]}: {_described(kind)}, and this takes a table: CSV, Parquet or JSONL")
+    return _opened(source, files, kind)
+
+
+def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
+    """Count the rows of a table that are alike, without loading it; `roles` are those of `read`."""
+    from abstain.sources import _scan  # noqa: PLC0415
+    from abstain.sources._roles import Roles  # noqa: PLC0415
+    from abstain.sources._tables import open_files  # noqa: PLC0415
+
+    files, kind = _recognised(source, format)
+    if kind not in _TABLES:
+        found = FORMATS.get(kind, "data frame")
+        raise ArgumentError(f"only tables of one format are scanned, not {found}; read and evaluate others")
+    table = open_files(files, kind)
+    scanned = _scan.scan_table(table, Roles(**roles))
+    return replace(scanned, items=scanned.items.with_provenance(**_origin(table, kind)))
+
+
+def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return the files that a path, a pattern or several of either name; a name that exists is no pattern."""
+    parts = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    paths: list[Path] = []
+    for part in parts:
+        path = Path(part)
+        if any(letter in str(part) for letter in _PATTERN) and not _files.SourceFile(path).exists():
+            found = sorted(glob.glob(str(part), recursive=True))  # noqa: PTH207  (patterns may be absolute)
+            if not found:
+                raise ArgumentError(f"{part}: no file fits this pattern")
+            paths += [Path(name) for name in found if Path(name).is_file()]
+        else:
+            paths.append(path)
+    if not paths:
+        raise ArgumentError("no file was named; pass a path, a pattern or several paths")
+    for path in paths:
+        file = _files.SourceFile(path)
+        if not file.exists():
+            raise ArgumentError(f"{file}: no such file{_validate.suggestion(path.name, _neighbours(path))}")
+        if path.is_dir():
+            raise ArgumentError(f"{file}: is a directory; name files, or a pattern such as {file}/*.eval")
+    return paths
+
+
+def _neighbours(path: Path) -> list[str]:
+    """Return what else is in the folder of a file that is not there, as far as one may look."""
+    try:
+        return os.listdir(path.parent)  # noqa: PTH208  (names are wanted, not paths)
+    except (OSError, ValueError):
+        return []
+
+
+def recognise(path: Path) -> str:
+    """Return the format of a file, one of `FORMATS`."""
+    return _format_of(_files.SourceFile(path))
+
+
+def _format_of(file: _files.SourceFile) -> str:
+    beginning, whole = _beginning(file)
+    if beginning.startswith(b"PK\x03\x04"):
+        return "inspect"
+    if beginning.startswith(b"PAR1"):
+        return "parquet"
+    if beginning.startswith((b"ARROW1", b"FEA1")):
+        raise FormatError(f"{file}: an Arrow file; open it with pyarrow and pass the table")
+    text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text:
+        raise FormatError(f"{file}: the file is empty")
+    if file.path.suffix == ".json" and text[:1] not in (b"{", b"["):
+        raise _unknown_json(text, file, whole=whole)
+    if b"\x00" in beginning[:4096]:
+        raise FormatError(f"{file}: neither text nor any format known here ({', '.join(FORMATS.values())})")
+    return _json_kind(text, file, whole=whole) if text[:1] in (b"{", b"[") else "csv"
+
+
+def is_table(path: Path) -> bool:
+    """True where a path or a pattern names tables, which may hold several systems."""
+    first = expand(path)[0]
+    # What is in a pipe is read once, by whoever reads the items.
+    return first.is_file() and recognise(first) in _TABLES
+
+
+def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile], str]:
+    """Return the files that a source names, and the one format that they have; none and "frame" for a data frame."""
+    parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
+    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
+        if kind is not None:
+            raise ArgumentError("format is for files; a data frame is what it is")
+        return [], "frame"
+    if kind is not None:
+        _validate.choice(kind, "format", FORMATS)
+    files = [_files.SourceFile(path) for path in expand(parts)]
+    kinds = [kind or _format_of(file) for file in files]
+    if len({*kinds}) > 1:
+        listed = ", ".join(f"{file} ({FORMATS[found]})" for file, found in zip(files, kinds, strict=True))
+        raise FormatError(f"the files are of different formats and cannot be read as one: {listed}")
+    return files, kinds[0]
+
+
+def _described(kind: str) -> str:
+    """Return what a file of a format is called, with its article."""
+    if kind == "lm-eval":
+        return f"a file of {FORMATS[kind]}"
+    return f"{'an' if kind in ('evaluation', 'inspect') else 'a'} {FORMATS[kind]}"
+
+
+def _refuse(choices: Mapping[str, str | None], what: str, but: tuple[str, ...] = ()) -> None:
+    for name, value in choices.items():
+        if value is not None and name not in but:
+            raise ArgumentError(f"{what} has no {name} to choose; leave {name} out")
+
+
+def _opened(source: Any, files: Sequence[_files.SourceFile], kind: str) -> SourceTable:
+    from abstain.sources._tables import open_files, open_frame  # noqa: PLC0415
+
+    return open_frame(source) if kind == "frame" else open_files(files, kind)
+
+
+def _read_table(
+    source: Any,
+    files: Sequence[_files.SourceFile],
+    kind: str,
+    roles: Mapping[str, Any],
+    choices: Mapping[str, str | None],
+    problems: Problems | None,
+) -> dict[str, Items]:
+    from abstain.sources._columns import items_from_table  # noqa: PLC0415
+    from abstain.sources._roles import Roles  # noqa: PLC0415
+
+    _refuse(choices, "a data frame" if kind == "frame" else f"{files[0]}: {_described(kind)}")
+    table = _opened(source, files, kind)
+    said = dict(roles)
+    joined, failed = said.pop("join", None), said.get("failed_rule")
+    if isinstance(failed, str):
+        with at("failed_rule"):
+            said["failed_rule"] = AbstentionRule.parse_failed(failed)
+    origin = _origin(table, kind)
+    if joined is not None:
+        from abstain.sources._joining import JoinedTable  # noqa: PLC0415
+
+        table = JoinedTable(table, open_table(joined[1]), joined[0])
+        origin["join"] = table.origin
+    systems = items_from_table(table, Roles(**said), problems)
+    return {name: items.with_provenance(**origin) for name, items in systems.items()}
+
+
+def _origin(table: SourceTable, kind: str) -> dict[str, Any]:
+    if kind == "frame":
+        return {"format": kind}
+    return {"path": table.label, "format": kind, "sha256": table.sha256()}
+
+
+def _read_log(
+    file: _files.SourceFile,
+    kind: str,
+    named: Mapping[str, str],
+    choices: Mapping[str, str | None],
+    limits: Mapping[str, Any],
+    *,
+    rule: AbstentionRule | None,
+    scale: Sequence[float] | None,
+) -> Items:
+    """Read a file that knows itself what its parts are."""
+    served = ("cluster", "item") if kind == "evaluation" else ("cluster",)
+    for role in named:
+        if role not in served:
+            raise ArgumentError(f"{file}: {role} names a column of a table, and this is {_described(kind)}")
+    _refuse(choices, f"{file}: {_described(kind)}", but=_CHOICES[kind])
+    cluster, scorer = named.get("cluster"), choices["scorer"]
+    if kind == "run":
+        from abstain.sources._run_file import read_run_file  # noqa: PLC0415
+
+        if cluster is not None or rule is not None:
+            raise ArgumentError(
+                f"{file}: a run file knows its clusters and abstentions; leave cluster and rule out"
+            )
+        return read_run_file(file, mode=choices["mode"], scale=scale).with_provenance(format=kind)
+    if kind == "evaluation":
+        from abstain.sources._evaluation_file import read_items  # noqa: PLC0415
+
+        if rule is not None:
+            raise ArgumentError(f"{file}: an evaluation file says who abstained; leave the rule out")
+        items = read_items(file, cluster=cluster, item=named.get("item"), scale=scale)
+        return items.with_provenance(format=kind)
+    if kind == "inspect":
+        from abstain.sources._inspect import read_inspect  # noqa: PLC0415
+
+        items = read_inspect(file, scorer=scorer, cluster=cluster, rule=rule, scale=scale, **limits)
+    else:
+        from abstain.sources._lm_eval import read_lm_eval  # noqa: PLC0415
+
+        items = read_lm_eval(
+            file, scorer=scorer, filter_name=choices["filter"], cluster=cluster, rule=rule, scale=scale
+        )
+    return items.with_provenance(format=kind)
+
+
+def _json_kind(text: bytes, file: _files.SourceFile, *, whole: bool) -> str:
+    line, _, rest = text.partition(b"\n")
+    first = _keys(line)
+    keys = first if first is not None else set(outer_keys(text))
+    if keys >= LM_EVAL_KEYS or (first is None and not whole and keys >= {"doc_id", "doc"}):
+        return "lm-eval"
+    if "experiments" in keys:
+        return "run"
+    if "evaluation_results" in keys or {"backend_name", "suite"} <= keys or keys == {"metrics", "execution"}:
+        return "evaluation"
+    if "eval" in keys and keys & {"version", "status", "samples", "plan"}:
+        return "inspect"
+    named_lines = file.path.suffix in _LINES
+    lines = first is not None and (rest.lstrip()[:1] == b"{" or named_lines)
+    # A list of objects is a table too; so, by its ending alone, is a line longer than what was looked at.
+    if lines or (text[1:].lstrip()[:1] == b"{" and text[:1] == b"[") or (not whole and named_lines):
+        return "jsonl"
+    raise _unknown_json(text, file, whole=whole)
+
+
+def _unknown_json(text: bytes, file: _files.SourceFile, *, whole: bool) -> FormatError:
+    if whole:
+        _files.parse_json(text, file)  # says where it is no JSON at all
+    return FormatError(
+        f"{file}: not a run file (an object with a list of experiments), nor any other form of JSON known here "
+        "(evaluation results, an Inspect log, one object per line); say which it is (format, --input-format)"
+    )
+
+
+def _keys(line: bytes) -> set[str] | None:
+    """Return the keys of a line that is one whole object, else None."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return set(record) if isinstance(record, dict) else None
+
+
+def _beginning(file: _files.SourceFile) -> tuple[bytes, bool]:
+    try:
+        with file.open() as opened:
+            beginning = opened.read(_BEGINNING)
+            if beginning.startswith(b"\x1f\x8b"):
+                opened.seek(0)
+                beginning = gzip.GzipFile(fileobj=opened).read(_BEGINNING)
+    except (OSError, EOFError, zlib.error):
+        raise FormatError(f"{file}: cannot be read; the file may be damaged or cut off") from None
+    return beginning, len(beginning) < _BEGINNING
