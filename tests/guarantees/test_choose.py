@@ -132,7 +132,7 @@ def test_risks_that_no_threshold_was_seen_to_keep() -> None:
         ({"sure": None}, "on average .crc. is the joint one"),
         ({"method": "cluster-t", "finite_sample": True}, "leave one out"),
         ({"worst": True}, "worst is about groups"),
-        ({"by": "sites"}, "no column 'sites' .did you mean 'site'"),
+        ({"by": "sites"}, "unknown group column 'sites' .did you mean 'site'"),
         ({"grid": []}, "at least one threshold"),
         ({"start": 1.5}, "start must be in"),
         ({"needless": 0.2, "by": "site"}, "needless goes with one threshold"),

@@ -28,7 +28,6 @@ from abstain.confidence import select
 from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.evaluation._differences import DifferenceWork, Rank
 from abstain.evaluation._metric_tables import Key
-from abstain.evaluation._metric_tables import groups as groups_of
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
 from abstain.evaluation._system import Basis, SystemWork
 from abstain.evaluation._warnings import (
@@ -37,6 +36,7 @@ from abstain.evaluation._warnings import (
     general_warnings,
     left_out_warnings,
 )
+from abstain.groups import groups as groups_of
 from abstain.inference import Intervals, resamples_wanted
 from abstain.items import Items
 from abstain.losses import LOSS_NAMES, common_loss, item_loss

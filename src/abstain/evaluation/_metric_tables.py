@@ -10,101 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from abstain import _validate
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError
 from abstain.metrics.registry import find_metric
-from abstain.results import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from abstain.inference import Estimate
-    from abstain.items import Items
     from abstain.metrics import MetricSpecification
     from abstain.metrics.abstention import PopulationTable
 
 
-__all__ = ["ALL", "Group", "GroupGap", "GroupResult", "Key", "MetricTable", "columns_for_groups", "groups"]
-
-MISSING = "(missing)"
-# Beyond this a column is no grouping but a measurement.
-MOST_GROUPS = 100
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Group:
-    """Some rows and what they have in common."""
-
-    label: str
-    values: Mapping[str, Any]
-    rows: NDArray[np.bool_]
-
-
-def columns_for_groups(items: Items) -> tuple[str, ...]:
-    """Return the columns that items can be grouped by: their metadata, their signals, and their item names."""
-    plain = (name for name in items.metadata if not name.startswith(PREFIX))
-    return tuple(dict.fromkeys((*plain, *items.signals, "item")))
-
-
-def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
-    """Return the groups of items by the values of some columns, in the order of their values."""
-    names = [by] if isinstance(by, str) else list(by)
-    known = columns_for_groups(items)
-    if not names or len(set(names)) != len(names):
-        raise ArgumentError(f"by must name columns, each once; {_validate.listed_columns(known)}")
-    for name in names:
-        if name not in known:
-            raise ArgumentError(
-                f"unknown group column {name!r}{_validate.suggestion(name, known)}; {_validate.listed_columns(known)}"
-            )
-    columns = [_values(items, name) for name in names]
-    keys = list(zip(*columns, strict=True))
-    distinct = sorted(set(keys), key=lambda key: tuple(map(_order, key)))
-    if len(distinct) > MOST_GROUPS:
-        raise DataError(
-            f"{', '.join(names)} makes {len(distinct)} groups; name a column with at most {MOST_GROUPS} values"
-        )
-    number = {key: place for place, key in enumerate(distinct)}
-    code = np.array([number[key] for key in keys], dtype=np.intp)
-    return tuple(
-        Group(
-            label=", ".join(f"{name}={_text(value)}" for name, value in zip(names, key, strict=True)),
-            values=dict(zip(names, key, strict=True)),
-            rows=code == place,
-        )
-        for place, key in enumerate(distinct)
-    )
-
-
-def _values(items: Items, name: str) -> list[Any]:
-    if name in items.metadata:
-        column = items.metadata[name]
-    else:
-        # A table's reader takes every column of numbers for a signal; a stage or an age group may be one.
-        column = items.signals[name].values if name in items.signals else items.item
-    values = column.tolist()
-    for row, value in enumerate(values):
-        if not (value is None or isinstance(value, (str, bool, int, float))):
-            raise DataError(
-                f"{name} is {_validate.kind(value)} at row {row}; groups are made of text, numbers and booleans"
-            )
-    return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
-
-
-def _order(value: Any) -> tuple[int, Any]:
-    """Numbers ascending, then text, then what is missing."""
-    if value is None:
-        return (2, "")
-    return (1, value) if isinstance(value, str) else (0, value)
-
-
-def _text(value: Any) -> str:
-    return MISSING if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
+__all__ = ["ALL", "GroupGap", "GroupResult", "Key", "MetricTable"]
 
 # The label of all rows, and of metrics that need no confidence.
 ALL = ""

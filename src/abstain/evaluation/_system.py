@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._confidences import VariantConfidence
-    from abstain.evaluation._metric_tables import Group
     from abstain.evaluation._result import Settings
+    from abstain.groups import Group
     from abstain.inference import Estimate, Intervals, Weighed
     from abstain.items import Items
     from abstain.losses import ItemLoss

@@ -14,7 +14,7 @@ from abstain._doors import door
 if TYPE_CHECKING:
     from abstain.guarantees._apply import ANSWER, COLUMN, DEFER, Applied, apply_policy
     from abstain.guarantees._check import BROKEN, KEPT, PolicyCheck, check_policy
-    from abstain.guarantees._choose import choose_threshold, promised_thresholds, rate
+    from abstain.guarantees._choose import choose_threshold, promised_thresholds
     from abstain.guarantees._evidence import Evidence, Steps
     from abstain.guarantees._p_values import (
         betting_wealth,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         hoeffding_bentkus_p,
     )
     from abstain.guarantees._policy import METHODS, SEARCHES, Policy, policy_schema, read_policy
+    from abstain.guarantees._question import rate
     from abstain.guarantees._rows import split_by_cluster
     from abstain.guarantees._search import (
         conformal_risk_control,

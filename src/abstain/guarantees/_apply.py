@@ -18,6 +18,7 @@ import numpy as np
 from abstain import _outputs, _validate
 from abstain.confidence import find_variant, signals_needed
 from abstain.errors import ArgumentError, DataError, ResultWarning
+from abstain.groups import group_names
 from abstain.items import Items
 from abstain.sources import open_table
 
@@ -166,7 +167,6 @@ def _ending(path: Path) -> str:
 
 def _applied_to_items(policy: Policy, items: Items, calibration: CalibrationLike) -> Applied:
     from abstain.guarantees._check import stated_for  # noqa: PLC0415
-    from abstain.guarantees._rows import group_names  # noqa: PLC0415
 
     if not len(items):
         raise DataError("there is no row to decide on: the source is empty")

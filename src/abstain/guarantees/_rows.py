@@ -16,8 +16,8 @@ from abstain import _validate
 from abstain._confidences import load_calibrations, variant_confidences
 from abstain.confidence import NO_CONFIDENCE
 from abstain.errors import ArgumentError, DataError
+from abstain.groups import group_names
 from abstain.inference import group_of
-from abstain.labels import is_missing
 from abstain.losses import SHARES, item_loss
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
-__all__ = ["Rows", "group_names", "hashed", "one_confidence", "rows_of", "split_by_cluster"]
+__all__ = ["Rows", "hashed", "one_confidence", "rows_of", "split_by_cluster"]
 
 # As many places as a name can be hashed to.
 _PLACES = 1 << 32
@@ -217,13 +217,3 @@ def _largest(loss: ItemLoss, declared: float | None) -> float:
         f"loss {loss.name} may have no upper end, and nothing can be promised of what has none; declare the most that "
         "it can be (largest_loss=)"
     )
-
-
-def group_names(items: Items, by: str) -> NDArray[Any]:
-    """Return the name of every item's group; empty where it has none."""
-    if by not in items.metadata:
-        hint = _validate.suggestion(by, items.metadata)
-        known = _validate.listed_columns(items.metadata)
-        raise ArgumentError(f"by: there is no column {by!r}{hint}; {known}")
-    values = items.metadata[by].tolist()
-    return _validate.objects(["" if is_missing(value) else str(value) for value in values])
