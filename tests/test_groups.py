@@ -60,6 +60,7 @@ def test_evaluate_and_threshold_have_the_same_groups(tmp_path: Path) -> None:
             rows.writerow([1, int(generator.random() < 0.5 + sure / 2), sure, row % 3])
     given = abstain.read(path)
     table = abstain.evaluate(given, metrics="accuracy", by="stage")
+    assert table.metrics is not None
     judged = [group.label for group in table.metrics.groups]
     policy = abstain.choose_threshold(given, risk=0.3, by="stage")
     assert judged == [f"stage={each.group}" for each in policy.groups] == ["stage=0", "stage=1", "stage=2"]

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 from scipy.stats import t as student
 
 import abstain
 from abstain import Items
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation.conformal import evaluate_intervals, evaluate_quantiles, evaluate_sets
-from abstain.inference import Trials, binomial_interval, coverage_verdict
+from abstain.inference import Estimate, coverage_verdict
 from abstain.metrics import intervals, sets
 from abstain.metrics.quantiles import pinball_loss, pit_histogram
 
@@ -155,7 +154,7 @@ def test_several_levels_groups_and_the_score_over_all_levels() -> None:
         )
 
 
-def test_without_resamples_the_values_stay_and_the_exact_interval_too() -> None:
+def test_without_an_interval_the_values_stay() -> None:
     case = _case()
     with_draws = evaluate_intervals(
         case["truth"], case["bounds"], claim=[0.5, 0.8], interval="percentile", resamples=5
@@ -166,7 +165,7 @@ def test_without_resamples_the_values_stay_and_the_exact_interval_too() -> None:
             {name: estimate.value for name, estimate in right.items()}, abs=1e-12
         )
         assert right["coverage"].interval is None
-        assert right.verdict.estimate.interval == left.verdict.estimate.interval
+        assert left.verdict.estimate == left["coverage"]
 
 
 def test_infinite_intervals_have_infinite_means_with_intervals_and_a_warning() -> None:
@@ -299,32 +298,6 @@ def test_class_names_reach_the_groups() -> None:
     assert [part.label for part in result.claims[0].strata] == ["0", "1", "2"]
 
 
-def test_clopper_and_pearson_by_the_book() -> None:
-    # 9 of 10 and 10 of 10 at 95%: the values of every table of exact limits.
-    nine = binomial_interval(Trials(0.9, 10, 10, 10))
-    assert (nine.low, nine.high) == pytest.approx((0.554984, 0.997471), abs=1e-6)
-    ten = binomial_interval(Trials(1.0, 10, 10, 10))
-    assert (ten.low, ten.high) == pytest.approx((0.025 ** (1 / 10), 1.0))
-    none = binomial_interval(Trials(0.0, 10, 10, 10))
-    assert (none.low, none.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 10)))
-    assert binomial_interval(Trials(math.nan, 0, 0, 0)).reason == "there is no row"
-
-
-def test_the_exact_interval_agrees_with_scipy() -> None:
-    for hits, rows in ((3, 7), (90, 100), (1, 400), (250, 250)):
-        test = binomtest(hits, rows, 0.9)
-        interval = test.proportion_ci(0.9, method="exact")
-        estimate = binomial_interval(Trials(hits / rows, rows, rows, rows), level=0.9)
-        assert (estimate.low, estimate.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
-        verdict = coverage_verdict(Trials(hits / rows, rows, rows, rows), 0.9)
-        assert verdict.p_under == pytest.approx(
-            binomtest(hits, rows, 0.9, "less").pvalue, rel=1e-8, abs=1e-300
-        )
-        assert verdict.p_over == pytest.approx(
-            binomtest(hits, rows, 0.9, "greater").pvalue, rel=1e-8, abs=1e-300
-        )
-
-
 @pytest.mark.parametrize(
     ("hits", "rows", "expected"),
     [(8, 10, "undecided"), (800, 1000, "under-covered"), (950, 1000, "covered"), (900, 1000, "undecided")],
@@ -338,54 +311,62 @@ def test_the_three_verdicts(hits: int, rows: int, expected: str) -> None:
     assert verdict.estimate.n == rows
 
 
+def test_the_verdict_and_a_gate_ask_the_interval_that_is_printed() -> None:
+    """Around every number of hits at which one of them turns, the verdict turns with the interval of coverage."""
+    seen = set()
+    for hits in (*range(860, 940), 800, 1000):
+        bounds = np.where(np.arange(1000)[:, None] < hits, [[-1.0, 1.0]], [[1.0, 2.0]])
+        claim = evaluate_intervals(np.zeros(1000), bounds, claim=0.9).claims[0]
+        assert claim.verdict.estimate == claim["coverage"]
+        low, high = claim["coverage"].low, claim["coverage"].high
+        expected = "covered" if low >= 0.9 else "under-covered" if high < 0.9 else "undecided"
+        assert claim.verdict.verdict == expected
+        seen.add(expected)
+    assert seen == {"covered", "under-covered", "undecided"}
+
+
+def test_without_an_interval_nothing_is_decided() -> None:
+    bounds = np.array([[-1.0, 1.0]] * 50 + [[1.0, 2.0]] * 50)
+    verdict = evaluate_intervals(np.zeros(100), bounds, claim=0.9, interval="none").claims[0].verdict
+    assert (verdict.verdict, verdict.reason) == ("undecided", "no interval was asked for")
+
+
 def test_a_margin_lets_a_plausible_level_pass() -> None:
-    trials = Trials(0.9, 1000, 1000, 1000)
-    assert coverage_verdict(trials, 0.9).verdict == "undecided"
-    assert coverage_verdict(trials, 0.9, margin=0.03).verdict == "covered"
-    assert coverage_verdict(Trials(0.8, 1000, 1000, 1000), 0.9, margin=0.03).verdict == "under-covered"
+    nine, eight = Estimate(0.9, 0.88, 0.917), Estimate(0.8, 0.774, 0.824)
+    assert coverage_verdict(nine, 0.9).verdict == "undecided"
+    assert coverage_verdict(nine, 0.9, margin=0.03).verdict == "covered"
+    assert coverage_verdict(eight, 0.9, margin=0.03).verdict == "under-covered"
     with pytest.raises(ArgumentError, match="margin must be at least 0 and below the nominal level 0.9"):
-        coverage_verdict(trials, 0.9, margin=-0.1)
+        coverage_verdict(nine, 0.9, margin=-0.1)
 
 
-def test_clusters_widen_the_exact_interval() -> None:
+def test_clusters_widen_the_interval_that_decides() -> None:
     rng = np.random.default_rng(4)
     cluster = np.repeat(np.arange(30), 20)
     hit = np.repeat(rng.random(30) < 0.8, 20)  # a patient is covered throughout, or never
-    apart, together = Trials.of_rows(hit), Trials.of_rows(hit, None, cluster)
-    assert apart.effective == Trials.of_rows(hit, None, np.arange(600)).effective == 600
-    assert together.effective < 30
-    single = binomial_interval(Trials.of_rows(hit[::20]))
-    joint = binomial_interval(together)
-    assert joint.low <= single.low + 0.01
-    assert "independent rows" in joint.method
-    # Where all rows agree, each cluster counts once.
-    assert Trials.of_rows(np.ones(600, bool), None, cluster).effective == 30
-    # Independent rows lose next to nothing by being grouped at random.
-    loose = Trials.of_rows(rng.random(3000) < 0.8, None, rng.integers(0, 300, 3000))
-    assert loose.effective > 2000
-    # One cluster shows no variance, so nothing can be decided.
-    alone = Trials.of_rows(hit, None, np.zeros(600, np.intp))
-    assert binomial_interval(alone).reason == "one cluster alone shows no variance"
-    assert coverage_verdict(alone, 0.5).verdict == "undecided"
-
-
-def test_weights_count_as_fewer_rows_where_they_differ() -> None:
-    hit = np.array([True, False] * 50)
-    same = Trials.of_rows(hit, np.full(100, 3.0))
-    assert same.effective == pytest.approx(99.0, abs=1.5)
-    uneven = Trials.of_rows(hit, np.r_[np.full(98, 0.01), 50.0, 50.0])
-    assert uneven.effective < 5
+    bounds = np.where(hit[:, None], [[-1.0, 1.0]], [[1.0, 2.0]])
+    truth = np.zeros(600)
+    apart = evaluate_intervals(truth, bounds, claim=0.75).claims[0].verdict
+    together = evaluate_intervals(truth, bounds, claim=0.75, cluster=cluster).claims[0].verdict
+    once = evaluate_intervals(truth[::20], bounds[::20], claim=0.75).claims[0].verdict
+    assert apart.verdict == "under-covered"
+    assert together.verdict == "undecided"
+    assert together.estimate.interval == pytest.approx(once.estimate.interval, abs=1e-9)
+    alone = evaluate_intervals(truth, bounds, claim=0.5, cluster=np.zeros(600)).claims[0].verdict
+    assert (alone.verdict, alone.reason) == ("undecided", "one cluster alone says nothing about others")
 
 
 @pytest.mark.slow
-def test_the_exact_interval_holds_its_level_on_clustered_rows() -> None:
+def test_the_interval_that_decides_holds_its_level_on_clustered_rows() -> None:
     rng = np.random.default_rng(5)
     inside = 0
     for _ in range(400):
         share = rng.beta(9, 1, 25)  # 25 patients whose own coverage differs around 0.9
         hit = (rng.random((25, 8)) < share[:, None]).ravel()
-        estimate = binomial_interval(Trials.of_rows(hit, None, np.repeat(np.arange(25), 8)))
-        inside += estimate.low <= 0.9 <= estimate.high
+        bounds = np.where(hit[:, None], [[-1.0, 1.0]], [[1.0, 2.0]])
+        options = {"claim": 0.9, "cluster": np.repeat(np.arange(25), 8)}
+        verdict = evaluate_intervals(np.zeros(200), bounds, **options).claims[0].verdict  # type: ignore[arg-type]
+        inside += verdict.plausible
     assert inside / 400 > 0.93
 
 
@@ -504,19 +485,9 @@ def test_items_and_arrays_give_the_same_estimates(interval: str) -> None:
             assert getattr(found[theirs], part) == expected, ours
 
 
-def test_weighted_rows_that_all_agree_have_a_share_of_one_or_none() -> None:
+def test_weighted_rows_that_all_agree_are_covered_wholly() -> None:
     """Sums of weights that rounding leaves beside 0 or 1 ended in a math domain error, or in a made-up variance."""
     rng = np.random.default_rng(11)
-    for _ in range(200):
-        weight, cluster = rng.random(int(rng.integers(2, 40))) + 0.01, None
-        if rng.random() < 0.5:
-            cluster = np.arange(len(weight)) // 2
-        for agreed in (True, False):
-            trials = Trials.of_rows(np.full(len(weight), agreed), weight, cluster)
-            assert trials.share == float(agreed)
-            assert trials.effective <= len(weight) + 1e-9
-            verdict = coverage_verdict(trials, 0.9)
-            assert verdict.verdict in ("undecided", "covered" if agreed else "under-covered")
     site = np.repeat(["a", "b", "c"], 20)
     truth = np.where(np.arange(60) < 10, 9.0, 0.0)  # half of site a is missed, all others are covered
     options = {"groups": {"site": site}, "sample_weight": rng.random(60) + 0.01, "resamples": 10}
@@ -524,3 +495,28 @@ def test_weighted_rows_that_all_agree_have_a_share_of_one_or_none() -> None:
     parts = result.claims[0].groups["site"]
     assert [part.coverage.value for part in parts[1:]] == pytest.approx([1.0, 1.0], abs=1e-15)
     assert [part.verdict.estimate.value for part in parts[1:] if part.verdict] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_tables_with_strata_that_are_fully_covered(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(4, 50))
+    truth, label, site = rng.normal(size=rows), rng.integers(0, 3, rows), rng.integers(0, 3, rows)
+    weight = rng.exponential(10.0 ** int(rng.integers(-8, 8)), rows)
+    reach = rng.exponential(1.0, (2, rows)) + (site > 0) * 5.0
+    options: dict[str, Any] = {
+        "claim": 0.8,
+        "groups": {"site": site},
+        "sample_weight": weight,
+        "resamples": 5,
+    }
+    bounds = np.stack([truth - reach[0], truth + reach[1] - 2.0 * (site == 0)], axis=1)
+    bounds[:, 1] = np.maximum(bounds[:, 0], bounds[:, 1])
+    members = rng.random((rows, 3)) < 0.5
+    members[np.arange(rows), label] |= site > 0
+    for result in (
+        evaluate_intervals(truth, bounds, **options),
+        evaluate_sets(label, members, **options),
+    ):
+        coverage = result.claims[0]["coverage"].value
+        assert 0.0 <= coverage <= 1.0

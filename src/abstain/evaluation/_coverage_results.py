@@ -89,7 +89,7 @@ class Stratum:
         high: the largest width or size of the stratum; NaN for a group.
         count: how many rows (or how much weight) it holds.
         coverage: with its interval over clusters.
-        verdict: with the exact binomial interval; None where there is no row.
+        verdict: by that interval; None where there is no row.
     """
 
     label: Any
@@ -107,7 +107,7 @@ class ClaimResult(Mapping[str, "Estimate"]):
     Attributes:
         claim: the coverage that the predictions claim.
         metrics: estimates by name.
-        verdict: whether coverage reaches the claim, with the exact binomial interval.
+        verdict: whether coverage reaches the claim, by its interval.
         strata: coverage by width or by set size.
         groups: coverage within each group, by the name of the grouping.
         width_quantiles: the distribution of width or size: its quantiles at 0, 0.01, ..., 1.

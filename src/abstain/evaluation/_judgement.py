@@ -19,7 +19,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
 from abstain.evaluation._coverage_results import ClaimResult, CoverageResult, CoverageSettings, Stratum
 from abstain.evaluation._warnings import few_clusters
-from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Trials, Weighed, coverage_verdict
+from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Weighed, coverage_verdict
 from abstain.metrics.coverage import (
     Search,
     Strata,
@@ -373,10 +373,11 @@ class Judgement(Generic[AnyRows]):
                 strata = judged
         together = self.rows.in_units(None)
         widths = quantiles_measure(self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width")
+        metrics = self._metrics(place, found)
         return ClaimResult(
             claim=float(self.claims[place]),
-            metrics=self._metrics(place, found),
-            verdict=self._verdict(place, None),
+            metrics=metrics,
+            verdict=self._verdict(place, metrics["coverage"]),
             strata=strata,
             groups=groups,
             width_quantiles=widths.points,
@@ -384,21 +385,14 @@ class Judgement(Generic[AnyRows]):
         )
 
     def _stratum(self, place: int, part: Part, estimate: Estimate) -> Stratum:
-        verdict = None if part.rows is None or not part.count else self._verdict(place, part.rows)
         rows = round(part.count) if part.rows is None else int(np.count_nonzero(part.rows))
         count = int(part.count) if part.count.is_integer() else part.count
-        return Stratum(part.label, part.low, part.high, count, replace(estimate, n=rows), verdict)
+        coverage = replace(estimate, n=rows)
+        verdict = None if part.rows is None or not part.count else self._verdict(place, coverage)
+        return Stratum(part.label, part.low, part.high, count, coverage, verdict)
 
-    def _verdict(self, place: int, rows: Mask | None) -> CoverageVerdict:
-        covered, weight = self.rows.covered[place], self.rows.weight
-        cluster = self.index if self.clustered else None
-        if rows is not None:
-            covered = covered[rows]
-            weight = None if weight is None else weight[rows]
-            cluster = None if cluster is None else cluster[rows]
-        settings, claim = self.settings, float(self.claims[place])
-        trials = Trials.of_rows(covered, weight, cluster, level=settings.level)
-        return coverage_verdict(trials, claim, margin=settings.margin, level=settings.level)
+    def _verdict(self, place: int, coverage: Estimate) -> CoverageVerdict:
+        return coverage_verdict(coverage, float(self.claims[place]), margin=self.settings.margin)
 
     def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
         warnings = few_clusters(self.clusters, "cluster", self.settings.interval)

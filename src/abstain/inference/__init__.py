@@ -3,8 +3,7 @@
 `Intervals` says how the intervals of one judgement are made, and makes them: `LeaveOut` and `Draws` say which
 clusters enter, measures are weighed with them, and metrics and differences get their ends. `p_value` is a
 difference's p-value, and `decide` the one verdict. `jackknife`, `bootstrap` and `paired_delta` do all of it for any
-function of `Items`. `binomial_interval` and `coverage_verdict` say how certain a share is by the binomial
-distribution. Metrics are defined elsewhere.
+function of `Items`. `coverage_verdict` says whether a coverage reaches its claim. Metrics are defined elsewhere.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 from abstain._doors import door
 
 if TYPE_CHECKING:
-    from abstain.inference._binomial import CoverageVerdict, Trials, binomial_interval, coverage_verdict
     from abstain.inference._estimate import INTERVALS, JACKKNIFE, NONE, Estimate, replicates
     from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
     from abstain.inference._intervals import (
@@ -31,9 +29,11 @@ if TYPE_CHECKING:
         LEFT,
         POWER,
         RIGHT,
+        CoverageVerdict,
         MarginVerdict,
         beyond,
         clusters_needed,
+        coverage_verdict,
         decide,
         holm,
         verdict_words,
@@ -57,11 +57,9 @@ __all__ = [
     "Intervals",
     "LeaveOut",
     "MarginVerdict",
-    "Trials",
     "Weighed",
     "at_level",
     "beyond",
-    "binomial_interval",
     "bootstrap",
     "clusters_needed",
     "coverage_verdict",

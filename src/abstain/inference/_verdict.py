@@ -5,7 +5,8 @@ statistic (see `_intervals`), corrected for the family that it belongs to. `deci
 these: "left", "right" or "cannot tell". Words, sentences, colours, gates and files ask for it. With two
 systems the family is one difference, and "better" is said exactly where the interval excludes 0. "Cannot
 tell" is never "the same": that two systems are within a margin of each other, or one not worse than the other
-by more than it, are verdicts of their own, see `within_margin`.
+by more than it, are verdicts of their own, see `within_margin`. Whether a coverage reaches its claim is decided here,
+too, by the interval that is printed beside it (`coverage_verdict`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import DataError
+from abstain.errors import ArgumentError, DataError
 from abstain.inference._intervals import p_value
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ __all__ = [
     "LEFT",
     "POWER",
     "RIGHT",
+    "CoverageVerdict",
     "MarginVerdict",
     "beyond",
     "clusters_needed",
+    "coverage_verdict",
     "decide",
     "holm",
     "verdict_words",
@@ -94,6 +97,70 @@ def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:
     if low > bound if upwards else high < bound:
         return True
     return False if (high <= bound if upwards else low >= bound) else None
+
+
+COVERED, UNDER_COVERED, UNDECIDED = "covered", "under-covered", "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageVerdict:
+    """Whether a nominal coverage is reached, as far as the data can say.
+
+    Attributes:
+        verdict: "covered" (the whole interval is at or above the nominal level), "under-covered" (the whole
+            interval is below it) or "undecided".
+        nominal: the level that was claimed.
+        margin: how far below the nominal level still counts as covered.
+        estimate: the coverage with the interval that decides.
+        reason: the verdict in a sentence.
+    """
+
+    verdict: str
+    nominal: float
+    margin: float
+    estimate: Estimate
+    reason: str
+
+    @property
+    def plausible(self) -> bool:
+        """True when the nominal level itself lies within the interval."""
+        interval = self.estimate.interval
+        return interval is not None and interval[0] <= self.nominal <= interval[1]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+def coverage_verdict(coverage: Estimate, nominal: float, *, margin: float = 0.0) -> CoverageVerdict:
+    """Say whether a coverage reaches its nominal level: covered, under-covered or undecided.
+
+    Args:
+        coverage: with the interval that decides.
+        nominal: the level that was claimed.
+        margin: how far below the nominal level still counts as covered, at least 0.
+
+    >>> from abstain.inference import Estimate
+    >>> [coverage_verdict(Estimate(0.8, *ends), 0.9).verdict for ends in ((0.5, 0.95), (0.77, 0.83))]
+    ['undecided', 'under-covered']
+    """
+    nominal = _validate.level(nominal, "nominal")
+    margin = _validate.real(margin, "margin")
+    if not 0.0 <= margin < nominal:
+        raise ArgumentError(
+            f"margin must be at least 0 and below the nominal level {nominal:g}, got {margin:g}"
+        )
+    if coverage.interval is None:
+        reason = coverage.reason or "no interval was asked for"
+        return CoverageVerdict(UNDECIDED, nominal, margin, coverage, reason)
+    bar = f"{nominal:g}" if not margin else f"{nominal:g} - {margin:g}"
+    short = beyond(coverage, nominal - margin, upwards=False)
+    if short:
+        verdict, reason = UNDER_COVERED, f"the whole interval is below {bar}"
+    elif short is False:
+        verdict, reason = COVERED, f"the whole interval is at or above {bar}"
+    else:
+        verdict, reason = UNDECIDED, f"{bar} lies within the interval: plausible, not shown"
+    return CoverageVerdict(verdict, nominal, margin, coverage, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Reliability curves: accuracy against confidence, bin by bin, with counts and exact binomial intervals.
 
 Bins are those of `abstain.metrics.calibration`: left-closed, the last closed, empty ones kept with count 0.
-The interval of a bin is Clopper and Pearson's for its accuracy (`clopper_pearson`). Rows of one cluster are not
+The interval of a bin is Clopper and Pearson's for its accuracy (`_clopper_pearson`). Rows of one cluster are not
 independent, so with clusters it is Clopper and Pearson's for the number of independent rows that would be as
-informative (`effective_counts`). Both serve other shares, too. Errors over bins are computed elsewhere.
+informative (`_effective_counts`). Errors over bins are computed elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = ["ReliabilityCurve", "clopper_pearson", "effective_counts", "reliability_curve", "row_bins"]
+__all__ = ["ReliabilityCurve", "reliability_curve", "row_bins"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -108,12 +108,12 @@ def reliability_curve(
     if cluster is not None:
         kept = weight > 0
         rows_of_bins = (bin_[kept], rows.cluster[kept], weight[kept], rows.correct[kept])
-        effective = effective_counts(*rows_of_bins, count, accuracy, level)
-    low, high = clopper_pearson(accuracy * effective, effective, level)
+        effective = _effective_counts(*rows_of_bins, count, accuracy, level)
+    low, high = _clopper_pearson(accuracy * effective, effective, level)
     return ReliabilityCurve(edges, count, mean, accuracy, low, high, effective, level)
 
 
-def effective_counts(
+def _effective_counts(
     bin_: Indices,
     cluster: Indices,
     weight: Floats,
@@ -146,7 +146,7 @@ def effective_counts(
     return effective
 
 
-def clopper_pearson(happened: Floats, count: Floats, level: float) -> tuple[Floats, Floats]:
+def _clopper_pearson(happened: Floats, count: Floats, level: float) -> tuple[Floats, Floats]:
     """Return the ends of the interval for each share of `happened` in `count`; NaN where there is no row."""
     from scipy.special import betaincinv  # noqa: PLC0415
 

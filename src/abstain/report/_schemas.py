@@ -359,8 +359,6 @@ class VerdictPart(Struct, kw_only=True):
     reason: str
     margin: float
     coverage: EstimatePart
-    p_under: float | None
-    p_over: float | None
 
 
 class StratumPart(Struct, kw_only=True):

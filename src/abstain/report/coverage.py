@@ -101,7 +101,7 @@ def coverage_tables(result: CoverageResult) -> list[Table]:
 
 
 def claims_table(result: CoverageResult) -> Table:
-    """Return the verdict on each claim, with the coverage and the exact interval that decide it."""
+    """Return the verdict on each claim, with the coverage and the interval that decide it."""
     columns = (
         Column("claim"),
         Column("coverage", "coverage (exact interval)", estimate=True),
@@ -171,13 +171,12 @@ def _slab(claim: ClaimResult, at: str) -> list[RenderableType]:
 def _method(result: CoverageResult) -> str:
     settings = result.settings
     percent = f"{100 * settings.level:g}% intervals"
-    exact = "of the verdict: exact binomial, scaled to clusters"
     made = f"{settings.interval} over {many(result.clusters, 'cluster')}"
     if settings.interval == "none":
         made = "none"
     elif settings.resamples:
         made += f", {many(settings.resamples, 'resample')}, seed {settings.seed}"
-    return f"[{percent}: {made}; {exact}]"
+    return f"[{percent}: {made}]"
 
 
 def _coloured(table: Text) -> Text:
