@@ -124,13 +124,17 @@ def test_quiet_prints_paths_alone(run: Callable[..., Outcome]) -> None:
     ]
 
 
-def test_an_artifact_that_nobody_named_overwrites_nothing(
-    run: Callable[..., Outcome], tmp_path: Path
-) -> None:
-    names = [run(*BASIC, *QUICK, "--quiet").out.strip() for _ in range(2)]
-    assert names == ["preds-intervals.json", "preds-intervals-2.json"]
-    assert "artifact: preds-intervals-3.json" in run(*BASIC, *QUICK).out
-    assert not list(tmp_path.glob("*.part"))
+def test_nothing_is_written_that_nobody_named(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert "\n\nTo keep it: -o NAME.json (every number)" in run(*BASIC, *QUICK).out
+    assert run(*BASIC, *QUICK).out.startswith(run(*BASIC, *QUICK, "--quiet").out)
+    assert sorted(tmp_path.iterdir()) == before
+    table = run(*BASIC, *QUICK, "-q", "-o", "t.md").out
+    assert table == "t.md\n"
+    assert (tmp_path / "t.md").read_text().startswith("**")
+    refused = run(*BASIC, *QUICK, "-o", "t.xlsx")
+    assert refused.code == 2
+    assert "t.xlsx: the ending decides what is written, and here it can be .txt, .md, .csv" in refused.err
 
 
 def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:

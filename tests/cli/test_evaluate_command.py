@@ -89,13 +89,14 @@ def test_two_inputs_as_options_and_as_arguments(run: Callable[..., Outcome], tmp
     common = ("--bootstrap-resamples", 300)
     modes = ("--mode", "zero_shot", "--mode", "few_shot")
     first = run(
-        "evaluate", "--input", RUN, "--mode", "zero_shot", "--input", RUN, "--mode", "few_shot", *common
-    )
+        "evaluate", "--input", RUN, "--mode", "zero_shot", "--input", RUN, "--mode", "few_shot", *common,
+        "-o", "o.json",
+    )  # fmt: skip
     assert first.code == 0
     second = run("evaluate", RUN, RUN, *modes, *common, "-o", "p.json")
     assert second.code == 0
     expected = load("expected_paired_default.json")
-    for name in ("run_a-zero_shot-few_shot-metrics.json", "p.json"):
+    for name in ("o.json", "p.json"):
         assert differences(expected, json.loads((tmp_path / name).read_text())) == []
     assert "right - left" in first.out
     assert "cannot tell" in first.out
@@ -108,11 +109,57 @@ def test_one_mode_serves_every_input(run: Callable[..., Outcome]) -> None:
     assert json.loads(done.out)["comparison"]["deltas"]["llm"]["cmax"]["delta"] == 0.0
 
 
-def test_a_name_that_nobody_chose_overwrites_nothing(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    for name in ("run_a-few_shot-metrics.json", "run_a-few_shot-metrics-2.json"):
-        done = run("evaluate", RUN, "--mode", "few_shot", "--bootstrap-resamples", 5, "--quiet")
-        assert done.out == f"{name}\n"
-        assert (tmp_path / name).exists()
+ONE = ("evaluate", RUN, "--mode", "few_shot", "--resamples", 5)
+KEEP = "\n\nTo keep it: -o NAME.json (every number), NAME.html (a report), NAME.md, .csv, .tex or .txt (tables).\n"
+
+
+def test_no_file_is_written_that_nobody_asked_for(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    done = run(*ONE)
+    assert done.out.endswith(KEEP)
+    assert KEEP.strip() not in run(*ONE, "--quiet").out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "begins", "called"),
+    [
+        ("a.json", "{", "artifact:"),
+        ("a.HTML", "<!DOCTYPE html>", "report:"),
+        ("a.htm", "<!DOCTYPE html>", "report:"),
+        ("a.md", "**", "table:"),
+        ("a.csv", "confidence,metric,value,", "table:"),
+        ("a.tex", "% needs", "table:"),
+        ("a.txt", str(RUN), "summary:"),
+        ("a", "{", "artifact:"),
+    ],
+)
+def test_the_ending_decides_what_is_written(
+    name: str, begins: str, called: str, run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    done = run(*ONE, "-o", name)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith(f"\n\n{called} {name}\n")
+    assert (tmp_path / name).read_text().startswith(begins)
+    assert run(*ONE, "-q", "-o", name).out == f"{name}\n"
+
+
+def test_a_format_that_contradicts_the_ending_is_refused(run: Callable[..., Outcome], tmp_path: Path) -> None:
+    done = run(*ONE, "--format", "csv", "-o", "t.tex")
+    assert (done.code, done.out) == (2, "")
+    assert "t.tex: the ending means latex, and --format says csv; leave one of them out" in done.err
+    assert run(*ONE, "-o", "t.docx").code == 2
+    assert list(tmp_path.iterdir()) == []
+    assert run(*ONE, "--format", "latex", "-o", "t.tex").code == 0
+    assert "toprule" in (tmp_path / "t.tex").read_text()
+
+
+def test_systems_are_called_as_the_user_calls_them(run: Callable[..., Outcome]) -> None:
+    both = ("evaluate", RUN, RUN, "--mode", "zero_shot", "--mode", "few_shot", "--resamples", 5)
+    assert "right = new: " in run(*both, "--name", "old", "--name", "new").out
+    for names in (("--name", "old"), ("--name", "x", "--name", "x")):
+        done = run(*both, *names)
+        assert done.code == 2
+        assert "give --name once per input, each another" in done.err
 
 
 def test_json_goes_to_stdout_and_nowhere_else(run: Callable[..., Outcome], tmp_path: Path) -> None:
@@ -288,7 +335,6 @@ def test_markup_in_a_label_is_only_text(run: Callable[..., Outcome], tmp_path: P
     assert done.code == 0
     assert hostile in done.out
     assert "[bold]x" in done.out
-    assert (tmp_path / "run-_red___script___red_-metrics.json").exists()
 
 
 def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> None:

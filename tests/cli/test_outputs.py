@@ -241,10 +241,10 @@ def test_names_of_outputs_that_are_hard_to_print(
     (done.stdout + done.stderr).decode()
 
 
-def test_an_input_with_the_longest_name_has_an_artifact_with_a_shorter_one(tmp_path: Path) -> None:
+def test_an_input_with_the_longest_name_has_a_report_with_a_shorter_one(tmp_path: Path) -> None:
     long = Path("é" * 120 + ".json")
     long.write_bytes(RUN.read_bytes())
-    done = call("evaluate", long, *QUICK, "-q")
+    done = call("report", long, *QUICK, "-q")
     assert done.exit_code == 0, done.output
     assert Path(done.stdout.strip()).exists()
 

@@ -30,11 +30,13 @@ def test_report_writes_one_page_that_knows_its_command(tmp_path: Path) -> None:
     assert "my report.html" in page
 
 
-def test_report_finds_a_name_that_is_free(tmp_path: Path) -> None:
+def test_a_report_that_nobody_named_is_not_written_over_and_not_copied(tmp_path: Path) -> None:
     first = abstain("report", *RUN, "-q", cwd=tmp_path)
-    second = abstain("report", *RUN, "-q", cwd=tmp_path)
     assert first.stdout == "run-few_shot-report.html\n"
-    assert second.stdout == "run-few_shot-report-2.html\n"
+    second = abstain("report", *RUN, "-q", cwd=tmp_path)
+    assert (second.returncode, second.stdout) == (2, "")
+    assert "run-few_shot-report.html is there already; name what is to be written (-o)" in second.stderr
+    assert [path.name for path in tmp_path.glob("*.html")] == ["run-few_shot-report.html"]
 
 
 def test_report_compares_two(tmp_path: Path) -> None:
@@ -111,12 +113,13 @@ def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Pa
         "50",
     ]
     done = abstain("compare", "run.json", "run.json", *modes, "-q", "-o", "systems.html", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert (done.returncode, done.stdout) == (0, "systems.html\n"), done.stderr
     assert '<section id="comparison"' in (tmp_path / "systems.html").read_text()
     third = ["run.json", "--mode", "few_shot", "--confidence", "token_msp"]
     done = abstain(
         "compare", "run.json", "run.json", *third, "--mode", "zero_shot", "--mode", "few_shot",
         "--confidence", "llm", "--confidence", "llm", "--bootstrap-resamples", "50", "-o", "three.html", cwd=tmp_path,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("\n\nreport: three.html\n")
     assert "Systems compared" in (tmp_path / "three.html").read_text()

@@ -1,4 +1,4 @@
-"""Judging intervals and sets: the bootstrap against copied rows, exact intervals, verdicts, and what is refused."""
+"""Judging intervals and sets: the bootstrap against copied rows, verdicts, and what is refused."""
 
 from __future__ import annotations
 

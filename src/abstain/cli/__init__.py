@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import typer
 from typer.main import get_command
 
-from abstain.cli._program import Program
+from abstain.cli._program import Program, Verb
 from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _Loaded(Mapping[str, Any]):
             rich_markup_mode=None,
         )
         for command, (verb, examples) in commands.items():
-            within.command(command, epilog=examples)(verb)
+            within.command(command, epilog=examples, cls=Verb)(verb)
         return get_command(within)
 
 

@@ -9,34 +9,40 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections import Counter
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import typer
 
+from abstain.cli._program import DATA, INTERVALS, OUTPUT, QUESTION
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
-    "INTERVAL",
     "AsJson",
     "Commands",
     "Group",
     "InputFile",
     "Inputs",
+    "Interval",
     "Judging",
+    "Level",
     "Pairing",
     "Question",
     "Quiet",
     "Reading",
+    "Resamples",
+    "Seed",
     "Simultaneous",
     "SummaryFormat",
     "TableFormat",
     "Threads",
+    "listed",
     "named",
     "numbers",
     "one_each",
@@ -47,6 +53,7 @@ __all__ = [
 
 _INPUT = "Run or evaluation files, tables or logs: one per system; a pattern in quotes is one input."
 _MODE = "Which experiment of each input, in order; given once it serves all."
+_NAME = "What each input is called in tables and charts, in order; else its file, its task or its mode."
 _FORMAT = (
     "What the input is: run, evaluation, inspect, lm-eval, csv, parquet or jsonl; else told from the content."
 )
@@ -80,16 +87,17 @@ _BY = "Columns, separated by commas: every metric by group, too."
 _INSTRUMENT = (
     "Judge one total per participant in place of items: PHQ-8, or a JSON file that declares another."
 )
-INTERVAL = "How intervals are made, over clusters: jackknife, percentile or bca; none for none."
+_SEED = "The same seed gives the same numbers."
+_LEVEL = "Confidence level of the intervals."
+_INTERVAL = "How intervals are made, over clusters: jackknife, percentile or bca; none for none."
 _RESAMPLES = (
     "Resamples of the cluster bootstrap, whose percentile intervals stand in the artifact; else 10,000 for run files, "
     "and where --interval needs them."
 )
 _SIMULTANEOUS = "Let intervals hold together: those of all pairs of systems, and the band of a curve."
 _THREADS = "How many threads weigh resamples; else one per core. The numbers are the same."
-_TABLE_FORMAT = (
-    "The table as text, markdown, csv, latex or json; else what the ending of the output means, else text."
-)
+_QUIET = "No bar and no remarks; of what is written, the path alone."
+_TABLE_FORMAT = "The table as text, markdown, csv, latex or json; the ending of the output says it, too."
 _SUMMARY_FORMAT = "Print a table as markdown, csv, latex or json in place of the summary (text)."
 
 
@@ -102,22 +110,31 @@ def named(flag: str, metavar: str, what: str, *short: str, **look: Any) -> typer
 
 
 def _column(flag: str, what: str) -> typer.models.OptionInfo:
-    return named(flag, "COLUMN", what, rich_help_panel="Tables")
+    return named(flag, "COLUMN", what)
 
 
 def output_to(what: str) -> typer.models.OptionInfo:
     """Return the option that says where a verb writes."""
-    return named("--output", "FILE", what, "-o")
+    return named("--output", "FILE", what, "-o", rich_help_panel=OUTPUT)
 
 
+Interval = Annotated[str, typer.Option(metavar="NAME", help=_INTERVAL, rich_help_panel=INTERVALS)]
+Resamples = Annotated[
+    int | None,
+    named("--bootstrap-resamples", "N", _RESAMPLES, "--resamples", rich_help_panel=INTERVALS),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help=_SEED, rich_help_panel=INTERVALS)]
+Level = Annotated[float, typer.Option(metavar="P", help=_LEVEL, rich_help_panel=INTERVALS)]
 # The commands of a verb's module by name, each with the examples that end its help.
 Commands = dict[str, tuple[Any, str | None]]
 
-TableFormat = Annotated[str | None, named("--format", "NAME", _TABLE_FORMAT)]
-SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT)]
-Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)]
-AsJson = Annotated[bool, typer.Option("--json", help="Artifact to stdout; no summary.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the path of what was written alone.")]
+TableFormat = Annotated[str | None, named("--format", "NAME", _TABLE_FORMAT, rich_help_panel=OUTPUT)]
+SummaryFormat = Annotated[str | None, named("--format", "NAME", _SUMMARY_FORMAT, rich_help_panel=OUTPUT)]
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS, rich_help_panel=INTERVALS)]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Every number as JSON to stdout; no summary.", rich_help_panel=OUTPUT)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET, rich_help_panel=OUTPUT)]
 
 
 def _use_threads(count: int | None) -> int | None:
@@ -129,7 +146,9 @@ def _use_threads(count: int | None) -> int | None:
     return count
 
 
-Threads = Annotated[int | None, named("--threads", "N", _THREADS, callback=_use_threads)]
+Threads = Annotated[
+    int | None, named("--threads", "N", _THREADS, callback=_use_threads, rich_help_panel=INTERVALS)
+]
 
 
 class InputFile(NamedTuple):
@@ -143,11 +162,13 @@ class InputFile(NamedTuple):
 class Inputs:
     """The inputs, one per system."""
 
+    heading: ClassVar[str] = DATA
     inputs: Annotated[
         list[Path] | None, typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)
     ] = None
     further_inputs: Annotated[list[Path] | None, named("--input", "FILE", "The same, as an option.")] = None
     modes: Annotated[list[str] | None, named("--mode", "MODE", _MODE)] = None
+    names: Annotated[list[str] | None, named("--name", "NAME", _NAME)] = None
 
     @property
     def paths(self) -> list[Path]:
@@ -164,7 +185,11 @@ class Inputs:
         """The inputs by the names of their systems, which are the same in every verb."""
         paths = self.paths
         modes = one_each(self.modes or [], len(paths), "--mode")
-        names = system_names([str(path) for path in paths], modes)
+        names = self.names or system_names([str(path) for path in paths], modes)
+        if len(names) != len(paths) or len(set(names)) != len(names):
+            raise ArgumentError(
+                f"give --name once per input, each another, got {len(names)} for {len(paths)} inputs"
+            )
         return {name: InputFile(path, mode) for name, path, mode in zip(names, paths, modes, strict=True)}
 
 
@@ -172,6 +197,7 @@ class Inputs:
 class Reading:
     """How a source is to be read: the arguments of `abstain.read`."""
 
+    heading: ClassVar[str] = DATA
     format: Annotated[str | None, named("--input-format", "NAME", _FORMAT)] = None
     scale: Annotated[str | None, named("--scale", "LOW,HIGH", _SCALE)] = None
     truth: Annotated[str | None, _column("--truth", "What is right.")] = None
@@ -195,7 +221,7 @@ class Reading:
     failed_rule: Annotated[str | None, named("--failed-rule", "RULE", _FAILED_RULE)] = None
     join: Annotated[
         tuple[str, Path] | None,
-        typer.Option("--join", metavar="KEY FILE", help=_JOIN, show_default=False, rich_help_panel="Tables"),
+        typer.Option("--join", metavar="KEY FILE", help=_JOIN, show_default=False),
     ] = None
     system: Annotated[str | None, _column("--system", _SYSTEM)] = None
     percent: Annotated[list[str] | None, _column("--percent", _PERCENT)] = None
@@ -245,7 +271,7 @@ class Question:
         return {
             "confidence": self.confidence or None,
             "metrics": self.metrics or None,
-            "by": [name.strip() for part in self.by for name in part.split(",")] if self.by else None,
+            "by": listed(self.by) or None,
             "coverage_grid": numbers(self.coverage_grid, "--coverage-grid"),
             "area_coverage": self.area_coverage,
             "simultaneous": self.simultaneous,
@@ -272,6 +298,7 @@ class Group:
 class Pairing(Group):
     """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
 
+    heading: ClassVar[str] = DATA
     match: Annotated[str, typer.Option(metavar="HOW", help=_MATCH)] = "names"
     intersection_only: Annotated[bool, typer.Option("--intersection-only", help=_INTERSECTION)] = False
     truth_may_differ: Annotated[bool, typer.Option("--truth-may-differ", help=_TRUTH_DIFFERS)] = False
@@ -286,10 +313,10 @@ class Judging(Group):
     convention: Annotated[
         str, typer.Option(metavar="NAME", help="trapezoid, interpolated, mean or torch-uncertainty.")
     ] = "trapezoid"
-    interval: Annotated[str, typer.Option(metavar="NAME", help=INTERVAL)] = "jackknife"
-    resamples: Annotated[int | None, named("--bootstrap-resamples", "N", _RESAMPLES)] = None
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 42
-    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95
+    interval: Interval = "jackknife"
+    resamples: Resamples = None
+    seed: Seed = 42
+    level: Level = 0.95
     threads: Threads = None
 
     @property
@@ -319,9 +346,9 @@ def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
         if isinstance(option.annotation, type) and is_dataclass(option.annotation):
             own = _parameters(option.annotation)
             groups[option.name] = [part.name for part in own]
-            options += own
+            options += _under(getattr(option.annotation, "heading", QUESTION), own)
         else:
-            options.append(option)
+            options += _under(QUESTION, [option])
 
     @functools.wraps(verb)
     def with_groups(**given: Any) -> None:
@@ -337,11 +364,25 @@ def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
     return with_groups
 
 
+def _under(heading: str, options: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Put options under a heading of the help, but for those that have one."""
+    for option in options:
+        for look in getattr(option.annotation, "__metadata__", ()):
+            if getattr(look, "rich_help_panel", heading) is None:
+                look.rich_help_panel = heading
+    return options
+
+
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a function, or the fields of a dataclass, with their annotations looked up."""
     hints = get_type_hints(function, include_extras=True)
     found = inspect.signature(function).parameters.values()
     return [option.replace(annotation=hints.get(option.name, option.annotation)) for option in found]
+
+
+def listed(given: Sequence[str] | None) -> list[str]:
+    """Return names that were separated by commas, or given one by one."""
+    return [name.strip() for part in given or () for name in part.split(",")]
 
 
 def one_each(given: Sequence[str], count: int, flag: str) -> list[str | None]:
@@ -363,8 +404,10 @@ def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]
     ['a', 'b']
     >>> system_names(["run.json", "run.json"], ["zero_shot", "few_shot"])
     ['zero_shot', 'few_shot']
+    >>> system_names(["2026-11-15T10-00-00+00-00_triage_Gprr29Mv.eval"], [None])
+    ['triage']
     """
-    stems = [Path(path).stem or path for path in paths]
+    stems = [_plain_name(path) for path in paths]
     pairs = list(zip(stems, modes, strict=True))
     choices = [
         stems,
@@ -376,6 +419,18 @@ def system_names(paths: Sequence[str], modes: Sequence[str | None]) -> list[str]
         if len(names) == len(Counter(names)):
             return names
     return [f"{name} ({number})" for number, name in enumerate(stems, start=1)]
+
+
+# How Inspect and lm-eval name their logs: a task, beside when it was run and an id.
+_TIME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d[\d.+-]*"
+_LOG_NAME = re.compile(rf"{_TIME}_(.+)_[A-Za-z0-9]{{8,}}|samples_(.+)_{_TIME}")
+
+
+def _plain_name(path: str) -> str:
+    """The name of an input by itself: that of its task where the file is a log, for no table needs its time stamp."""
+    stem = Path(path).stem or path
+    log = _LOG_NAME.fullmatch(stem)
+    return stem if log is None else log[1] or log[2]
 
 
 def numbers(text: str, name: str) -> tuple[float, ...]:

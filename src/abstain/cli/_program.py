@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from abstain import _process
 from abstain.cli._terminal import say, say_error
@@ -27,13 +27,36 @@ from abstain.errors import AbstainError, ArgumentError, DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CRASHED", "Program"]
+__all__ = ["CRASHED", "HEADINGS", "Program", "Verb"]
 
 CRASHED = 70
 _INTERRUPTED = 130
 _NO_READER = 141
 # The class of typer's own usage errors has no public name in every release; it is found through one of them.
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+# The headings under which options stand in the help of a verb, in this order.
+QUESTION, DATA, INTERVALS, OUTPUT = HEADINGS = ("Question", "Data", "Intervals", "Output")
+
+
+class Verb(TyperCommand):
+    """A verb whose help has its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options by heading, then the others."""
+        sections: dict[str, list[tuple[str, str]]] = {
+            name: [] for name in ("Arguments", *HEADINGS, "Options")
+        }
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panel = "Arguments" if parameter.param_type_name == "argument" else None
+                sections[panel or getattr(parameter, "rich_help_panel", None) or "Options"].append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 class Program(TyperGroup):

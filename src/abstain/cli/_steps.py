@@ -9,6 +9,8 @@ import contextlib
 import io
 import os
 import shlex
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -263,31 +265,74 @@ class Written(NamedTuple):
 
 
 class Printing(NamedTuple):
-    """What a verb prints: its artifact, the paths of what it wrote alone, a table in a form, or its summary (text)."""
+    """What a verb prints and writes.
+
+    Attributes:
+        form: the table that is printed in place of the summary; text where that is the summary.
+        written: the format of what goes to the output.
+        as_json: True where the artifact is printed.
+        quiet: True where of what is written the path alone is printed.
+    """
 
     form: str
+    written: str
     as_json: bool
     quiet: bool
 
-    @property
-    def needs_file(self) -> bool:
-        """True where the artifact would be lost without a file."""
-        return self.form == "text" and not self.as_json
 
-
-def printing(asked: str | None, *, as_json: bool = False, quiet: bool = False) -> Printing:
-    """Return what a verb prints by its flags, which must not say two things."""
+def printing(
+    asked: str | None,
+    output: Path | None,
+    *,
+    native: str = "json",
+    as_json: bool = False,
+    quiet: bool = False,
+) -> Printing:
+    """Return what a verb prints and writes by its flags, which must not say two things."""
     if as_json and quiet:
         raise ArgumentError(
             "--json and --quiet exclude each other: one prints the artifact, the other its path"
         )
     if asked is not None and (as_json or quiet):
         raise ArgumentError("--format says what to print, and so do --json and --quiet; give one of them")
-    if asked is None:
-        return Printing("text", as_json, quiet)
+    if asked is None and output is None:
+        return Printing("text", native, as_json, quiet)
     from abstain.report.tables import format_of  # noqa: PLC0415
 
-    return Printing(format_of(asked, None), as_json, quiet)
+    written = format_of(asked, output, native=native)
+    return Printing("text" if asked is None or output else asked, written, as_json, quiet)
+
+
+def json_file(output: Path | None, what: str) -> None:
+    """Refuse an output whose ending means another format than JSON."""
+    if output is not None and output.suffix.lower() not in ("", ".json"):
+        raise ArgumentError(f"{output}: {what} is written as JSON; give the file the ending .json")
+
+
+class Forms(NamedTuple):
+    """A result in all its forms, each made when it is asked for: files by their format, and what is on the screen."""
+
+    artifact: Callable[[], bytes]
+    page: Callable[[], str]
+    tables: Callable[[], Sequence[Table]]
+    text: Callable[[], str]
+    summary: Callable[[], None]
+
+    def written(self, form: str, path: Path) -> Written:
+        """The file at a path in a format."""
+        if form == "json":
+            return Written("artifact:", path, self.artifact())
+        if form == "html":
+            return Written("report:", path, encoded(self.page()))
+        if form == "text":
+            return Written("summary:", path, encoded(self.text()))
+        return Written("table:", path, encoded(self.table(form)))
+
+    def table(self, form: str) -> str:
+        """The tables in a format."""
+        from abstain.report.tables import render  # noqa: PLC0415
+
+        return render(self.tables(), form)
 
 
 def present(form: str, tables: Callable[[], Sequence[Table]], summary: Callable[[], None]) -> None:
@@ -300,26 +345,55 @@ def present(form: str, tables: Callable[[], Sequence[Table]], summary: Callable[
     say(render(tables(), form), end="")
 
 
+_KEEP = "To keep it: -o NAME.json (every number), NAME.html (a report), NAME.md, .csv, .tex or .txt (tables)."
+
+
 def publish(
     wanted: Printing,
-    content: bytes,
-    written: Sequence[Written],
-    tables: Callable[[], Sequence[Table]],
-    summary: Callable[[], None],
+    forms: Forms,
+    output: Path | None,
     *,
     inputs: Sequence[Path],
+    further: Sequence[Written] = (),
 ) -> None:
-    """Write files, and print what is wanted of an artifact and of what was `written`, each after its name."""
+    """Write what was asked for, and print the result; after it, what was written where, or how to keep it."""
+    written = [*([] if output is None else [forms.written(wanted.written, output)]), *further]
+    alone = wanted.quiet and bool(written)
     with putting({file.path: file.content for file in written}, inputs=inputs):
         if wanted.as_json:
-            say_json(content.decode())
-        elif not wanted.quiet:
-            present(wanted.form, tables, summary)
-    if wanted.needs_file:
-        if not wanted.quiet:
-            say()
-        for file in written:
-            say(file.path if wanted.quiet else f"{file.name:<9} {file.path}")
+            say_json(forms.artifact().decode())
+        elif not alone:
+            present(wanted.form, forms.tables, forms.summary)
+    if wanted.as_json or wanted.form != "text":
+        return
+    width = max((len(file.name) for file in written), default=0)
+    told = [f"{file.name:<{width}} {file.path}" for file in written] or [_KEEP]
+    if not wanted.quiet:
+        say("\n".join(["", *told]))
+    for file in written if alone else ():
+        say(file.path)
+
+
+def forms_of(result: Result, **page: Any) -> Forms:
+    """Return a result in all its forms; `page` are further arguments of the report."""
+
+    def artifact_content() -> bytes:
+        from abstain.report.artifact import artifact, encode  # noqa: PLC0415
+
+        return encode(artifact(result, datetime.now(UTC)))
+
+    def page_content() -> str:
+        from abstain.report.html import report_html  # noqa: PLC0415
+
+        return report_html(result, command=command_line(sys.argv[1:]), **page)
+
+    return Forms(
+        artifact_content,
+        page_content,
+        lambda: tables_of(result),
+        lambda: _summary_text(result),
+        lambda: show_result(result),
+    )
 
 
 def show_result(result: Result) -> None:
@@ -336,17 +410,22 @@ def tables_of(result: Result) -> list[Table]:
     return tables(result)
 
 
-def summary_text(result: Result) -> str:
-    """Return the summary for a file, which has no width and no colours."""
+def on_paper(summary: Callable[..., Any], result: Any) -> str:
+    """Return a summary for a file, which has no width and no colours."""
     from rich.console import Console  # noqa: PLC0415
 
     from abstain.report.console import WIDTH  # noqa: PLC0415
-    from abstain.report.views import summary  # noqa: PLC0415
 
     paper = Console(file=io.StringIO(), width=WIDTH, highlight=False, color_system=None)
     with paper.capture() as printed:
-        paper.print(summary(result, WIDTH))
+        paper.print(summary(result, width=WIDTH))
     return printed.get()
+
+
+def _summary_text(result: Result) -> str:
+    from abstain.report.views import summary  # noqa: PLC0415
+
+    return on_paper(summary, result)
 
 
 def hand_over(text: str, output: Path | None, *, inputs: Sequence[Path]) -> None:
@@ -377,20 +456,11 @@ def file_name(text: str) -> str:
 
 
 def new_name(stem: str, ending: str) -> Path:
-    """Return a name that is not taken: what was written yesterday is not overwritten by what nobody named."""
-    safe = file_name(stem)[:_LONGEST_STEM]
-    before, after = ending.rsplit(".", 1)
-    place = Path(f"{safe}{ending}")
-    number = 1
-    while os.path.lexists(place):
-        number += 1
-        place = Path(f"{safe}{before}-{number}.{after}")
+    """Return the name of a file that nobody named; one that is there already is not written over."""
+    place = Path(f"{file_name(stem)[:_LONGEST_STEM]}{ending}")
+    if os.path.lexists(place):
+        raise ArgumentError(f"{place} is there already; name what is to be written (-o), and it is replaced")
     return place
-
-
-def is_report(output: Path | None) -> bool:
-    """Return whether what a verb writes there is a report, by its ending."""
-    return output is not None and output.suffix.lower() in (".html", ".htm")
 
 
 def command_line(arguments: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._options import Commands, SummaryFormat, named, output_to, spelled_out
-from abstain.cli._steps import Written, check_outputs, files_of, printing, publish
+from abstain.cli._steps import Forms, check_outputs, files_of, json_file, printing, publish
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, at
 
@@ -108,22 +108,22 @@ def _calibrate(fit: Callable[[Items], Calibration], lesson: Lesson, output: Path
     from abstain import read  # noqa: PLC0415
     from abstain.report.calibration import calibration_summary, calibration_table  # noqa: PLC0415
 
-    wanted = printing(checking.table_format, as_json=checking.as_json, quiet=checking.quiet)
+    wanted = printing(checking.table_format, None, as_json=checking.as_json, quiet=checking.quiet)
+    json_file(output, "a calibration")
     path = lesson.path
     files = files_of(path)
     check_outputs(output, inputs=files)
     items = read(path, mode=lesson.mode)
     with at(path):
         calibration = fit(items)
-    content = calibration.to_json()
-    publish(
-        wanted,
-        content,
-        [Written("artifact:", output, content)],
+    forms = Forms(
+        calibration.to_json,
+        lambda: "",
         lambda: [calibration_table(calibration)],
+        lambda: "",
         lambda: show(calibration_summary, calibration),
-        inputs=files,
     )
+    publish(wanted, forms, output, inputs=files)
 
 
 HELP = "Turn raw confidence into a probability of being right."

@@ -41,7 +41,7 @@ def check_command(
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
 
-    wanted = printing(table_format, as_json=as_json)
+    wanted = printing(table_format, None, as_json=as_json)
     found = check(inputs, mode=mode, confidence=confidence, **reading.options)
     if as_json:
         say_json(json.dumps(_document(found), indent=2) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +9,15 @@ import typer
 
 from abstain.cli import _steps
 from abstain.cli._options import (
+    AsJson,
     Commands,
     Inputs,
     Judging,
     Pairing,
+    Quiet,
     Reading,
     Simultaneous,
-    TableFormat,
+    SummaryFormat,
     named,
     one_each,
     output_to,
@@ -33,7 +34,7 @@ _REFERENCE = "Compare all others with this system, named as in the output, inste
 _MARGIN = (
     "The smallest difference that would matter: are systems within it, and how much more data would tell it?"
 )
-_OUTPUT = "Where the table goes, or the report if it ends in .html; else the table to stdout."
+_OUTPUT = "What to write, by its ending: .html (a report), .json, .md, .csv, .tex or .txt (the tables)."
 
 EXAMPLES = """\b
 Examples:
@@ -53,19 +54,18 @@ def compare_command(
     margin: Annotated[float | None, named("--margin", "X", _MARGIN)] = None,
     simultaneous: Simultaneous = False,
     output: Annotated[Path | None, output_to(_OUTPUT)] = None,
-    table_format: TableFormat = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the table.")] = False,
+    as_json: AsJson = False,
+    table_format: SummaryFormat = None,
+    quiet: Quiet = False,
     judging: Judging,
     pairing: Pairing,
     reading: Reading,
 ) -> None:
     """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
     from abstain import compare  # noqa: PLC0415
-    from abstain.report.tables import format_of, render  # noqa: PLC0415
     from abstain.sources import is_table  # noqa: PLC0415
 
-    as_report = table_format is None and _steps.is_report(output)
-    form = format_of(table_format, None if as_report else output)
+    wanted = _steps.printing(table_format, output, native="text", as_json=as_json, quiet=quiet)
     files = _steps.files_of(inputs, judging, reading)
     _steps.check_outputs(output, inputs=files)
     sources = inputs.sources
@@ -92,16 +92,10 @@ def compare_command(
             **pairing.options,
             progress=progress,
         )
-    if form == "text" and output is None:
-        _steps.show_result(result)
-        return
-    if as_report:
-        from abstain.report.html import report_html  # noqa: PLC0415
-
-        text = report_html(result, command=_steps.command_line(sys.argv[1:]))
-    else:
-        text = _steps.summary_text(result) if form == "text" else render(_steps.tables_of(result), form)
-    _steps.hand_over(text, output, inputs=files)
+    forms = _steps.forms_of(result)
+    # The artifact of a comparison is its tables, which hold any number of systems.
+    forms = forms._replace(artifact=lambda: _steps.encoded(forms.table("json")))
+    _steps.publish(wanted, forms, output, inputs=files)
 
 
 def _asked(each: Mapping[str, str | None]) -> str | dict[str, str] | None:

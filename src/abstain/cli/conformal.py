@@ -8,24 +8,30 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from abstain.cli import _steps
 from abstain.cli._options import (
     CROSSED,
-    INTERVAL,
     AsJson,
     Commands,
     Group,
+    Interval,
+    Level,
+    Quiet,
+    Resamples,
+    Seed,
     SummaryFormat,
     Threads,
+    listed,
     named,
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import Written
+from abstain.cli._program import DATA, OUTPUT
+from abstain.cli._steps import Forms, Written
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, DataError
 
@@ -41,9 +47,7 @@ if TYPE_CHECKING:
 
 _TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
 _CLAIM = "Coverage that the predictions claim, such as 0.9; once per set of them."
-_OUTPUT = (
-    "Where the artifact goes, or the report if it ends in .html; else the artifact into a new file here."
-)
+_OUTPUT = "What to write, by its ending: .json (every number), .html (a report), .md, .csv, .tex or .txt."
 _SET = "Lists of labels (a list, a JSON array, or text divided by |); once per claim."
 _MEMBERS = "Columns of 0 and 1, one per class, separated by commas; a truth is the column's name or number."
 _ETA = "How hard the width criterion punishes coverage off its claim."
@@ -69,11 +73,12 @@ Claims = Annotated[list[float], named("--claim", "P", _CLAIM)]
 class Columns:
     """The columns that intervals and sets have in common."""
 
+    heading: ClassVar[str] = DATA
     cluster: Annotated[
         str | None, named("--cluster", "COLUMN", "What belongs together, such as a patient.")
     ] = None
     by: Annotated[
-        list[str] | None, named("--by", "COLUMN", "Coverage within each group; may be repeated.")
+        list[str] | None, named("--by", "COLUMNS", "Coverage within each group; separated by commas.")
     ] = None
     features: Annotated[
         list[str] | None,
@@ -85,7 +90,7 @@ class Columns:
         """Return what the columns hold, as arguments of a judgement."""
         return {
             "cluster": None if self.cluster is None else table.labels(self.cluster),
-            "groups": {name: table.labels(name) for name in self.by or []},
+            "groups": {name: table.labels(name) for name in listed(self.by)},
             "features": {name: table.numbers(name) for name in self.features or []},
             "sample_weight": None if self.weight is None else table.numbers(self.weight),
         }
@@ -98,15 +103,10 @@ class Measuring(Group):
     margin: Annotated[
         float, typer.Option(metavar="X", help="How far below its claim coverage still holds.")
     ] = 0.0
-    interval: Annotated[str, typer.Option(metavar="NAME", help=INTERVAL)] = "jackknife"
-    resamples: Annotated[
-        int | None,
-        named("--bootstrap-resamples", "N", "Cluster resamples; else 10,000 where --interval needs them."),
-    ] = None
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 42
-    level: Annotated[float, typer.Option(metavar="P", help="Level of our intervals around the metrics.")] = (
-        0.95
-    )
+    interval: Interval = "jackknife"
+    resamples: Resamples = None
+    seed: Seed = 42
+    level: Level = 0.95
     threads: Threads = None
 
 
@@ -114,15 +114,14 @@ class Measuring(Group):
 class Publishing:
     """What is written and printed."""
 
+    heading: ClassVar[str] = OUTPUT
     output: Annotated[Path | None, output_to(_OUTPUT)] = None
     charts: Annotated[Path | None, named("--charts", "DIR", "Write charts there.")] = None
     chart_format: Annotated[
         str, typer.Option("--chart-format", metavar="NAME", help="svg, png, pdf, html or json.")
     ] = "svg"
     as_json: AsJson = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print the paths of what was written alone.")
-    ] = False
+    quiet: Quiet = False
     table_format: SummaryFormat = None
 
     def check(self, inputs: Sequence[Path]) -> Printing:
@@ -130,7 +129,7 @@ class Publishing:
         from abstain import _outputs, _validate  # noqa: PLC0415
         from abstain.report.charts import FORMATS  # noqa: PLC0415
 
-        wanted = _steps.printing(self.table_format, as_json=self.as_json, quiet=self.quiet)
+        wanted = _steps.printing(self.table_format, self.output, as_json=self.as_json, quiet=self.quiet)
         _steps.check_outputs(self.output, inputs=inputs)
         _validate.choice(self.chart_format, "chart format", [form.lstrip(".") for form in FORMATS])
         if self.charts is not None:
@@ -235,7 +234,7 @@ def _judged(
     watched = not (wanted.quiet or wanted.as_json)
     with _steps.resampling_bar(measuring.interval, measuring.resamples, wanted=watched) as progress:
         result = judge(**shared, progress=progress)
-    named_columns = {**own, "cluster": columns.cluster, "by": columns.by, "weight": columns.weight}
+    named_columns = {**own, "cluster": columns.cluster, "by": listed(columns.by), "weight": columns.weight}
     named_columns["feature"] = columns.features
     read = {role: column for role, column in named_columns.items() if column}
     return replace(result, provenance={"path": source.label, "sha256": source.sha256(), "columns": read})
@@ -246,35 +245,33 @@ def _publish(
 ) -> None:
     """Write the artifact and the charts, and print what was asked for."""
     from abstain import _outputs  # noqa: PLC0415
-    from abstain.report.artifact import encode  # noqa: PLC0415
-    from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
+
+    with contextlib.nullcontext() if publishing.charts is None else _outputs.new_folder(publishing.charts):
+        charts = _charts(result, publishing)
+        _steps.publish(wanted, _forms(result), publishing.output, further=charts, inputs=inputs)
+
+
+def _forms(result: CoverageResult) -> Forms:
+    def artifact_content() -> bytes:
+        from abstain.report.artifact import encode  # noqa: PLC0415
+        from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
+
+        return encode(conformal_artifact(result, datetime.now(UTC)))
+
+    def page_content() -> str:
+        from abstain.report.html import report_html  # noqa: PLC0415
+
+        return report_html(result, command=_steps.command_line(sys.argv[1:]))
+
     from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415
 
-    content = encode(conformal_artifact(result, datetime.now(UTC)))
-    output = publishing.output
-    if output is None and wanted.needs_file:
-        output = _steps.new_name(f"{Path(result.provenance['path']).stem}-{result.kind}", ".json")
-    written = [] if output is None else [_document(result, content, output)]
-    written += _charts(result, publishing)
-    with contextlib.nullcontext() if publishing.charts is None else _outputs.new_folder(publishing.charts):
-        _steps.publish(
-            wanted,
-            content,
-            written,
-            lambda: coverage_tables(result),
-            lambda: show(coverage_summary, result),
-            inputs=inputs,
-        )
-
-
-def _document(result: CoverageResult, content: bytes, output: Path) -> Written:
-    """The report or the artifact, as the ending of the output says."""
-    if not _steps.is_report(output):
-        return Written("artifact:", output, content)
-    from abstain.report.html import report_html  # noqa: PLC0415
-
-    page = report_html(result, command=_steps.command_line(sys.argv[1:]))
-    return Written("report:", output, _steps.encoded(page))
+    return Forms(
+        artifact_content,
+        page_content,
+        lambda: coverage_tables(result),
+        lambda: _steps.on_paper(coverage_summary, result),
+        lambda: show(coverage_summary, result),
+    )
 
 
 def _charts(result: CoverageResult, publishing: Publishing) -> list[Written]:

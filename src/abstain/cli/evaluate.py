@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -19,19 +18,9 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
-from abstain.cli._steps import (
-    Written,
-    check_outputs,
-    evaluated,
-    files_of,
-    new_name,
-    printing,
-    publish,
-    show_result,
-    tables_of,
-)
+from abstain.cli._steps import check_outputs, evaluated, files_of, forms_of, printing, publish
 
-_OUTPUT = "Where the artifact goes; else into a new file here, whose name is printed."
+_OUTPUT = "What to write, by its ending: .json (every number), .html (a report), .md, .csv, .tex or .txt."
 
 EXAMPLES = """\b
 Examples:
@@ -59,17 +48,11 @@ def evaluate_command(
     reading: Reading,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
-    from abstain.report.artifact import artifact, encode  # noqa: PLC0415
-
-    wanted = printing(table_format, as_json=as_json, quiet=quiet)
+    wanted = printing(table_format, output, as_json=as_json, quiet=quiet)
     files = files_of(inputs, question, judging, reading)
     check_outputs(output, inputs=files)
-    stem, result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet)
-    if output is None and wanted.needs_file:
-        output = new_name(stem, "-metrics.json")
-    content = encode(artifact(result, datetime.now(UTC)))
-    written = [] if output is None else [Written("artifact:", output, content)]
-    publish(wanted, content, written, lambda: tables_of(result), lambda: show_result(result), inputs=files)
+    result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet).result
+    publish(wanted, forms_of(result), output, inputs=files)
 
 
 COMMANDS: Commands = {"evaluate": (evaluate_command, EXAMPLES)}

@@ -36,7 +36,7 @@ def metrics_command(
     """List the metrics: what each is, what it needs, and which way is better."""
     from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
 
-    wanted = printing(table_format, as_json=as_json)
+    wanted = printing(table_format, None, as_json=as_json)
     asked = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
     metrics = [find_metric(name) for name in asked] or list(known_metrics().values())
     if as_json:

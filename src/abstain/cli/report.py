@@ -25,7 +25,7 @@ from abstain.cli._steps import check_outputs, command_line, evaluated, files_of,
 from abstain.cli._terminal import progress_bar, say
 from abstain.errors import ArgumentError
 
-_OUTPUT = "Where the report goes; else into a new file here, whose name is printed."
+_OUTPUT = "Where the report goes, ending in .html; else into a new file here, whose name is printed."
 _RISK = "The largest risk that is acceptable, such as 5%: the page begins with what may be answered at it."
 _MISTAKES = "List the N most confident wrong answers, with the ids of their participants."
 _RESPONSES = "With --mistakes: what the model was asked and wrote, too, where the input has it."
@@ -72,11 +72,13 @@ def report_command(
     from abstain import _validate  # noqa: PLC0415
     from abstain.guarantees import rate  # noqa: PLC0415
     from abstain.report.html import report_html  # noqa: PLC0415
+    from abstain.report.tables import PAGE, format_of  # noqa: PLC0415
 
     _validate.whole(mistakes, "mistakes")
     acceptable = None if risk is None else rate(risk)
     if responses and not mistakes:
         raise ArgumentError("--responses goes with --mistakes: say how many to show")
+    format_of(None, output, served=(PAGE,))
     files = files_of(inputs, question, judging, reading)
     check_outputs(output, inputs=files)
     stem, result = evaluated(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli._options import Commands, InputFile, Reading, named, numbers, output_to, spelled_out
-from abstain.cli._steps import check_outputs, files_of, putting, read_systems
+from abstain.cli._steps import check_outputs, files_of, json_file, putting, read_systems
 from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, at
 
@@ -106,6 +106,7 @@ def threshold_command(
 ) -> None:
     """Choose the threshold that answers most at a risk that is promised, or check such a promise on new data."""
     files = [*files_of(source, check, reading), *(calibration or [])]
+    json_file(output, "a policy")
     check_outputs(output, inputs=files)
     if check is not None:
         if split or output is not None:

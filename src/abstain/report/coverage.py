@@ -104,7 +104,7 @@ def claims_table(result: CoverageResult) -> Table:
     """Return the verdict on each claim, with the coverage and the interval that decide it."""
     columns = (
         Column("claim"),
-        Column("coverage", "coverage (exact interval)", estimate=True),
+        Column("coverage", estimate=True),
         Column("verdict"),
         Column("why"),
     )

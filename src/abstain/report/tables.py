@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS",
+    "PAGE",
     "Column",
     "Table",
     "fits",
@@ -40,7 +41,16 @@ __all__ = [
     "table_text",
 ]
 
-_ENDINGS = {".txt": "text", ".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json"}
+PAGE = "html"
+_ENDINGS = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".tex": "latex",
+    ".json": "json",
+    ".html": PAGE,
+    ".htm": PAGE,
+}
 _UNDEFINED = "undefined"
 # A name that is wrapped below this many letters is no longer read.
 _NARROWEST = 8
@@ -148,11 +158,42 @@ def render(tables: Sequence[Table], form: str, width: int | None = None) -> str:
     return _RENDERERS[form](tables)
 
 
-def format_of(asked: str | None, output: Path | None) -> str:
-    """Return the format that was asked for, else the one that the output's ending means, else text."""
+def format_of(
+    asked: str | None,
+    output: Path | None = None,
+    *,
+    native: str = "text",
+    served: Collection[str] | None = None,
+) -> str:
+    """Return the format of what is written: what the ending of the output means, else what was asked for.
+
+    An ending that means nothing here is refused, and so is one that contradicts what was asked for.
+
+    Args:
+        asked: one of `FORMATS`.
+        output: where it goes, if not to the screen.
+        native: the format where neither says one.
+        served: what can be written here; `FORMATS` when left out.
+
+    >>> from pathlib import Path
+    >>> format_of(None, Path("table.tex")), format_of("csv"), format_of(None)
+    ('latex', 'csv', 'text')
+    """
     if asked is not None:
-        return _validate.choice(asked, "format", FORMATS)
-    return _ENDINGS.get(output.suffix.lower(), "text") if output is not None else "text"
+        _validate.choice(asked, "format", FORMATS)
+    ending = "" if output is None else output.suffix.lower()
+    if not ending:
+        return asked or native
+    served = FORMATS if served is None else served
+    meant = _ENDINGS.get(ending, "")
+    if meant not in served:
+        known = ", ".join(end for end, form in _ENDINGS.items() if form in served)
+        raise ArgumentError(f"{output}: the ending decides what is written, and here it can be {known}")
+    if asked not in (None, meant):
+        raise ArgumentError(
+            f"{output}: the ending means {meant}, and --format says {asked}; leave one of them out"
+        )
+    return meant
 
 
 def table_text(table: Table, width: int | None = None) -> str:

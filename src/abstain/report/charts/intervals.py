@@ -30,7 +30,7 @@ _MOST_GROUPS = 40
 
 
 def coverage_chart(result: CoverageResult) -> Chart:
-    """Coverage against what was claimed, with exact intervals; on the diagonal it keeps its word."""
+    """Coverage against what was claimed, with intervals; on the diagonal it keeps its word."""
     import altair as alt  # noqa: PLC0415
 
     rows = [
@@ -122,7 +122,7 @@ def _by_part(
         if len(parts) > _MOST_GROUPS:
             parts = sorted(parts, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
         rows = [
-            _row(str(part.label), part.coverage.value, _interval(part), _word(part), rows=part.count)
+            _row(str(part.label), part.coverage.value, part.coverage, _word(part), rows=part.count)
             for part in parts
         ]
         order = [row["x"] for row in rows]
@@ -142,11 +142,6 @@ def _by_part(
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
         panels.append(panel.properties(title=f"claim {each.claim:g}") if len(result.claims) > 1 else panel)
     return finished(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
-
-
-def _interval(part: Stratum) -> Any:
-    """The exact interval where there is one, else that over clusters."""
-    return part.coverage if part.verdict is None else part.verdict.estimate
 
 
 def _word(part: Stratum) -> str:
