@@ -178,4 +178,4 @@ def test_a_very_large_table_is_scanned(run: Run, tmp_path: Path, monkeypatch: py
         assert scanned[part] == loaded[part]
     code, out, _ = run("evaluate", "preds.csv", "--bootstrap-resamples", 0)
     assert code == 0
-    assert out.rstrip().endswith(".csv, .tex or .txt (tables).")
+    assert out.rstrip().endswith(".md .csv .tex .txt")

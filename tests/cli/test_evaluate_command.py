@@ -110,7 +110,7 @@ def test_one_mode_serves_every_input(run: Callable[..., Outcome]) -> None:
 
 
 ONE = ("evaluate", RUN, "--mode", "few_shot", "--resamples", 5)
-KEEP = "\n\nTo keep it: -o NAME.json (every number), NAME.html (a report), NAME.md, .csv, .tex or .txt (tables).\n"
+KEEP = "\n\nTo keep it: -o NAME.json (every number), .html (a report), .md .csv .tex .txt\n"
 
 
 def test_no_file_is_written_that_nobody_asked_for(run: Callable[..., Outcome], tmp_path: Path) -> None:

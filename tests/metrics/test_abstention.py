@@ -102,6 +102,13 @@ def test_abstention_auroc() -> None:
     assert abstention.abstention_auroc([0.2, None, 0.9], [True, True, False]) == 1.0
 
 
+def test_the_population_table_counts_weights_as_rows() -> None:
+    items = Items.from_arrays([1, 0, 1, 1], [1, 1, 0, None], abstained=[0, 0, 0, 1], weight=[2, 3, 0.2, 4])
+    assert abstention.population_table(items) == abstention.PopulationTable(
+        right=2, wrong=3, abstained=4, failed=0, unscored=0
+    )
+
+
 def test_population_table_has_all_outcomes() -> None:
     items = Items.from_arrays(
         [1, 0, 1, 1, None],

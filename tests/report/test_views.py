@@ -92,8 +92,9 @@ def test_one_system() -> None:
     ) in " ".join(text.split())
     assert "loss abs_norm = abs(pred - gt) / 3 (the source declares a scale of 0 to 3)\n" in text
     assert re.search(r"^Cmax: 0.694 \[0\.\d{3}, 0\.\d{3}\]$", text, re.M)
-    assert re.search(r"^llm +0\.085 \[0\.\d{3}, 0\.\d{3}\]  0\.031 \[", text, re.M)
-    assert re.search(r"^0\.90 +not reached +not reached$", text, re.M)
+    assert "answers: 47 of 150 wrong (31.3%); accuracy over all items 0.477\n" in text
+    assert re.search(r"^llm = total_evidence +0\.085 \[0\.\d{3}, 0\.\d{3}\]  0\.031 \[", text, re.M)
+    assert re.search(r"^0\.90 +not reached$", text, re.M)
     assert "95% intervals: jackknife over 27 clusters, t distribution; convention trapezoid" in text
     assert "  ! 3 of 30 participants are left out of every number: failed or without truth\n" in text
     assert "  ! llm, total_evidence: 100% of the answered items share their confidence" in text
@@ -198,12 +199,46 @@ def test_summaries_keep_to_the_width(width: int) -> None:
         assert max(map(display_width, lines)) <= width
 
 
-def test_what_a_narrow_terminal_leaves_out_is_said() -> None:
-    text = printed(pair(), 80)
-    assert "Left out, as the text would be too wide: the intervals of left and right." in text
-    # The interval of the difference, which the verdict rests on, stays.
-    assert re.search(r"augrc +0\.2\d\d  0\.000 +-0\.2\d\d \[-0\.\d{3}, -0\.\d{3}\]  right is", text)
-    assert "too wide" not in printed(pair(), 120)
+def test_a_narrow_terminal_leaves_nothing_out() -> None:
+    numbers = re.compile(r"-?\d\.\d{3}")
+    assert sorted(numbers.findall(printed(pair(), 80))) == sorted(numbers.findall(printed(pair(), 140)))
+    items = read(EXAMPLES / "run_a.json", mode="few_shot")
+    result = evaluate(items, confidence="llm,token_msp,verbalized", resamples=0)
+    found = [sorted(numbers.findall(printed(result, width))) for width in (80, 100, 140)]
+    assert found[0] == found[1] == found[2]
+    assert printed(result, 80).count("risk at coverage") == 2
+
+
+def test_confidences_with_the_same_numbers_are_read_once() -> None:
+    items = read(EXAMPLES / "run_a.json", mode="few_shot")
+    text = printed(evaluate(items, resamples=0))
+    assert re.search(r"^llm = total_evidence +0\.085 \[", text, re.M)
+    assert not re.search(r"^total_evidence", text, re.M)
+    assert "risk at coverage  llm = total_evidence\n" in text
+    # What programs read has both.
+    (table,) = views.tables(evaluate(items, resamples=0))
+    names = {row["confidence"] for row in json.loads(render([table], "json"))["tables"][0]["rows"]}
+    assert names == {"", "llm", "total_evidence"}
+
+
+def test_a_risk_that_was_measured_elsewhere_says_where() -> None:
+    # Three levels: 3 items answered first, then 5, then 2; beyond 0.3 the next threshold answers 0.8.
+    items = Items.from_arrays([1] * 10, [1] * 9 + [0], confidence=[3] * 3 + [2] * 5 + [1] * 2)
+    text = printed(evaluate(items, coverage_grid=(0.3, 0.5, 0.8, 0.9), resamples=0))
+    assert (
+        "confidence: measured at the next threshold there is, beyond: 0.50 at 0.80, 0.90 at 1.00.\n" in text
+    )
+
+
+def test_the_answers_that_are_wrong_are_counted() -> None:
+    weighed = Items.from_arrays(
+        [1, 0, 1, 1], [1, 1, 1, None], confidence=[3, 2, 1, 0], weight=[1, 5, 2, 2], abstained=[0, 0, 0, 1]
+    )
+    result = evaluate(weighed, resamples=0)
+    assert (result.population.right, result.population.wrong) == (3, 5)
+    assert "answers: 5 of 8 wrong (62.5%); accuracy over all items 0.300\n" in printed(result)
+    never = evaluate(Items.from_arrays([1.5, 2.5], [1.0, 2.0], confidence=[1, 2]), loss="abs", resamples=0)
+    assert "answers:" not in printed(never)
 
 
 def test_every_estimate_is_in_the_table_of_one_system() -> None:

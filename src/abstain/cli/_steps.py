@@ -345,7 +345,7 @@ def present(form: str, tables: Callable[[], Sequence[Table]], summary: Callable[
     say(render(tables(), form), end="")
 
 
-_KEEP = "To keep it: -o NAME.json (every number), NAME.html (a report), NAME.md, .csv, .tex or .txt (tables)."
+_KEEP = "To keep it: -o NAME.json (every number), .html (a report), .md .csv .tex .txt"
 
 
 def publish(

@@ -387,12 +387,12 @@ class _Job:
     def _system(self, name: str, weighed: list[Weighed]) -> SystemResult:
         request, work, source = self.request, self.works[name], self.sources[name]
         settings = request.settings
-        population = self._population(name)
+        counts = source.counts
+        outcomes = replace(population_table(work.judged), failed=counts.failed, unscored=counts.unscored)
+        population = self._population(name, outcomes.right)
         found = work.estimates(weighed)
         if self.matching is None:
             found = work.with_bounds(found)
-        counts = source.counts
-        outcomes = replace(population_table(work.judged), failed=counts.failed, unscored=counts.unscored)
         table = None
         if request.asked:
             table = work.table(request.listed, found, weighed, by=request.by, outcomes=outcomes)
@@ -418,7 +418,7 @@ class _Job:
             basis=Basis.of(work, settings, selective=selective),
         )
 
-    def _population(self, name: str) -> Population:
+    def _population(self, name: str, right: int) -> Population:
         source, judged = self.sources[name], self.works[name].judged
         own, counts = source.counts, judged.counts
         total, included = len(source.cluster_ids), len(judged.cluster_ids)
@@ -433,6 +433,7 @@ class _Job:
             abstained=counts.abstained,
             items_failed=own.failed,
             items_unscored=own.unscored,
+            right=right,
         )
 
     def _warnings(

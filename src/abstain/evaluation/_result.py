@@ -115,6 +115,7 @@ class Population:
         abstained: the declined ones among them.
         items_failed: items for which the run produced nothing.
         items_unscored: items without a truth.
+        right: the answered ones whose prediction is the truth.
     """
 
     total: int
@@ -125,6 +126,22 @@ class Population:
     abstained: int
     items_failed: int
     items_unscored: int
+    right: int
+
+    @property
+    def wrong(self) -> int:
+        """The answered items whose prediction is not the truth."""
+        return self.answered - self.right
+
+    @property
+    def accuracy(self) -> float:
+        """The share of all judged items that were answered rightly; NaN where there is none."""
+        return self.right / self.items if self.items else math.nan
+
+    @property
+    def share_wrong(self) -> float:
+        """The share of answers that are wrong; NaN where nothing was answered."""
+        return self.wrong / self.answered if self.answered else math.nan
 
 
 class _ByMetric:

@@ -63,7 +63,8 @@ def general_warnings(
     if not ranked:
         found.append(ResultWarning("no_confidence", f"areas are not computed: {NO_CONFIDENCE}"))
     if population.failed:
-        left_out = f"{population.failed} of {population.total} {noun}s are left out of every number"
+        are = "is" if population.failed == 1 else "are"
+        left_out = f"{population.failed} of {population.total} {noun}s {are} left out of every number"
         found.append(ResultWarning("failed_clusters", f"{left_out}: failed or without truth"))
     column = items.provenance.get("possible_cluster")
     if column and "cluster" in items.unnamed:
@@ -82,14 +83,21 @@ def left_out_warnings(found: Mapping[Key, Estimate], population: Population) -> 
     told = [key for name in _BOUNDED for key in bounded if key.metric == name]
     if not told:
         return ()
-    parts = []
-    for key in told[:_MOST_BOUNDED]:
+    # Confidences that order the answers alike, as those of a run by two names, are told of together.
+    whose: dict[tuple[str, str], list[str]] = {}
+    for key in told:
         wrong, right = bounded[key].bounds or (math.nan, math.nan)
-        whose = f" by {key.confidence}" if key.confidence else ""
-        parts.append(f"{key.metric}{whose} would be {wrong:.3f} or {right:.3f}")
+        whose.setdefault((key.metric, f"{wrong:.3f} or {right:.3f}"), []).append(key.confidence)
+    parts = [
+        f"{metric}{' by ' * any(names)}{' and '.join(filter(None, names))} would be {ends}"
+        for (metric, ends), names in list(whose.items())[:_MOST_BOUNDED]
+    ]
     count = population.items_failed + population.items_unscored
-    lost = f"{count} of {population.items + count} items are left out: failed or without truth"
-    message = f"{lost}; had they all gone wrong, or all right, {'; '.join(parts)}"
+    are, had = (
+        ("is", "it gone wrong, or right") if count == 1 else ("are", "they all gone wrong, or all right")
+    )
+    lost = f"{count} of {population.items + count} items {are} left out: failed or without truth"
+    message = f"{lost}; had {had}, {'; '.join(parts)}"
     return (ResultWarning("left_out", message),)
 
 
@@ -119,7 +127,7 @@ def variant_warnings(
 ) -> tuple[ResultWarning, ...]:
     """Return what holds for one confidence: ties that matter, an area below its optimum."""
     found = []
-    if ties.matters:
+    if ties.matters and f"{ties.best:.3f}" != f"{ties.worst:.3f}":
         message = (
             f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
             f"tied items alone could put the AURC anywhere from {ties.best:.3f} to {ties.worst:.3f}"

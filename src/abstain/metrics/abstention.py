@@ -410,7 +410,7 @@ class PopulationTable:
 
 
 def population_table(items: Items) -> PopulationTable:
-    """Return how many items were answered rightly, answered wrongly, declined, and failed.
+    """Return how many items were answered rightly, answered wrongly, declined, and failed; weights count rows.
 
     >>> from abstain import Items
     >>> population_table(Items.from_arrays([1, 0, 1, 1], [1, 1, None, None], abstained=[0, 0, 1, 0],
@@ -418,7 +418,9 @@ def population_table(items: Items) -> PopulationTable:
     PopulationTable(right=1, wrong=1, abstained=1, failed=1, unscored=0)
     """
     counts = items.counts
-    wrong = int(np.nansum(item_loss(items, "zero_one").values)) if counts.answered else 0
+    missed = item_loss(items, "zero_one").values if counts.answered else np.zeros(len(items))
+    missed = np.where(items.answered, missed, 0.0) * (1.0 if items.weight is None else items.weight)
+    wrong = min(max(round(float(missed.sum())), int(missed.any())), counts.answered)
     return PopulationTable(counts.answered - wrong, wrong, counts.abstained, counts.failed, counts.unscored)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import Estimate
-from abstain.report.text import display_width, plain_text, printable_json, text_lines, wrapped
+from abstain.report.text import plain_text, printable_json, text_lines, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -33,7 +33,6 @@ __all__ = [
     "PAGE",
     "Column",
     "Table",
-    "fits",
     "format_of",
     "plain_text",
     "render",
@@ -66,7 +65,6 @@ class Column:
         digits: how many decimals a number is printed with, or None for whole numbers and text.
         estimate: True where the cells are estimates, which take three columns in CSV and JSON.
         detail: True where only programs read the column: CSV and JSON alone have it.
-        spare: True where a text that is too wide may do without the column.
         once: True where a text shows a value that rows in a run share in the first of them only.
         whole: True where a text never breaks the cells: a name that is wrapped cannot be copied.
     """
@@ -76,7 +74,6 @@ class Column:
     digits: int | None = None
     estimate: bool = False
     detail: bool = False
-    spare: bool = False
     once: bool = False
     whole: bool = False
 
@@ -199,77 +196,61 @@ def format_of(
 def table_text(table: Table, width: int | None = None) -> str:
     """Return a table as text that lines up, within a width where one is named, ending in a newline.
 
-    A table that is too wide wraps its last column of text, does without its spare columns, then without the
-    intervals of all estimates but the last one, then wraps names, and says what it did without.
+    A table that is too wide wraps its last column of text; then it is cut into blocks of columns, each with the names
+    of its rows; then it wraps those names. It says the same at every width.
     """
     shown = table.readable
-    lines, lost = _fitted(shown, width)
+    lines = _fitted(shown, width)
     head = [*_wrapped_note(shown.title, width), ""] if shown.title else []
-    notes = [
-        *shown.notes,
-        *([f"Left out, as the text would be too wide: {', '.join(lost)}."] if lost else []),
-    ]
-    noted = [line for note in notes for line in _wrapped_note(note, width)]
+    noted = [line for note in shown.notes for line in _wrapped_note(note, width)]
     return "\n".join([*head, *lines, *(["", *noted] if noted else [])]) + "\n"
 
 
-def fits(table: Table, width: int) -> bool:
-    """Return whether a table keeps to a width with all that it has, on one line per row."""
-    return _natural(table.readable) <= width
-
-
-def _natural(table: Table) -> int:
-    cells = _cells(table, ())
-    lines, _ = text_lines(cells, [column.numeric for column in table.columns])
-    return max(map(display_width, lines))
-
-
-def _fitted(table: Table, width: int | None) -> tuple[list[str], list[str]]:
-    """The lines of a table, and the names of what had to go for them to keep to the width."""
-    lost: list[str] = []
-    bare: set[str] = set()
-    while True:
-        right = [column.numeric for column in table.columns]
-        # The last column of text is the one to wrap at no loss: a remark, a reason, words.
-        last = max((place for place, side in enumerate(right) if not side), default=None)
-        lines, fitting = text_lines(_cells(table, bare), right, width, shrink=() if last is None else (last,))
-        if fitting:
-            return lines, lost
-        spare = [place for place, column in enumerate(table.columns) if column.spare]
-        dressed = [
-            column
-            for column in table.columns
-            if column.estimate and column.key not in bare and _has_interval(table, column)
-        ]
-        if spare:
-            lost.append(table.columns[spare[-1]].title)
-            table = table.only([place for place in range(len(table.columns)) if place != spare[-1]])
-        elif len(dressed) > 1:
-            bare.update(column.key for column in dressed[:-1])
-            lost.append(f"the intervals of {' and '.join(column.title for column in dressed[:-1])}")
+def _fitted(table: Table, width: int | None) -> list[str]:
+    """The lines of a table, cut into blocks of columns where all of them are too wide."""
+    lines, fitting = _lines(table, width)
+    if fitting:
+        return lines
+    columns = range(len(table.columns))
+    # A row goes by what stands before its first number.
+    names = [
+        place for place in columns if not any(table.columns[before].numeric for before in range(place + 1))
+    ]
+    blocks: list[list[int]] = [[]]
+    for place in columns[len(names) :]:
+        wider = [*blocks[-1], place]
+        if blocks[-1] and not _lines(table.only([*names, *wider]), width)[1]:
+            blocks.append([place])
         else:
-            names = [
-                place for place, column in enumerate(table.columns) if not column.numeric and not column.whole
-            ]
-            return text_lines(_cells(table, bare), right, width, shrink=names, least=_NARROWEST)[0], lost
+            blocks[-1] = wider
+    parts = [_block(table.only([*names, *block]), width) for block in blocks]
+    return [line for number, part in enumerate(parts) for line in ([""] * (number > 0) + part)]
 
 
-def _has_interval(table: Table, column: Column) -> bool:
-    place = table.columns.index(column)
-    cells = [row[place] for row in table.rows]
-    return any(isinstance(cell, Estimate) and cell.interval is not None for cell in cells)
+def _block(table: Table, width: int | None) -> list[str]:
+    lines, fitting = _lines(table, width)
+    if fitting:
+        return lines
+    names = [place for place, column in enumerate(table.columns) if not column.numeric and not column.whole]
+    right = [column.numeric for column in table.columns]
+    return text_lines(_cells(table), right, width, shrink=names, least=_NARROWEST)[0]
 
 
-def _cells(table: Table, bare: Collection[str]) -> list[list[str]]:
-    """The heading and the rows as text: without the intervals of the `bare` columns, without repeated names."""
+def _lines(table: Table, width: int | None) -> tuple[list[str], bool]:
+    """The lines of a table whose last column of text is wrapped, and whether they keep to the width."""
+    right = [column.numeric for column in table.columns]
+    # The last column of text is the one to wrap at no loss: a remark, a reason, words. Names of rows are not.
+    last = max((place for place, side in enumerate(right) if not side), default=None)
+    shrink = () if last is None or (last == 0 and len(right) > 1) else (last,)
+    return text_lines(_cells(table), right, width, shrink=shrink)
+
+
+def _cells(table: Table) -> list[list[str]]:
+    """The heading and the rows as text, without repeated names."""
     rows = [[plain_text(column.title) for column in table.columns]]
     above: tuple[Cell, ...] | None = None
     for row in table.rows:
-        told = tuple(
-            Estimate(cell.value) if isinstance(cell, Estimate) and column.key in bare else cell
-            for cell, column in zip(row, table.columns, strict=True)
-        )
-        cells = _displayed(told, table.columns, plain_text)
+        cells = _displayed(row, table.columns, plain_text)
         for place, column in enumerate(table.columns):
             # A run ends where any value to the left changes: the name is then told again.
             if column.once and above is not None and above[: place + 1] == row[: place + 1]:

@@ -14,14 +14,14 @@ from rich.console import Group
 from abstain.evaluation import Key
 from abstain.inference import Estimate
 from abstain.report.console import WIDTH, heading, line, listed, shown, warnings_list, word_list
-from abstain.report.tables import Column, Table, fits
+from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rich.text import Text
 
-    from abstain.evaluation import Difference, MetricTable, Result, SystemResult
+    from abstain.evaluation import Difference, MetricTable, Population, Result, SystemResult
     from abstain.losses import ItemLoss
     from abstain.report.tables import Cell
 
@@ -62,6 +62,8 @@ MEANINGS = {
     "AUGRC": "loss per item asked, averaged the same way: how often a silent failure gets through; lower is better",
     "e-AURC": "how much of the AURC a perfect ranking of the same answers would save",
 }
+# A risk that was measured further beyond the coverage that was asked for is said to be.
+_FAR = 0.02
 _COMPARED_MEANINGS = {name: text for name, text in MEANINGS.items() if name != "e-AURC"}
 
 
@@ -90,6 +92,16 @@ def population_line(system: SystemResult) -> str:
         worth = population.answered / max(system.design_effect, 1e-9)
         text += f"; design effect {system.design_effect:.2f}: the answers say as much as {worth:,.0f} independent ones"
     return text
+
+
+def answers_line(population: Population) -> str:
+    """Return how many answers are wrong, and the accuracy; empty where nothing was answered, or never exactly."""
+    if not population.right:
+        return ""
+    return (
+        f"answers: {population.wrong:,} of {population.answered:,} wrong ({100 * population.share_wrong:.1f}%); "
+        f"accuracy over all items {population.accuracy:.3f}"
+    )
 
 
 def loss_line(loss: ItemLoss | None) -> str:
@@ -229,16 +241,29 @@ def areas_table(system: SystemResult) -> Table:
         return _free_table(system)
     end = f"{system.settings.area_coverage:g}"
     headings = {"AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc", f"AURC@{end}": f"aurc_at_coverage@{end}"}
-    spare = (headings["e-AURC"], headings[f"AURC@{end}"])
     columns = (
         Column("confidence"),
-        *(Column(key, title, estimate=True, spare=key in spare) for title, key in headings.items()),
+        *(Column(key, title, estimate=True) for title, key in headings.items()),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (system.confidences[slot], *(variant.estimates[key] for key in headings.values()))
-        for slot, variant in system.items()
+        (name, *(system[slot].estimates[key] for key in headings.values()))
+        for slot, name in rankings(system).items()
     )
     return Table("", columns, rows, _reasons(rows, columns))
+
+
+def rankings(system: SystemResult) -> dict[str, str]:
+    """Return the confidences of a system by what each is called; those with the same numbers under one name.
+
+    A run file's `llm` and `total_evidence` are the same counts unless it says otherwise; nobody reads them twice.
+    """
+    first: dict[tuple[object, ...], str] = {}
+    names: dict[str, list[str]] = {}
+    for slot, variant in system.items():
+        curve = variant.curve
+        same = (curve.threshold.tobytes(), curve.coverage.tobytes(), curve.selective_risk.tobytes())
+        names.setdefault(first.setdefault(same, slot), []).append(system.confidences[slot])
+    return {slot: " = ".join(parts) for slot, parts in names.items()}
 
 
 def _free_table(system: SystemResult) -> Table:
@@ -265,15 +290,32 @@ def _reasons(rows: Sequence[tuple[Cell, ...]], columns: Sequence[Column]) -> tup
 
 def risks_table(system: SystemResult) -> Table:
     """Return the selective risk at every coverage of the grid, one column per confidence."""
+    shown_by = rankings(system)
     columns = (
         Column("coverage", "risk at coverage"),
-        *(Column(slot, system.confidences[slot], estimate=True) for slot in system),
+        *(Column(slot, name, estimate=True) for slot, name in shown_by.items()),
     )
     rows = []
     for coverage in system.settings.coverage_grid:
-        risks = [variant.estimates[f"risk_at_coverage@{coverage:g}"] for variant in system.values()]
+        risks = [system[slot].estimates[f"risk_at_coverage@{coverage:g}"] for slot in shown_by]
         rows.append((f"{coverage:.2f}", *(risk if risk.defined else "not reached" for risk in risks)))
-    return Table("", columns, tuple(rows))
+    return Table("", columns, tuple(rows), tuple(_measured_at(system, shown_by)))
+
+
+def _measured_at(system: SystemResult, shown_by: Mapping[str, str]) -> list[str]:
+    """Where risks were really measured: at the first threshold that reaches a coverage, which can lie far beyond it."""
+    found = []
+    for slot, name in shown_by.items():
+        curve = system[slot].curve
+        places = {coverage: curve.first_reaching(coverage) for coverage in system.settings.coverage_grid}
+        beyond = [
+            f"{coverage:.2f} at {curve.coverage[place]:.2f}"
+            for coverage, place in places.items()
+            if place is not None and curve.coverage[place] > coverage + _FAR
+        ]
+        if beyond:
+            found.append(f"{name}: measured at the next threshold there is, beyond: {', '.join(beyond)}.")
+    return found
 
 
 def metrics_table(table: MetricTable) -> Table:
@@ -354,8 +396,8 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
         Column("left_rank", digits=0, detail=True),
         Column("right_rank", digits=0, detail=True),
         Column("difference", "right - left", estimate=True),
-        Column("p", digits=4, detail=two, spare=True),
-        Column("p_holm", "p (Holm)", digits=4, detail=two, spare=True),
+        Column("p", digits=4, detail=two),
+        Column("p_holm", "p (Holm)", digits=4, detail=two),
         Column("method", detail=True),
         Column("verdict", detail=True),
         Column("more_clusters", digits=0, detail=True),
@@ -407,8 +449,8 @@ def systems_table(result: Result) -> Table:
     columns = [
         Column("system", once=True),
         Column("confidence"),
-        Column("items", digits=0, spare=True),
-        Column("answered", digits=0, spare=True),
+        Column("items", digits=0),
+        Column("answered", digits=0),
         Column("coverage", estimate=True),
     ]
     for name in names:
@@ -464,13 +506,16 @@ def _one(system: SystemResult, width: int) -> list[Text]:
     if system.loss is not None:
         parts.append(line(loss_line(system.loss)))
     cmax = system.estimates.get(Key("", "cmax"))
-    parts += [line(f"answer rate: {system.coverage}" if cmax is None else f"Cmax: {cmax}"), line()]
+    parts.append(line(f"answer rate: {system.coverage}" if cmax is None else f"Cmax: {cmax}"))
+    parts += [line(text) for text in [answers_line(system.population)] if text]
+    parts.append(line())
     areas = areas_table(system)
     if areas.rows:
         parts.append(shown(areas, width))
-    risks = risks_table(system)
-    if system.population.answered and 0 < len(system) <= _SIDE_BY_SIDE and fits(risks, width):
-        parts.append(shown(risks, width))
+    if system.population.answered and 0 < len(system) <= _SIDE_BY_SIDE:
+        parts.append(shown(risks_table(system), width))
+    elif len(system) > _SIDE_BY_SIDE:
+        parts += [line(f"risk at coverage: of {len(system)} confidences, in what -o writes"), line()]
     if system.metrics is not None:
         if system.metrics.of_predictions:
             parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]
