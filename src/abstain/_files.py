@@ -27,7 +27,7 @@ import msgspec
 from abstain.errors import AbstainError, ArgumentError, FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Form = TypeVar("Form")
 
@@ -57,11 +57,15 @@ class SourceFile:
 
     Args:
         path: where it is; as text, bytes that are no UTF-8 are spelled out.
+
+    Attributes:
+        original: the bytes of a file that is read in translation; None where it is read as it is.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._kept: bytes | None = None
+        self.original: bytes | None = None
 
     def __str__(self) -> str:
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")
@@ -76,8 +80,15 @@ class SourceFile:
             raise self._unreadable(problem) from None
         return True
 
+    def translate(self, translation: Callable[[bytes], bytes]) -> None:
+        """Read the file from now on as what a translation makes of its bytes."""
+        self.original = self.read()
+        self._kept = translation(self.original)
+
     def open(self) -> IO[bytes]:
         """Return the file, opened for reading at its beginning; or say why it cannot be read."""
+        if self.original is not None and self._kept is not None:
+            return io.BytesIO(self._kept)
         try:
             mode = self.path.stat().st_mode
             if stat.S_ISREG(mode):

@@ -263,7 +263,7 @@ def test_rows_that_begin_with_a_hash_are_rows(tmp_path: Path) -> None:
         "intervals", tmp_path / "t.csv", "--truth", "y", "--low", "lo", "--high", "hi", "--claim", 0.9
     )
     assert done.exit_code == 3
-    assert "the column 'hi' stands twice in the header" in done.stderr
+    assert "columns 3 and 4 have the same name; rename one" in done.stderr
 
 
 @pytest.mark.parametrize("form", FORMS[:-3])

@@ -112,7 +112,7 @@ def test_what_is_wrong_is_named(
 def test_files_that_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="no such file"):
         open_table(tmp_path / "absent.csv")
-    with pytest.raises(ArgumentError, match="is a directory"):
+    with pytest.raises(ArgumentError, match="a folder with no log and no table"):
         open_table(tmp_path)
     (tmp_path / "table.xlsx").write_bytes(b"PK\x03\x04")
     with pytest.raises(ArgumentError, match="Inspect log, and this takes a table: CSV, Parquet or JSONL"):

@@ -114,7 +114,6 @@ def test_a_device_is_no_file(path: str) -> None:
         ("run.json/a.json", "no such file"),
         ("loop.json", r"cannot be read \(Too many levels of symbolic links\)"),
         (os.fsdecode(b"\xff\xfe.json"), r"\\xff\\xfe.json: no such file"),
-        (".", "is a directory"),
     ],
 )
 def test_names_that_lead_nowhere(tmp_path: Path, name: str, message: str) -> None:
@@ -145,10 +144,10 @@ def test_a_locked_folder_is_said(tmp_path: Path) -> None:
     for parent in (tmp_path, *tmp_path.parents[:2]):
         parent.chmod(0o755)
     program = (
-        "import os, sys; import abstain, abstain.sources._run_file\n"
+        "import os, sys; import abstain, abstain.sources._run_file; read, wrong = abstain.read, abstain.ArgumentError\n"
         "if os.getuid() == 0: os.setuid(65534)  # root may look into every folder\n"
-        "try: abstain.read(sys.argv[1])\n"
-        "except abstain.ArgumentError as problem: print(problem)"
+        "try: read(sys.argv[1])\n"
+        "except wrong as problem: print(problem)"
     )
     for name in ("run.json", "other.json", "*.json"):
         command = [sys.executable, "-c", program, str(folder / name)]

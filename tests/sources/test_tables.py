@@ -280,7 +280,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
         "line 3 has 3 fields where the header has 2",
     ),
     "open quote": ("t.csv", b'truth,prediction\n1,"1\n0,1\n', "line . is no CSV row"),
-    "twice": ("t.csv", b"truth,truth\n1,1\n", "the column 'truth' stands twice"),
+    "twice": ("t.csv", b"truth,truth\n1,1\n", "columns 1 and 2 have the same name; rename one"),
     "not UTF-8": ("t.csv", b"truth,prediction\n\xff\xfe,1\n", "not UTF-8 text"),
     "binary": ("t.dat", b"\x89PNG\x00\x00", "neither text nor any format known here"),
     "arrow file": ("t.arrow", b"ARROW1\x00\x00", "open it with pyarrow and pass the table"),
@@ -379,7 +379,8 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "preds.csv").write_text("a\n")
     with pytest.raises(ArgumentError, match=r"pred.csv: no such file \(did you mean 'preds.csv'\?\)"):
         read(tmp_path / "pred.csv")
-    with pytest.raises(ArgumentError, match="is a directory; name files"):
+    (tmp_path / "other.parquet").touch()
+    with pytest.raises(ArgumentError, match="a folder with 1 .parquet, 1 .csv; name files"):
         read(tmp_path)
     with pytest.raises(ArgumentError, match="no file fits this pattern"):
         read(str(tmp_path / "*.eval"))

@@ -145,10 +145,12 @@ def apply_policy(
     if output is None:
         return done
     place = _outputs.check_output(output, inputs=[*table.paths, *inputs])
-    if _ending(place) != _ending(table.paths[0]):
-        raise ArgumentError(
-            f"{output}: the table is written as it was read; give it the ending {_ending(table.paths[0])}"
-        )
+    # A workbook is read as CSV, and written as such.
+    written = (
+        ".csv" if _ending(table.paths[0]) in (".xlsx", ".xlsb", ".xls", ".ods") else _ending(table.paths[0])
+    )
+    if _ending(place) != written:
+        raise ArgumentError(f"{output}: the table is written as it was read; give it the ending {written}")
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
         table.marked(column, done.answer, (DEFER, ANSWER), part)

@@ -12,6 +12,7 @@ import glob
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +23,7 @@ from abstain import _files, _validate
 from abstain.errors import ArgumentError, FormatError, at
 from abstain.sources._members import LM_EVAL_KEYS, outer_keys
 from abstain.sources._rules import AbstentionRule
+from abstain.sources._translations import translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,6 +51,9 @@ _CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval
 _KEPT = ("signals", "metadata", "null_prediction")
 _BEGINNING = 1 << 20
 _PATTERN = "*?["
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+# What is looked for in a folder. Other JSON files lie beside logs and samples.
+_IN_FOLDERS = (".eval", ".jsonl", ".parquet", ".csv", ".csv.gz", ".tsv")
 _LINES = (".jsonl", ".ndjson")
 
 
@@ -235,23 +240,38 @@ def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
     parts = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     paths: list[Path] = []
     for part in parts:
-        path = Path(part)
+        path = Path("/dev/stdin" if str(part) == "-" else part)
         if any(letter in str(part) for letter in _PATTERN) and not _files.SourceFile(path).exists():
             found = sorted(glob.glob(str(part), recursive=True))  # noqa: PTH207  (patterns may be absolute)
             if not found:
                 raise ArgumentError(f"{part}: no file fits this pattern")
             paths += [Path(name) for name in found if Path(name).is_file()]
         else:
-            paths.append(path)
+            paths += _files_in(path) if os.path.isdir(path) else [path]  # noqa: PTH112  (no name is too long for it)
     if not paths:
         raise ArgumentError("no file was named; pass a path, a pattern or several paths")
     for path in paths:
         file = _files.SourceFile(path)
         if not file.exists():
+            if _ADDRESS.match(str(path)):
+                raise ArgumentError(
+                    f"{file}: an address; download it first, for example with curl, and name the file"
+                )
             raise ArgumentError(f"{file}: no such file{_validate.suggestion(path.name, _neighbours(path))}")
-        if path.is_dir():
-            raise ArgumentError(f"{file}: is a directory; name files, or a pattern such as {file}/*.eval")
     return paths
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the logs or tables of a folder, which are of one kind."""
+    names = [name for name in sorted(_neighbours(folder / "any")) if not name.startswith(".")]
+    kinds = {kind: [name for name in names if name.endswith(kind)] for kind in _IN_FOLDERS}
+    found = {kind: inside for kind, inside in kinds.items() if inside}
+    if len(found) != 1:
+        held = ", ".join(f"{len(inside):,} {kind}" for kind, inside in found.items()) or "no log and no table"
+        raise ArgumentError(
+            f"{folder}: a folder with {held}; name files, or a pattern such as '{folder}/*.eval'"
+        )
+    return [folder / name for name in next(iter(found.values()))]
 
 
 def _neighbours(path: Path) -> list[str]:
@@ -269,6 +289,8 @@ def recognise(path: Path) -> str:
 
 def _format_of(file: _files.SourceFile) -> str:
     beginning, whole = _beginning(file)
+    if translate(file, beginning):
+        beginning, whole = _beginning(file)
     if beginning.startswith(b"PK\x03\x04"):
         return "inspect"
     if beginning.startswith(b"PAR1"):
@@ -302,6 +324,8 @@ def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile],
     if kind is not None:
         _validate.choice(kind, "format", FORMATS)
     files = [_files.SourceFile(path) for path in expand(parts)]
+    for file in files if kind in _TABLES else ():
+        translate(file, _beginning(file)[0])
     kinds = [kind or _format_of(file) for file in files]
     if len({*kinds}) > 1:
         listed = ", ".join(f"{file} ({FORMATS[found]})" for file, found in zip(files, kinds, strict=True))

@@ -19,7 +19,7 @@ from abstain import _files
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Snapshot"]
 
@@ -43,6 +43,7 @@ class Snapshot:
         self._handles: list[int] = []
         weakref.finalize(self, _close, self._handles)
         self._states = [self._open(file) for file in files]
+        self._originals = [file.original for file in files]
         self.places = tuple(
             _OPEN_FILES / str(handle) if _OPEN_FILES.is_dir() else path.absolute()
             for handle, path in zip(self._handles, self.paths, strict=True)
@@ -67,15 +68,15 @@ class Snapshot:
 
     def sha256(self) -> str:
         """Return the SHA-256 of the files in hexadecimal, one after the other."""
-        found = _files.digest(_opened(self.places))
+        found = _files.digest(self._opened())
         self.check()
         return found
 
-
-def _opened(places: Iterable[Path]) -> Iterator[IO[bytes]]:
-    for place in places:
-        with place.open("rb") as file:
-            yield file
+    def _opened(self) -> Iterator[IO[bytes]]:
+        """The files as they are: of one that is read in translation, its own bytes."""
+        for place, original in zip(self.places, self._originals, strict=True):
+            with place.open("rb") if original is None else io.BytesIO(original) as file:
+                yield file
 
 
 def _state(handle: int) -> tuple[int, ...]:

@@ -19,7 +19,6 @@ import json
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -442,6 +441,10 @@ class _CsvTable(DuckTable):
         assert self._snapshot is not None
         for path, place in zip(self.paths, self._snapshot.places, strict=True):
             _find_ragged(path, place, self._delimiter)
+            if _mixes_line_ends(place):
+                return FormatError(
+                    f"{path}: its lines end in different ways (Windows, Unix, old Mac); save it with one of them"
+                )
         return super()._explained(problem)
 
 
@@ -643,9 +646,14 @@ def _header(path: Path, place: Path) -> tuple[list[str], str]:
         raise FormatError(f"{path}: the first line must name the columns, and it is empty")
     if len(names) > _MOST_COLUMNS:
         raise FormatError(f"{path}: has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
-    twice = [name for name, count in Counter(names).items() if count > 1]
+    first = {name: number for number, name in reversed(list(enumerate(names, start=1)))}
+    twice = [(first[name], number) for number, name in enumerate(names, start=1) if first[name] < number]
     if twice:
-        raise FormatError(f"{path}: the column {twice[0]!r} stands twice in the header")
+        # The first line may hold values, which no message shows.
+        raise FormatError(
+            f"{path}: columns {twice[0][0]} and {twice[0][1]} have the same name; rename one, or add a line with the "
+            "names of the columns if the file has none"
+        )
     return names, delimiter
 
 
@@ -665,6 +673,15 @@ def _find_ragged(path: Path, place: Path, delimiter: str) -> None:
                 f"{path}: line {rows.line_num} is no CSV row (a quote is not closed or stands within a field, or the "
                 f"line is longer than {_LONGEST_LINE:,} bytes)"
             ) from None
+
+
+def _mixes_line_ends(place: Path) -> bool:
+    """True where lines end in more than one way, within fields or between rows."""
+    found: set[bytes] = set()
+    with place.open("rb") as file:
+        while len(found) < 2 and (piece := file.read(1 << 20)):
+            found |= set(re.findall(rb"\r\n|\r|\n", piece + (file.read(1) if piece.endswith(b"\r") else b"")))
+    return len(found) > 1
 
 
 def open_frame(source: object) -> SourceTable:

@@ -1,0 +1,98 @@
+"""Files that are read in translation: text in UTF-16, and the sheet of a workbook, become the text that they stand for.
+
+A workbook is read as the CSV that it would be saved as: whole numbers without a point, dates as they are written in
+ISO 8601, nothing where a cell is empty. Its hash is that of the workbook.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+from abstain.errors import ArgumentError, FormatError
+
+if TYPE_CHECKING:
+    from abstain._files import SourceFile
+
+__all__ = ["translate"]
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ARCHIVE = b"PK\x03\x04"
+# A part that every workbook has, and no log.
+_PARTS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
+# So much may the parts of a workbook expand to.
+_MOST_BYTES = 1 << 28
+
+
+def translate(file: SourceFile, beginning: bytes) -> bool:
+    """Have a file read in translation if it begins like one that needs it; return whether it does."""
+    if beginning.startswith(_UTF_16):
+        file.translate(lambda content: _text(content, file))
+        return True
+    if beginning.startswith(_OLD_WORKBOOK) or (beginning.startswith(_ARCHIVE) and _is_workbook(file)):
+        file.translate(lambda content: _sheet(content, file))
+        return True
+    return False
+
+
+def _is_workbook(file: SourceFile) -> bool:
+    try:
+        with file.open() as opened, zipfile.ZipFile(opened) as archive:
+            return not _PARTS.isdisjoint(archive.namelist())
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
+        return False  # whoever reads it as a log says what is wrong with it
+
+
+def _text(content: bytes, path: SourceFile) -> bytes:
+    try:
+        return content.decode("utf-16").encode()
+    except UnicodeError:
+        raise FormatError(f"{path}: begins like UTF-16, and is not; save it as UTF-8") from None
+
+
+def _sheet(content: bytes, path: SourceFile) -> bytes:
+    try:
+        import python_calamine  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ArgumentError(
+            f"{path}: a workbook; save the sheet as CSV, or install what reads it (pip install 'abstain[excel]')"
+        ) from None
+    _check_size(content, path)
+    try:
+        book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+        sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+    except Exception:
+        raise FormatError(f"{path}: the workbook is damaged, or protected by a password") from None
+    filled = [name for name, rows in sheets.items() if rows]
+    if len(filled) != 1:
+        raise FormatError(
+            f"{path}: a workbook with {len(filled)} filled sheets; save the one that is meant as CSV"
+        )
+    written = io.StringIO()
+    csv.writer(written).writerows([_cell(cell) for cell in row] for row in sheets[filled[0]])
+    return written.getvalue().encode("utf-8", "surrogatepass")
+
+
+def _check_size(content: bytes, path: SourceFile) -> None:
+    if not content.startswith(_ARCHIVE):
+        return
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        raise FormatError(f"{path}: the workbook is damaged or cut off") from None
+    if size > _MOST_BYTES:
+        raise FormatError(
+            f"{path}: the workbook expands to {size >> 20:,} MiB; save the sheet as CSV or Parquet"
+        )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,149 @@
+"""What people have lies in folders, comes through pipes, and was saved by a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+import abstain
+from abstain.errors import AbstainError, ArgumentError, FormatError
+
+ROWS = [
+    ("patient", "truth", "prediction", "confidence", "when"),
+    *(
+        (f"p{row % 5}", row % 3, (row * 7) % 3, round(1 / (row + 1), 4), f"2026-01-{row + 1:02}")
+        for row in range(20)
+    ),
+]
+
+
+def as_csv(newline: str = "\n") -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator=newline).writerows(ROWS)
+    return text.getvalue()
+
+
+def aurc(source: object) -> float:
+    return abstain.evaluate(abstain.read(source, cluster="patient"))["confidence"].aurc.value
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text(as_csv())
+    return path
+
+
+def workbook(path: Path, sheets: int = 1) -> Path:
+    book = openpyxl.Workbook()
+    for number in range(sheets):
+        sheet = book.active if not number else book.create_sheet(f"s{number}")
+        assert sheet is not None
+        for row in ROWS:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_workbook_is_the_table_that_it_would_be_saved_as(tmp_path: Path, plain: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx")
+    items, same = abstain.read(path, cluster="patient"), abstain.read(plain, cluster="patient")
+    assert items.truth.tolist() == same.truth.tolist()
+    assert aurc(path) == aurc(plain)
+    # The hash is that of the file, as anybody else would make it.
+    assert items.provenance["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_workbook_that_is_none_or_too_many_is_said_to_be(tmp_path: Path) -> None:
+    with pytest.raises(
+        FormatError, match=r"two.xlsx: a workbook with 2 filled sheets; save the one that is meant"
+    ):
+        abstain.read(workbook(tmp_path / "two.xlsx", 2))
+    whole = workbook(tmp_path / "cut.xlsx").read_bytes()
+    (tmp_path / "cut.xlsx").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FormatError, match="cut.xlsx"):
+        abstain.read(tmp_path / "cut.xlsx")
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b" " * (1 << 28))
+        archive.writestr("xl/more.xml", b" " * 100)
+    with pytest.raises(
+        FormatError, match="bomb.xlsx: the workbook expands to 256 MiB; save the sheet as CSV or Parquet"
+    ):
+        abstain.read(tmp_path / "bomb.xlsx")
+
+
+def test_without_the_reader_of_workbooks_the_remedy_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(ArgumentError, match=r"save the sheet as CSV, or install .*abstain\[excel\]"):
+        abstain.read(workbook(tmp_path / "t.xlsx"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_text_in_utf_16(encoding: str, tmp_path: Path, plain: Path) -> None:
+    path = tmp_path / "wide.csv"
+    mark = {"utf-16": b"", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}[encoding]
+    path.write_bytes(mark + as_csv("\r\n").encode(encoding))
+    assert aurc(path) == aurc(plain)
+    path.write_bytes(b"\xff\xfea")
+    with pytest.raises(FormatError, match="begins like UTF-16, and is not; save it as UTF-8"):
+        abstain.read(path)
+
+
+def test_a_folder_holds_logs_or_tables_of_one_kind(tmp_path: Path, plain: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    lines = as_csv().splitlines(keepends=True)
+    (folder / "a.csv").write_text("".join(lines[:11]))
+    (folder / "b.csv").write_text(lines[0] + "".join(lines[11:]))
+    (folder / ".hidden.csv").write_text("no table")
+    (folder / "notes.txt").write_text("no table")
+    assert aurc(folder) == aurc(plain)
+    (folder / "c.parquet").write_bytes(b"")
+    with pytest.raises(
+        ArgumentError, match=r"parts: a folder with 1 \.parquet, 2 \.csv; name files, or a pattern"
+    ):
+        abstain.read(folder)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ArgumentError, match="empty: a folder with no log and no table"):
+        abstain.read(empty)
+
+
+def test_a_dash_is_what_comes_through_the_pipe(tmp_path: Path, plain: Path) -> None:
+    call = [sys.executable, "-m", "abstain", "evaluate", "-", "--cluster", "patient", "--format", "csv", "-q"]
+    call = call[:-1]
+    piped = subprocess.run(call, input=plain.read_bytes(), capture_output=True, check=True, cwd=tmp_path)
+    named = subprocess.run([*call[:4], str(plain), *call[5:]], capture_output=True, check=True, cwd=tmp_path)
+    assert piped.stdout == named.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("https://example.org/t.csv", None, "an address; download it first"),
+        ("s3:/bucket/t.parquet", None, "an address; download it first"),
+        ("twice.csv", b"1,1,0.5\n0,1,0.7\n", "columns 1 and 2 have the same name; rename one, or add a line"),
+        ("values.csv", b"1,0,0.5\n0,1,0.7\n", "does the file have a header"),
+        ("ends.csv", b"truth,prediction\r\n1,1\n0,1\r\n", "its lines end in different ways"),
+    ],
+)
+def test_what_cannot_be_read_is_answered_with_the_remedy(
+    name: str, content: bytes | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path(name).write_bytes(content)
+    with pytest.raises(AbstainError, match=words):
+        abstain.read(name)
+    assert os.listdir(tmp_path) == ([] if content is None else [name])  # noqa: PTH208
