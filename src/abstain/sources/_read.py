@@ -23,7 +23,6 @@ from abstain import _files, _validate
 from abstain.errors import ArgumentError, FormatError, at
 from abstain.sources._members import LM_EVAL_KEYS, outer_keys
 from abstain.sources._rules import AbstentionRule
-from abstain.sources._translations import translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -289,7 +288,7 @@ def recognise(path: Path) -> str:
 
 def _format_of(file: _files.SourceFile) -> str:
     beginning, whole = _beginning(file)
-    if translate(file, beginning):
+    if _translated(file, beginning):
         beginning, whole = _beginning(file)
     if beginning.startswith(b"PK\x03\x04"):
         return "inspect"
@@ -305,6 +304,15 @@ def _format_of(file: _files.SourceFile) -> str:
     if b"\x00" in beginning[:4096]:
         raise FormatError(f"{file}: neither text nor any format known here ({', '.join(FORMATS.values())})")
     return _json_kind(text, file, whole=whole) if text[:1] in (b"{", b"[") else "csv"
+
+
+def _translated(file: _files.SourceFile, beginning: bytes) -> bool:
+    """Have a file read in translation where it needs one; no text in UTF-8 begins so."""
+    if not beginning.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\xff\xfe", b"\xfe\xff")):
+        return False
+    from abstain.sources._translations import translate  # noqa: PLC0415
+
+    return translate(file, beginning)
 
 
 def is_table(path: Path) -> bool:
@@ -325,7 +333,7 @@ def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile],
         _validate.choice(kind, "format", FORMATS)
     files = [_files.SourceFile(path) for path in expand(parts)]
     for file in files if kind in _TABLES else ():
-        translate(file, _beginning(file)[0])
+        _translated(file, _beginning(file)[0])
     kinds = [kind or _format_of(file) for file in files]
     if len({*kinds}) > 1:
         listed = ", ".join(f"{file} ({FORMATS[found]})" for file, found in zip(files, kinds, strict=True))
