@@ -130,3 +130,38 @@ def test_hostile_names_stay_text() -> None:
     assert [child.tag for child in case] == ["failure"]
     assert "<script" not in gate_markdown(bad)
     assert "\x1b" not in gate_text(bad)
+
+
+def test_conditions_from_a_file(tmp_path: Path) -> None:
+    gates = tmp_path / "gates.txt"
+    gates.write_text("# what a release must keep\ncmax below 0.1\n\n  aurc above 0.9  \n")
+    done = call("gate", RUN, "--mode", "few_shot", "--fail-if", f"@{gates}")
+    assert done.exit_code == 0, done.output
+    assert "cmax is 0.672" in done.stdout
+    assert "not above 0.9" in done.stdout
+    gates.write_text("# nothing\n")
+    done = call("gate", RUN, "--mode", "few_shot", "--fail-if", f"@{gates}")
+    assert (done.exit_code, "holds no condition" in done.stderr) == (2, True)
+    gates.write_bytes(b"\xff\xfe")
+    assert call("gate", RUN, "--mode", "few_shot", "--fail-if", f"@{gates}").exit_code == 3
+    done = call("gate", RUN, "--mode", "few_shot", "--fail-if", f"@{tmp_path / 'none.txt'}")
+    assert (done.exit_code, "no such file" in done.stderr) == (2, True)
+
+
+def test_github_gets_annotations_and_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("# before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    asked = ("--fail-if", "cmax below 90%", "--fail-if", "aurc above 0.9", "--fail-if", "cmax below 0.69")
+    done = call("gate", RUN, "--mode", "few_shot", *asked, "--github")
+    assert done.exit_code == 1
+    lines = [line for line in done.stdout.splitlines() if line.startswith("::")]
+    assert [line.partition("::cmax is 0.672 [")[0] for line in lines] == [
+        "::error title=abstain gate, fail",
+        "::warning title=abstain gate, undecided",
+    ]
+    told = summary.read_text()
+    assert told.startswith("# before\n**Gate: fail**")
+    assert "Answers are ranked by" in told
+    assert call("gate", RUN, "--mode", "few_shot", *asked).stdout.count("::") == 0
+    assert summary.read_text() == told

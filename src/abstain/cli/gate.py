@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
+from abstain.cli._program import OUTPUT
 from abstain.cli._steps import (
     at_data,
     check_outputs,
@@ -28,12 +30,13 @@ from abstain.cli._steps import (
     resampling_bar,
 )
 from abstain.cli._terminal import say
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, FormatError
 
 _FAIL_IF = (
-    "A condition under which the run fails, such as 'augrc worse by 0.005', 'cmax below 0.6' or 'ece above 0.1'; "
-    "may be given again."
+    "A condition under which the run fails, such as 'augrc worse by 5%' (of the baseline's), 'cmax below 0.6' or 'ece "
+    "above 0.1'; may be given again. @FILE: one condition per line."
 )
+_GITHUB = "Say failures as GitHub's annotations, and add the table to the summary of the job."
 _POLICY = "A policy of `abstain threshold`: the run fails if its promise is broken."
 _BASELINE = "The run that changes are measured from, on the same items."
 _UNDECIDED = "What a condition counts as whose interval spans its bound: pass or fail; else exit code 4."
@@ -48,6 +51,7 @@ Examples:
   abstain gate new.csv --baseline old.csv --fail-if "augrc at matched coverage worse by 0" \\
       --undecided pass --junit gate.xml --markdown summary.md
   abstain gate test.csv --policy policy.json
+  abstain gate new.json --baseline old.json --fail-if @gates.txt --github
 """
 
 
@@ -61,6 +65,7 @@ def gate_command(
     undecided: Annotated[str | None, named("--undecided", "VERDICT", _UNDECIDED)] = None,
     junit: Annotated[Path | None, named("--junit", "FILE", "Write JUnit XML here.")] = None,
     markdown: Annotated[Path | None, named("--markdown", "FILE", "Write a Markdown summary here.")] = None,
+    github: Annotated[bool, typer.Option("--github", help=_GITHUB, rich_help_panel=OUTPUT)] = False,
     mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of the run.")] = None,
     baseline_mode: Annotated[
         str | None, named("--baseline-mode", "MODE", "Which experiment of the baseline; else --mode.")
@@ -78,16 +83,24 @@ def gate_command(
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
     from abstain import _validate, gate, read_policy  # noqa: PLC0415
     from abstain.evaluation import parse_condition  # noqa: PLC0415
-    from abstain.report.gate import gate_junit, gate_markdown, gate_table, gate_text  # noqa: PLC0415
+    from abstain.report.gate import (  # noqa: PLC0415
+        gate_annotations,
+        gate_junit,
+        gate_markdown,
+        gate_table,
+        gate_text,
+    )
     from abstain.report.tables import format_of, render  # noqa: PLC0415
 
     form = format_of(table_format, output)
-    conditions = [parse_condition(text) for text in fail_if or []]
+    listed_in = [Path(text[1:]) for text in fail_if or [] if text.startswith("@")]
+    conditions = [parse_condition(text) for given in fail_if or [] for text in _sentences(given)]
     if not conditions and policy is None:
         raise ArgumentError("a gate needs a condition (--fail-if) or a policy (--policy)")
     if undecided is not None:
         _validate.choice(undecided, "undecided", ("pass", "fail"))
-    files = files_of(run, baseline, policy, judging, reading)
+    files = [*files_of(run, baseline, policy, judging, reading), *listed_in]
+    job = _job_summary() if github else None
     check_outputs(output, junit, markdown, inputs=files)
     chosen = None if policy is None else read_policy(policy)
     if chosen is not None and confidence not in (None, chosen.confidence.name):
@@ -126,7 +139,35 @@ def gate_command(
     with putting({path: encoded(told) for path, told in texts.items() if path is not None}, inputs=files):
         if output is None and not quiet:
             say(text, end="")
+        if github:
+            say(gate_annotations(result), end="")
+        if job is not None:
+            with job.open("a", encoding="utf-8", errors="replace") as opened:  # others write into it, too
+                opened.write(gate_markdown(result))
     raise typer.Exit(result.exit_code)
+
+
+def _sentences(given: str) -> list[str]:
+    """The conditions that a flag names: itself, or the lines of a file but for empty ones and remarks."""
+    if not given.startswith("@"):
+        return [given]
+    from abstain import _files  # noqa: PLC0415
+
+    path = given[1:]
+    try:
+        lines = _files.read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: not UTF-8 text; it holds one condition per line") from None
+    found = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not found:
+        raise ArgumentError(f"{path}: holds no condition; write one per line, such as augrc worse by 5%")
+    return found
+
+
+def _job_summary() -> Path | None:
+    """The file that GitHub shows as the summary of a job."""
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    return Path(place) if place else None
 
 
 COMMANDS: Commands = {"gate": (gate_command, EXAMPLES)}

@@ -89,9 +89,10 @@ class GateResult:
         undecided: what an undecided condition counts as: "pass", "fail", or "undecided" itself.
         level: confidence level of the intervals.
         loss: what a wrong answer costs, and why this loss; None where no condition needs one.
-        clusters: how many clusters the conditions rest on: those of the run, or those that it shares with the baseline
-            where all are about changes.
+        clusters: how many clusters of the run conditions on its own metrics, and its policy, rest on; 0 without any.
+        compared: how many clusters that run and baseline share conditions on changes rest on; 0 without any.
         cluster_noun: what a cluster is called.
+        confidence: what ranks the answers; empty where no condition needs it.
         warnings: what the reader must know.
         provenance: where run and baseline came from.
     """
@@ -101,7 +102,9 @@ class GateResult:
     level: float
     loss: ItemLoss | None
     clusters: int
+    compared: int
     cluster_noun: str
+    confidence: str
     warnings: tuple[ResultWarning, ...]
     provenance: tuple[Mapping[str, object], ...]
 
@@ -149,7 +152,8 @@ def gate(
 
     Args:
         items: the run.
-        fail_if: conditions such as "cmax below 0.6", "ece above 0.1", "augrc worse by 0.005".
+        fail_if: conditions such as "cmax below 0.6", "ece above 10%", "augrc worse by 0.005", "augrc worse by 5%" (of
+            the baseline's).
         policy: what `abstain.choose_threshold` returned: fails where its promise is broken on this run.
         baseline: the run that changes are measured from, on the same items.
         confidence: what ranks the answers; the default when left out.
@@ -195,15 +199,15 @@ def gate(
         "level": level,
         "progress": progress,
     }
-    found: dict[int, tuple[Estimate, str]] = {}
+    found: dict[int, tuple[Estimate, str, float]] = {}
     warnings: list[ResultWarning] = []
-    losses: list[ItemLoss | None] = []
-    clusters = len(items.judged.cluster_ids)
+    results: list[Result] = []
+    clusters = len(items.judged.cluster_ids) if levels or policy is not None else 0
+    compared = 0
     if levels:
         own = evaluate(items, metrics=[condition.metric for condition in levels], **asked)
-        warnings += own.warnings
-        losses.append(own.loss)
-        found |= {id(condition): (_level(condition, own), "") for condition in levels}
+        results.append(own)
+        found |= {id(condition): (_level(condition, own), "", math.nan) for condition in levels}
     if changes and baseline is not None:
         comparison = compare(
             {_BASELINE: baseline, _NEW: items},
@@ -213,12 +217,12 @@ def gate(
             truth_may_differ=truth_may_differ,
             **asked,
         )
-        warnings += comparison.warnings
-        losses.append(comparison.loss)
-        if comparison.matching is not None and not levels:
-            clusters = comparison.matching.clusters
+        results.append(comparison)
+        compared = 0 if comparison.matching is None else comparison.matching.clusters
         found |= {id(condition): _change(condition, comparison) for condition in changes}
-    warnings += few_clusters(clusters, items.cluster_noun, interval)
+    warnings += [warning for result in results for warning in result.warnings]
+    fewest = min(filter(None, (clusters, compared)), default=0)
+    warnings += few_clusters(fewest, items.cluster_noun, interval)
     silent = not items.counts.answered
     checks = [_judged(condition, *found[id(condition)], silent=silent) for condition in conditions]
     if policy is not None:
@@ -230,12 +234,28 @@ def gate(
         checks=tuple(checks),
         undecided=undecided,
         level=level,
-        loss=next(filter(None, losses), None),
+        loss=next((result.loss for result in results if result.loss is not None), None),
         clusters=clusters,
+        compared=compared,
         cluster_noun=items.cluster_noun,
+        confidence=_ranked_by(conditions, results) if policy is None else policy.confidence.name,
         warnings=tuple(dict.fromkeys(warnings)),
         provenance=tuple(side.provenance for side in (items, baseline) if side is not None),
     )
+
+
+def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -> str:
+    """The confidence that conditions rest on, where any does."""
+    ranked = any(
+        condition.metric.ranked or "confidence" in condition.metric.needs for condition in conditions
+    )
+    names = dict.fromkeys(
+        name
+        for result in results
+        for system in result.systems.values()
+        for name in system.confidences.values()
+    )
+    return ", ".join(names) if ranked else ""
 
 
 def _promise_check(kept: PolicyCheck) -> GateCheck:
@@ -269,8 +289,8 @@ def _level(condition: GateCondition, result: Result) -> Estimate:
     return next(table[name] for name, key in table.keys_of.items() if key.metric == condition.metric.key)
 
 
-def _change(condition: GateCondition, comparison: Result) -> tuple[Estimate, str]:
-    """The change from the baseline, and the coverage that it is measured at where it is matched."""
+def _change(condition: GateCondition, comparison: Result) -> tuple[Estimate, str, float]:
+    """The change from the baseline, the coverage that it is measured at where it is matched, and what it was before."""
     key = condition.metric.key
     whole = [each for each in comparison.differences if each.metric == key and not each.matched]
     matched = [each for each in comparison.differences if each.metric == key and each.matched]
@@ -279,12 +299,22 @@ def _change(condition: GateCondition, comparison: Result) -> tuple[Estimate, str
     where = f" at coverage {chosen.coverage:.2f}" if chosen.matched else ""
     change = chosen.estimate
     if not condition.upwards:
-        change = replace(change, value=-change.value, low=-change.high, high=-change.low)
-    return change, where
+        change = _turned(change)
+    return change, where, chosen.left_value
 
 
-def _judged(condition: GateCondition, estimate: Estimate, where: str, *, silent: bool) -> GateCheck:
+def _turned(change: Estimate) -> Estimate:
+    return replace(change, value=-change.value, low=-change.high, high=-change.low)
+
+
+def _judged(
+    condition: GateCondition, estimate: Estimate, where: str, before: float = math.nan, *, silent: bool
+) -> GateCheck:
     name, bound = condition.metric.key, condition.number
+    shown = f"{bound:g}"
+    if condition.relative:
+        bound *= abs(before)
+        shown = f"{100 * condition.number:g}% of the baseline's {before:.3f}"
     if silent:
         words = f"{name}: nothing was answered, and a run that answers nothing never passes"
         return GateCheck(condition, "fail", estimate, words)
@@ -294,18 +324,23 @@ def _judged(condition: GateCondition, estimate: Estimate, where: str, *, silent:
     # A change was turned so that it grows with what the condition warns of.
     holds = beyond(estimate, bound, upwards=condition.upwards or condition.needs_baseline)
     verdict = "undecided" if holds is None else "fail" if holds else "pass"
-    relation = f"{condition.relation} by" if condition.needs_baseline else condition.relation
-    is_what = f"{relation} {estimate}" if condition.needs_baseline else str(estimate)
+    is_what = str(estimate)
+    if condition.needs_baseline:
+        # Nothing is worse by less than nothing: such a change is told from its other side.
+        other = estimate.value < 0.0
+        word = _OPPOSITES[condition.relation] if other else condition.relation
+        is_what = f"{word} by {_turned(estimate) if other else estimate}"
     outcome = {
-        "fail": f"beyond {bound:g}" if condition.needs_baseline else f"{relation} {bound:g}",
-        "pass": f"within {bound:g}" if condition.needs_baseline else f"not {relation} {bound:g}",
-        "undecided": f"which spans {bound:g}",
+        "fail": f"beyond {shown}" if condition.needs_baseline else f"{condition.relation} {shown}",
+        "pass": f"within {shown}" if condition.needs_baseline else f"not {condition.relation} {shown}",
+        "undecided": f"which spans {shown}",
     }[verdict]
     return GateCheck(condition, verdict, estimate, f"{name}{where} is {is_what}, {outcome}")
 
 
 _LEVELS = ("above", "below")
 _CHANGES = ("worse", "better", "higher", "lower")
+_OPPOSITES = {"worse": "better", "better": "worse", "higher": "lower", "lower": "higher"}
 _MATCHED = ("at", "matched", "coverage")
 _MATCHED_METRICS = ("aurc", "augrc")
 _SYMBOLS = {">": "above", ">=": "above", "<": "below", "<=": "below", "over": "above", "under": "below"}
@@ -325,6 +360,7 @@ class GateCondition:
         relation: "above", "below", "worse", "better", "higher" or "lower".
         number: the bound, or the margin of a change.
         matched: True where the change is measured at the coverage that both runs reach.
+        relative: True where the margin is a share of the baseline's value.
 
     >>> condition = parse_condition("augrc worse by 0.005")
     >>> condition.metric.name, condition.relation, condition.number, condition.needs_baseline
@@ -336,6 +372,7 @@ class GateCondition:
     relation: str
     number: float
     matched: bool = False
+    relative: bool = False
 
     @property
     def measured(self) -> str:
@@ -405,7 +442,8 @@ def parse_condition(text: str) -> GateCondition:
         raise _wrong(sentence, f"one number must stand at its end; {_FORM}")
     number = _number(sentence, rest[0])
     _check(sentence, metric, relation, number, matched=matched)
-    return GateCondition(sentence, metric, relation, number, matched)
+    relative = relation in _CHANGES and rest[0].endswith("%")
+    return GateCondition(sentence, metric, relation, number, matched, relative)
 
 
 def _metric(sentence: str, name: str) -> MetricSpecification:
@@ -423,15 +461,12 @@ def _unknown_relation(word: str) -> str:
 
 def _number(sentence: str, word: str) -> float:
     try:
-        number = float(word)
+        number = float(word.removesuffix("%"))
     except ValueError:
-        hint = ""
-        if word.endswith("%") and word[:-1].replace(".", "", 1).isdigit():
-            hint = f" (did you mean {float(word[:-1]) / 100:g}?)"
-        raise _wrong(sentence, f"{word!r} is not a number{hint}") from None
+        raise _wrong(sentence, f"{word!r} is not a number") from None
     if not math.isfinite(number):
         raise _wrong(sentence, f"{word!r} is not a finite number")
-    return number
+    return number / 100.0 if word.endswith("%") else number
 
 
 def _check(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from abstain.report.tables import Column, Table, plain_text, render, table_text
-from abstain.report.views import loss_line
+from abstain.report.views import loss_line, many
 
 if TYPE_CHECKING:
     from abstain.evaluation import GateResult
 
-__all__ = ["gate_junit", "gate_markdown", "gate_table", "gate_text"]
+__all__ = ["gate_annotations", "gate_junit", "gate_markdown", "gate_table", "gate_text"]
 
 _COLUMNS = (
     Column("condition", "fails if"),
@@ -40,10 +40,19 @@ def gate_table(result: GateResult) -> Table:
         )
         for check in result.checks
     )
+    over = [
+        f"{many(count, result.cluster_noun)} {whose}"
+        for count, whose in (
+            (result.clusters, "of the run"),
+            (result.compared, "that run and baseline share"),
+        )
+        if count
+    ]
     notes = (
-        f"Judged by {100 * result.level:g}% intervals over {result.clusters:,} {result.cluster_noun}s; "
-        "undecided where the interval spans the bound.",
+        f"Judged by {100 * result.level:g}% intervals over {', changes over '.join(over)}; undecided where the "
+        "interval spans the bound.",
         *([] if result.loss is None else [f"Judged with {loss_line(result.loss)}."]),
+        *([f"Answers are ranked by {result.confidence}."] if result.confidence else []),
         *(str(warning) for warning in result.warnings),
     )
     return Table(f"Gate: {result.verdict}", _COLUMNS, rows, notes)
@@ -59,6 +68,19 @@ def gate_text(result: GateResult, width: int | None = None) -> str:
 def gate_markdown(result: GateResult) -> str:
     """Return the summary that CI systems show."""
     return render([gate_table(result)], "markdown")
+
+
+def gate_annotations(result: GateResult) -> str:
+    """Return what GitHub shows beside a change: an error per condition that fails, a warning per undecided one."""
+    lines = []
+    for check in result.checks:
+        counted = result.counted(check)
+        if counted != "pass":
+            kind = "error" if counted == "fail" else "warning"
+            # A line of its own, in which GitHub gives these letters a meaning.
+            words = plain_text(check.words).replace("%", "%25").replace("\r", " ").replace("\n", " ")
+            lines.append(f"::{kind} title=abstain gate, {check.verdict}::{words}\n")
+    return "".join(lines)
 
 
 def gate_junit(result: GateResult) -> str:
