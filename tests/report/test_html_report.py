@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from datetime import UTC, datetime
+from html import unescape
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -464,3 +465,11 @@ def test_a_loss_that_is_no_share_is_not_told_in_per_cent() -> None:
     assert "Mean loss seen of at most" in page
     assert "promised to be at most" not in page
     assert explorer(page)["curves"][0]["p"] == []
+
+
+def test_how_intervals_are_made_is_told_by_one_that_varies() -> None:
+    """Cmax of a source that cannot abstain cannot vary; that says nothing of the other intervals."""
+    items = Items.from_arrays([1] * 40, [1, 0] * 20, confidence=list(range(40)))
+    page = unescape(report_html(evaluate(items)))
+    assert "Of single numbers, 95% intervals: jackknife over 40 clusters, t distribution" in page
+    assert "intervals: it cannot vary" not in page

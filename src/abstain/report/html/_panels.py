@@ -237,13 +237,14 @@ def _named(each: Difference, label: str) -> str:
 
 def _single_intervals(result: Result) -> str:
     """What the intervals of the systems' own numbers are."""
-    return interval_words(result.first.coverage, result.cluster_noun)
+    told = _words.telling(each for system in result.systems.values() for each in system.estimates.values())
+    return interval_words(told or result.first.coverage, result.cluster_noun)
 
 
 def _difference_intervals(result: Result) -> str:
     """What the intervals of differences are: those of the first that has one."""
-    told = next((each for each in result.differences if each.compared), result.differences[0])
-    return interval_words(told.estimate, told.cluster_noun)
+    told = _words.telling(each.estimate for each in result.differences if each.compared)
+    return interval_words(told or result.differences[0].estimate, result.cluster_noun)
 
 
 def _charts(result: Result) -> list[Figure]:

@@ -14,7 +14,7 @@ from abstain.report.charts import interval_words, metric_name
 from abstain.report.views import asked_by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from abstain.evaluation import Difference, Profile, Result, Settings, SystemResult
     from abstain.evaluation.conformal import CoverageResult
@@ -32,6 +32,7 @@ __all__ = [
     "promise_definitions",
     "promises",
     "system_verdict",
+    "telling",
 ]
 
 _MANY = 4
@@ -231,11 +232,18 @@ def _selective_definitions(settings: Settings) -> dict[str, str]:
     }
 
 
+def telling(estimates: Iterable[Estimate]) -> Estimate | None:
+    """Return an estimate that shows how intervals are made: one that varies, rather than a bound or a constant."""
+    made = [each for each in estimates if each.interval is not None]
+    usual = [each for each in made if not each.method.startswith(("exact bound", "it cannot vary"))]
+    return next(iter(usual or made), None)
+
+
 def _inference_definitions(result: Result) -> dict[str, str]:
     """What intervals and verdicts are: of single numbers, and of differences."""
     settings, system = result.settings, result.first
     found = {}
-    made = next((each for each in system.estimates.values() if each.method != "none"), None)
+    made = telling(system.estimates.values())
     if made is not None:
         how = (
             f"{system.cluster_noun.capitalize()}s are left out in turn; where nothing varied, the interval is an exact "
