@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import importlib
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ import reference
 from abstain import ArgumentError, DataError, Items, read
 from abstain.metrics import selective
 from examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # What may be missing of a result is there in the cases below.
 compare: Any = abstain.compare
@@ -470,3 +474,45 @@ def test_a_run_whose_only_participant_failed_says_so() -> None:
         assert not estimate.defined
         assert estimate.reason == said
     assert len(result.profile().points) == 0
+
+
+class TestReadOnTheWay:
+    """Whatever can be read can be judged, without a step between."""
+
+    FRAME: ClassVar[dict[str, list[Any]]] = {
+        "y": [0, 1, 1, 0] * 5,
+        "p": [0, 1, 0, 0] * 5,
+        "sure": [0.9, 0.8, 0.3, 0.6] * 5,
+        "patient": [row // 2 for row in range(20)],
+    }
+    COLUMNS: ClassVar[dict[str, Any]] = {"truth": "y", "prediction": "p", "cluster": "patient"}
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    def test_a_frame_is_read_on_the_way(self, library: str) -> None:
+        module = importlib.import_module(library)
+        make = module.table if library == "pyarrow" else module.DataFrame
+        frame = make(self.FRAME)
+        found = evaluate(frame, confidence="sure", **self.COLUMNS)
+        expected = evaluate(read(frame, **self.COLUMNS), confidence="sure")
+        assert found["sure"].aurc == expected["sure"].aurc
+        assert found.population.included == 10
+        both = compare(
+            {"a": frame, "b": frame}, metrics="augrc", confidence="sure", match="rows", **self.COLUMNS
+        )
+        assert both.difference("a", "b").estimate.value == 0.0
+
+    def test_a_path_too(self, tmp_path: Path) -> None:
+        path = tmp_path / "t.csv"
+        path.write_text("y,p,sure\n1,1,0.9\n0,1,0.2\n")
+        assert evaluate(path, truth="y", prediction="p", confidence="sure")["sure"].aurc.value == 0.125
+
+    def test_what_names_no_column_is_refused(self) -> None:
+        items = Items.from_arrays([1, 0], [1, 1], confidence=[0.9, 0.1])
+        with pytest.raises(
+            ArgumentError, match="truth names a column of a data frame or a file, and system 1 is"
+        ):
+            evaluate(items, truth="y")
+        with pytest.raises(ArgumentError, match=r"evaluate takes no confidense"):
+            evaluate(items, confidense="c")
+        with pytest.raises(ArgumentError, match="a system must be Items, a data frame, a path, or a mapping"):
+            evaluate(3)

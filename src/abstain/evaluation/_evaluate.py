@@ -11,13 +11,14 @@ is 0, and 0 must not win.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _validate, sources
 from abstain._confidences import (
     VariantConfidence,
     load_calibrations,
@@ -68,7 +69,7 @@ COVERAGE = METRICS["answer_rate"]
 
 
 def evaluate(
-    *systems: Items | Mapping[str, Items],
+    *systems: Any,
     confidence: Confidence = None,
     calibration: CalibrationLike = None,
     metrics: MetricLike | Iterable[MetricLike] | None = None,
@@ -89,11 +90,13 @@ def evaluate(
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
+    **columns: Any,
 ) -> Result:
     """Judge one system that may abstain, or several on the same items, under one or more confidences.
 
     Args:
-        systems: the items of one system; of several, each by itself or by name in a mapping.
+        systems: the items of one system; of several, each by itself or by name in a mapping. A data frame (pandas,
+            polars, Arrow), a path, or anything else that `abstain.read` takes, does as well.
         confidence: names of variants or signals, "default", "all", or a sequence of those; a mapping gives each
             system its own one. When left out, the default of the source; where it has none, areas are not computed.
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
@@ -122,6 +125,7 @@ def evaluate(
         seed: the same seed gives the same intervals.
         level: confidence level of the intervals; a difference is told at ``1 - level``.
         progress: called with the number of resamples done since the last call.
+        columns: of data frames and files, the arguments of `abstain.read`: truth="y", prediction="p", cluster="id".
 
     >>> from abstain import Items
     >>> truth, prediction, sure = [0, 1, 1, 0], [0, 1, 0, None], [0.9, 0.8, 0.3, 0.1]
@@ -131,8 +135,12 @@ def evaluate(
     0.750 [0.131, 0.984]
     >>> print(result.loss.rule)
     loss zero_one: whole-number labels, no scale declared
+    >>> import polars
+    >>> frame = polars.DataFrame({"y": [0, 1, 1], "p": [0, 1, 0], "sure": [0.9, 0.8, 0.3]})
+    >>> print(evaluate(frame, truth="y", prediction="p", confidence="sure", interval="none")["sure"].aurc)
+    0.056
     """
-    named = _named(systems)
+    named = _named(systems, columns)
     if isinstance(loss, str):
         _validate.choice(loss, "loss", LOSS_NAMES)
     settings = Settings.checked(
@@ -168,7 +176,7 @@ def evaluate(
     return _Job.prepare(request, named, kept, matching).run(progress)
 
 
-def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
+def compare(*systems: Any, **options: Any) -> Result:
     """Judge two or more systems on the same items, and the differences between them, right - left.
 
     Items are matched by their names; see `evaluate`, whose options these are. Where metrics are named, systems are
@@ -185,8 +193,9 @@ def compare(*systems: Items | Mapping[str, Items], **options: Any) -> Result:
     >>> result.difference("A", "B").verdict
     'right'
     """
-    if len(_named(systems)) < 2:
-        raise ArgumentError(f"a comparison needs at least two systems, got {len(_named(systems))}")
+    count = sum(len(system) if isinstance(system, Mapping) else 1 for system in systems)
+    if count < 2:
+        raise ArgumentError(f"a comparison needs at least two systems, got {count}")
     return evaluate(*systems, **{"selective": options.get("metrics") is None, **options})
 
 
@@ -194,25 +203,38 @@ def _is_run(items: Items) -> bool:
     return items.provenance.get("format") == "run"
 
 
-def _named(systems: Sequence[Items | Mapping[str, Items]]) -> dict[str, Items]:
+def _named(systems: Sequence[Any], columns: Mapping[str, Any]) -> dict[str, Items]:
     """Return the systems by name: left and right where two have none."""
-    named: dict[str, Items] = {}
-    bare = sum(isinstance(system, Items) for system in systems)
+    named: dict[str, Any] = {}
+    bare = sum(not isinstance(system, Mapping) for system in systems)
     unnamed = iter(("left", "right") if bare == 2 else [f"system {place + 1}" for place in range(bare)])
     for system in systems:
-        if not isinstance(system, (Items, Mapping)):
-            raise ArgumentError(
-                f"a system must be Items, or a mapping from names to them, got {_validate.kind(system)}"
-            )
         for name, items in system.items() if isinstance(system, Mapping) else [(next(unnamed), system)]:
-            if not isinstance(items, Items):
-                raise ArgumentError(f"system {name}: expected Items, got {_validate.kind(items)}")
             if name in named:
                 raise ArgumentError(f"two systems are called {name!r}; give them different names")
             named[str(name)] = items
     if not named:
         raise ArgumentError("no system was given; pass the items of at least one")
-    return named
+    return {name: _as_items(name, system, columns) for name, system in named.items()}
+
+
+def _as_items(name: str, system: Any, columns: Mapping[str, Any]) -> Items:
+    known = inspect.signature(sources.read).parameters if columns else ()
+    for argument in columns:
+        if argument not in known:
+            raise ArgumentError(f"evaluate takes no {argument}{_validate.suggestion(argument, known)}")
+    if isinstance(system, Items):
+        if columns:
+            raise ArgumentError(
+                f"{next(iter(columns))} names a column of a data frame or a file, and {name} is Items already"
+            )
+        return system
+    if system is None or isinstance(system, (bool, int, float)):
+        raise ArgumentError(
+            "a system must be Items, a data frame, a path, or a mapping from names to them, got "
+            f"{_validate.kind(system)}"
+        )
+    return sources.read(system, **columns)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
