@@ -154,7 +154,8 @@ def _unsaid(problem: OSError) -> int:
 
 def _interrupted() -> int:
     try:
-        say_error("interrupted; nothing was written")
+        if not _process.is_stop_told():
+            say_error("interrupted; nothing was written")
     except OSError as problem:
         _unsaid(problem)
     return _process.stop_code() or _INTERRUPTED

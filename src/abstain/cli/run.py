@@ -22,7 +22,7 @@ from abstain.cli._options import (
     spelled_out,
 )
 from abstain.cli._steps import check_outputs, evaluated, new_name, putting, show_result
-from abstain.cli._terminal import progress_bar, say
+from abstain.cli._terminal import progress_bar, say, say_error
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ _AURC = "Judge the run when it is done, and print AURC, AUGRC and the rest."
 _TEMPLATE = "What is asked, with columns in braces, such as '{note} Is it mentioned?'; @FILE for a file that holds it."
 _CHOICES = "The column of the answers that there can be, or those answers divided by |, such as 'yes|no'."
 _TEXT = "The text that is asked about, and that quotes must stand in; of a task, a key of the metadata."
-_INSTRUMENT = "Ask the items of an instrument about the text of each row, a participant: PHQ-8, or a JSON file."
+_INSTRUMENT = (
+    "Ask the items of an instrument about the text of each row, a participant: PHQ-8, or a JSON file."
+)
 _CONNECTIONS = "How many requests may be under way at once; else what Inspect finds to work."
 _RETRIES = "How often a request that fails is sent again before its item is failed; else as long as it takes."
 _ARGUMENT = "A further argument of the provider, such as key=value; may be repeated."
@@ -227,11 +229,9 @@ def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) ->
         try:
             logs = execute(prepared, Running(advance=advance))
         except KeyboardInterrupt:
-            say(
-                f"abstain: interrupted; what was answered is kept in {plan.log_dir}: --resume goes on with it",
-                error=True,
-            )
-            raise typer.Exit(_process.stop_code() or 130) from None
+            say_error(f"interrupted; what was answered is kept in {plan.log_dir}: --resume goes on with it")
+            _process.stop_is_told()
+            raise
     with putting({place: run_content(prepared, logs)}, inputs=inputs):
         if not quiet:
             for line in (line for log in logs for line in log.lines):
