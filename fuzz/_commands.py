@@ -283,6 +283,7 @@ def ask_without_a_source(draw: st.DrawFn) -> Case:
         "sets",
         "calibrate",
         "demo",
+        "run",
         "no-verb",
     )
     command = draw(

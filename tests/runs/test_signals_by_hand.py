@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.solver import chain
+from mocked import Script, output, reply, run_once
 
 from abstain import read
 from abstain.runs import (
@@ -20,7 +21,6 @@ from abstain.runs import (
     token_signals,
     verbalized_confidence,
 )
-from mocked import Script, output, reply, run_once
 
 if TYPE_CHECKING:
     from pathlib import Path

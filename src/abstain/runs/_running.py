@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import re
+import sqlite3
 import urllib.parse
 import urllib.request
 from collections import Counter
@@ -34,7 +35,8 @@ __all__ = ["FinishedLog", "Prepared", "RunPlan", "Running", "execute", "prepare"
 
 PLAN_KEY = "abstain_plan"
 _MARKUP = re.compile(r"\[/?[a-z_ ]+\]")
-_ERROR_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9.]*")
+_ERROR_NAME = re.compile(r"(?:\w+\.)*([A-Z]\w{0,50}(?:Error|Exception|Timeout|Exceeded))(?=\W|$)", re.ASCII)
+_OF_A_DISK = ("OSError", "OperationalError")
 _STATUS = re.compile(r"\b(?:Error code|status(?:_code)?)\W{1,3}(\d{3})\b")
 
 
@@ -426,12 +428,13 @@ def _model(plan: RunPlan) -> Any:
 
 @contextlib.contextmanager
 def _said(plan: RunPlan) -> Iterator[None]:
-    """Say what the system refuses, and that nothing is lost."""
+    """Say what the system refuses, and that nothing is lost; Inspect keeps what is under way in a small database."""
     try:
         yield
-    except OSError as problem:
+    except (OSError, sqlite3.Error) as problem:
+        words = getattr(problem, "strerror", None) or type(problem).__name__
         raise ArgumentError(
-            f"{plan.log_dir}: the system refuses it ({problem.strerror or type(problem).__name__}); what was answered "
+            f"{plan.log_dir}: the system refuses it ({words}); what was answered "
             "before is kept there, and --resume goes on with it"
         ) from None
 
@@ -460,18 +463,16 @@ def _failure(sample: EvalSample) -> str | None:
 
 
 def _named_error(message: str) -> str:
-    """Return the name of an error and its HTTP status, and nothing of its text.
+    """Return the HTTP status of an error, or else its name, and nothing of its text.
 
-    >>> _named_error("NotFoundError('Error code: 404 - the prompt was ...')")
-    'NotFoundError 404'
+    >>> _named_error("Error code: 404 - the prompt was ..."), _named_error("TimeoutError('the prompt was ...')")
+    ('HTTP 404', 'TimeoutError')
     """
-    name = _ERROR_NAME.match(message)
-    status = _STATUS.search(message)
-    found = [
-        name[0].rpartition(".")[2] if name and len(name[0]) <= 60 else "error",
-        *([status[1]] if status else []),
-    ]
-    return " ".join(found)
+    status, name = _STATUS.search(message), _ERROR_NAME.match(message)
+    if status:
+        return f"HTTP {status[1]}"
+    found = name[1] if name else "error"
+    return f"{found}, as where a disk is full" if found in _OF_A_DISK else found
 
 
 def shown_prompts(prepared: Prepared, most: int) -> Iterator[tuple[str, str]]:
