@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 FEW, MANY, ROUNDS = 20, 220, 2
 MODEL = "openai-api/local/tiny"
-_CPU = "import resource; used = resource.getrusage(resource.RUSAGE_SELF); print(used.ru_utime + used.ru_stime)"
+_CPU = (
+    "import resource; used = resource.getrusage(resource.RUSAGE_SELF); print(used.ru_utime + used.ru_stime)"
+)
 _BARE = f"""
 import csv, sys
 import inspect_ai
@@ -134,7 +136,14 @@ def main() -> None:
         bare = _BARE.replace("PROMPT", repr(prompt))
         for signals in ("none", "verbalized"):
             ours = _OURS.replace("SIGNALS", repr(signals))
-            pairs = [(per_sample(bare, table, address), per_sample(ours, table, address)) for _ in range(ROUNDS)]
+            pairs = [
+                (per_sample(bare, table, address), per_sample(ours, table, address)) for _ in range(ROUNDS)
+            ]
             theirs, mine = (min(column) for column in zip(*pairs, strict=True))
             note = f"{1000 * mine:.1f} ms against {1000 * theirs:.1f} ms"
-            report(f"CPU per sample, signals {signals}: abstain run / bare Inspect", mine / theirs, most=1.3, note=note)
+            report(
+                f"CPU per sample, signals {signals}: abstain run / bare Inspect",
+                mine / theirs,
+                most=1.3,
+                note=note,
+            )

@@ -18,7 +18,17 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="abstain-offline-"))
     with serving(make_model(folder / "tiny.gguf")) as address:
         command = [
-            *(sys.executable, "-m", "abstain", "run", str(QUESTIONS), "--scale", "0,3", "--base-url", address),
+            *(
+                sys.executable,
+                "-m",
+                "abstain",
+                "run",
+                str(QUESTIONS),
+                "--scale",
+                "0,3",
+                "--base-url",
+                address,
+            ),
             *("--model", "openai-api/local/tiny", "--signals", "verbalized,tokens,consistency:3,evidence"),
             *("--max-tokens", "300", "-o", str(folder / "run.json"), "--compute-aurc"),
         ]

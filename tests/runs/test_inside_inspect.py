@@ -13,7 +13,9 @@ import pytest
 from inspect_ai import score as score_log
 from inspect_ai._util.registry import registry_lookup
 from inspect_ai.dataset import Sample
+from inspect_ai.log import read_eval_log
 from mocked import reply, run_all
+from serving import MODEL, abstain, environment
 
 from abstain import evaluate, read
 from abstain.integrations.inspect import METRICS
@@ -142,6 +144,56 @@ def test_inspect_finds_them_by_name(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_inspect_eval_takes_a_solver_by_name(tmp_path: Path, local_server: str) -> None:
+    task = tmp_path / "mine.py"
+    task.write_text(
+        "from inspect_ai import Task, task\n"
+        "from inspect_ai.dataset import Sample\n"
+        "from inspect_ai.scorer import match\n"
+        "@task\n"
+        "def mine():\n"
+        "    told = {'choices': ['yes', 'no']}\n"
+        "    samples = [Sample(input='Is 7 prime?', target='yes', id=n, metadata=told) for n in (1, 2)]\n"
+        "    return Task(dataset=samples, scorer=match())\n"
+    )
+    asked = (
+        *("eval", "mine.py", "--solver", "abstain/ask", "-S", "signals=verbalized,tokens", "--model", MODEL),
+        *(
+            "--model-base-url",
+            local_server,
+            "--display",
+            "none",
+            "--log-dir",
+            "logs",
+            "--no-score",
+            "--max-tokens",
+            "200",
+        ),
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "inspect_ai", *asked],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env=environment(),
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    (log,) = (tmp_path / "logs").glob("*.eval")
+    record = read_eval_log(str(log)).samples[0].store["abstain"]  # type: ignore[index]
+    assert record["outcome"] in ("answered", "abstained")
+    assert record["signals"]["token_msp"] > 0.0
+    # The same task file through our own door, which judges it, too.
+    ours = abstain(
+        tmp_path,
+        *("run", "mine.py", "--model", MODEL, "--base-url", local_server, "--signals", "verbalized,tokens"),
+        *("--max-tokens", "200", "-o", "run.json"),
+    )
+    assert ours.returncode == 0, ours.stderr
+    assert len(read(tmp_path / "run.json")) == 2
+    assert read(next((tmp_path / "run-logs").glob("*.eval"))).provenance["scorer"] == "judged"
 
 
 def test_inspect_score_takes_a_metric_by_name(tmp_path: Path) -> None:

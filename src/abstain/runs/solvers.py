@@ -59,7 +59,7 @@ _said: set[str] = set()
 
 @solver
 def ask(
-    signals: str = "",
+    signals: str | list[str] = "",
     *,
     text_key: str = "text",
     temperature: float | None = None,
@@ -75,7 +75,10 @@ def ask(
         structured: False for a server that does not take a schema for its reply.
         seed: passed to the provider; each sample has one of its own.
     """
-    plan = SignalPlan.parse(signals).sampled(None, temperature)
+    # The command line of Inspect makes a list of what is divided by commas.
+    plan = SignalPlan.parse(signals if isinstance(signals, str) else ",".join(signals)).sampled(
+        None, temperature
+    )
     steps: list[Solver] = []
     if plan.verbalized is not None:
         steps.append(verbalized_confidence(plan.verbalized))

@@ -37,7 +37,7 @@ TEXT_KEY = "text"
 @task
 def questions(
     table: str,
-    signals: str = "",
+    signals: str | list[str] = "",
     mode: str = "zero_shot",
     examples: str | None = None,
     consistency_temperature: float | None = None,
@@ -79,6 +79,7 @@ def questions(
         limit: so many items, or participants, and no more.
         table_format: "csv", "parquet" or "jsonl", where the content does not tell.
     """
+    wanted = signals if isinstance(signals, str) else ",".join(signals)
     named = {
         "question": question,
         "template": template,
@@ -93,13 +94,13 @@ def questions(
         "limit": limit,
         "format": table_format,
     }
-    found, shown = load(table, SignalPlan.parse(signals), mode, examples, named)
+    found, shown = load(table, SignalPlan.parse(wanted), mode, examples, named)
     return Task(
         dataset=MemoryDataset(
             [sample_of(one, found, shown) for one in found.questions], name=Path(table).stem
         ),
         solver=ask(
-            signals,
+            wanted,
             text_key=TEXT_KEY,
             temperature=consistency_temperature,
             structured=structured,
