@@ -7,20 +7,20 @@ import math
 import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from inspect_ai import score as score_log
 from inspect_ai._util.registry import registry_lookup
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
-from mocked import reply, run_all
-from serving import MODEL, abstain, environment
 
 from abstain import evaluate, read
 from abstain.integrations.inspect import METRICS
 from abstain.metrics import abstention, calibration, selective
 from abstain.runs import ask
+from runs.mocked import reply, run_all
+from runs.serving import MODEL, abstain, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ def test_metrics_inside_equal_those_of_the_log_outside(tmp_path: Path, rated: bo
     assert items.counts.failed > 0
     assert items.counts.abstained > 0
     compared = 0
-    chosen = [make(RANKED, cluster="patient") for make in METRICS.values()]
+    chosen: list[Any] = [make(RANKED, cluster="patient") for make in METRICS.values()]
     from abstain.runs import judged  # noqa: PLC0415
 
     scored = score_log(log, judged(), metrics=chosen, action="overwrite", display="none")
@@ -107,7 +107,7 @@ def test_the_command_line_says_the_same_as_inspect(tmp_path: Path) -> None:
     ]
     from inspect_ai.scorer import SampleScore  # noqa: PLC0415
 
-    told = [SampleScore(score=score, sample_id=name) for name, score in scores]
+    told: Any = [SampleScore(score=score, sample_id=name) for name, score in scores]
     for name, key in (("aurc", "aurc_full"), ("augrc", "augrc_full"), ("eaurc", "eaurc"), ("cmax", "cmax")):
         assert METRICS[name](RANKED)(told) == pytest.approx(outside[key], abs=1e-12)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import MODEL, abstain, command, environment, failing
 
 from abstain import read
 from abstain.errors import AbstainError
 from offline import local_model
+from runs.serving import MODEL, abstain, command, environment, failing
 
 HERE = Path(local_model.__file__).parent
 QUESTIONS = HERE / "questions.csv"

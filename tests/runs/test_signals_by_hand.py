@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.solver import chain
-from mocked import Script, output, reply, run_once
 
 from abstain import read
 from abstain.runs import (
@@ -21,6 +20,7 @@ from abstain.runs import (
     token_signals,
     verbalized_confidence,
 )
+from runs.mocked import Script, Tokens, output, reply, run_once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,7 +175,7 @@ def test_without_log_probabilities_the_keys_are_null_and_it_is_said_once(
         assert [found[key] for key in ("token_msp", "token_pe", "token_energy")] == [None] * 3
     said = [record for record in caplog.records if "gives no log-probabilities" in record.getMessage()]
     assert len(said) == 1
-    only = [("a", 0.5, {})]
+    only: Tokens = [("a", 0.5, {})]
     found = score_of(run_once(tmp_path, ask("tokens"), Script(reply("yes", only)), **YES_NO)).metadata
     assert (found["token_msp"], found["token_pe"]) == (pytest.approx(0.5), None)
 
@@ -266,10 +266,7 @@ def test_semantic_entropy_by_a_judge(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return output(f'{{"same": {str(same).lower()}}}')
 
     judge = get_model("mockllm/judge", custom_outputs=verdict)
-    from abstain.runs import solvers  # noqa: PLC0415
-
-    own = solvers.get_model
-    monkeypatch.setattr(solvers, "get_model", lambda *name: judge if name else own())
+    monkeypatch.setattr("abstain.runs.solvers.get_model", lambda *name: judge if name else get_model())
     script = Script(reply("Paris"), reply("Paris"), reply("the city of Paris"), reply("Lyon"), reply("Paris"))
     solver = chain(may_abstain(), semantic_entropy("judge=mockllm/judge", samples=4))
     found = score_of(run_once(tmp_path, solver, script, target="Paris")).metadata
