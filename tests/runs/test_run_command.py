@@ -87,29 +87,25 @@ def test_killed_in_the_middle_and_gone_on_with(tmp_path: Path, local_server: str
 
 @pytest.mark.slow
 def test_one_in_twenty_requests_fails_and_one_item_always(tmp_path: Path, local_server: str) -> None:
+    broken = [True]
+
     def status(number: int, body: bytes) -> int:
-        if b"went back to running" in body and b"How bad is this person's sleep" in body:
+        if broken and b"went back to running" in body and b"How bad is this person's sleep" in body:
             return 404
         return 500 if number % 20 == 0 else 0
 
     with failing(local_server, status) as (address, got):
-        done = abstain(
-            tmp_path,
-            *ASKED,
-            *SIGNALS,
-            "--base-url",
-            address,
-            "--max-retries",
-            "5",
-            "-o",
-            "run.json",
-            "--compute-aurc",
-        )
+        asked = (*ASKED, *SIGNALS, "--base-url", address, "-o", "run.json")
+        done = abstain(tmp_path, *asked, "--compute-aurc")
+        judged = read(tmp_path / "run.json")
+        requests = len(got)
+        broken.clear()
+        mended = abstain(tmp_path, *asked, "--resume")
     assert done.returncode == 0, done.stderr
     assert got.count(500) >= 3
     assert "failed, HTTP 404: 1" in done.stdout
     assert "AURC" in done.stdout
-    items = read(tmp_path / "run.json")
+    items = judged
     assert len(items) == 40
     assert items.counts.failed == 1
     assert (items.cluster[items.outcome == 2].tolist(), items.item[items.outcome == 2].tolist()) == (
@@ -117,6 +113,10 @@ def test_one_in_twenty_requests_fails_and_one_item_always(tmp_path: Path, local_
         ["Sleep"],
     )
     assert "patient" not in done.stdout + done.stderr + (tmp_path / "run.json").read_text()
+    # What failed is asked again, and nothing else.
+    assert mended.returncode == 0, mended.stderr
+    assert read(tmp_path / "run.json").counts.failed == 0
+    assert len(got) - requests <= 8
 
 
 def test_sampling_and_log_probabilities_of_the_real_server(tmp_path: Path, local_server: str) -> None:

@@ -49,7 +49,7 @@ _INSTRUMENT = (
     "Ask the items of an instrument about the text of each row, a participant: PHQ-8, or a JSON file."
 )
 _CONNECTIONS = "How many requests may be under way at once; else what Inspect finds to work."
-_RETRIES = "How often a request that fails is sent again before its item is failed; else as long as it takes."
+_RETRIES = "How often a request that fails is sent again, after ever longer waits, before its item is failed."
 _ARGUMENT = "A further argument of the provider, such as key=value; may be repeated."
 _STRUCTURED = (
     "Ask for replies in a schema, where the provider has that; --no-structured for a server that refuses it."
@@ -119,7 +119,8 @@ class Provider:
     temperature: Annotated[float | None, named("--temperature", "T", "Of the answer itself.")] = None
     max_tokens: Annotated[int | None, named("--max-tokens", "N", "Most tokens of a reply.")] = None
     max_connections: Annotated[int | None, named("--max-connections", "N", _CONNECTIONS)] = None
-    max_retries: Annotated[int | None, named("--max-retries", "N", _RETRIES)] = None
+    # Inspect would go on for ever, and a server that is not there would be waited for in silence.
+    max_retries: Annotated[int, typer.Option("--max-retries", metavar="N", help=_RETRIES)] = 6
     timeout: Annotated[
         int | None, named("--timeout", "SECONDS", "When a request, with its retries, is given up.")
     ] = None
