@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -21,6 +21,7 @@ from abstain.cli._options import (
     output_to,
     spelled_out,
 )
+from abstain.cli._program import DATA, MODEL
 from abstain.cli._steps import check_outputs, evaluated, new_name, putting, show_result
 from abstain.cli._terminal import progress_bar, say, say_error
 from abstain.errors import ArgumentError
@@ -67,15 +68,16 @@ Examples:
 
 
 def _column(flag: str, what: str) -> Any:
-    return named(flag, "COLUMN", what, rich_help_panel="Tables")
+    return named(flag, "COLUMN", what)
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
     """What is asked, and how a table is read: the arguments of `abstain.runs.read_questions`."""
 
+    heading: ClassVar[str] = DATA
     question: Annotated[str | None, _column("--question", "What is asked.")] = None
-    template: Annotated[str | None, named("--template", "TEXT", _TEMPLATE, rich_help_panel="Tables")] = None
+    template: Annotated[str | None, named("--template", "TEXT", _TEMPLATE)] = None
     item: Annotated[str | None, _column("--item", "Names of the items.")] = None
     cluster: Annotated[str | None, _column("--cluster", "What belongs together, such as a participant.")] = (
         None
@@ -83,13 +85,7 @@ class Asking:
     truth: Annotated[str | None, _column("--truth", "What is right.")] = None
     choices: Annotated[str | None, _column("--choices", _CHOICES)] = None
     scale: Annotated[
-        str | None,
-        named(
-            "--scale",
-            "LOW,HIGH",
-            "Lowest and highest answer, where it is a number.",
-            rich_help_panel="Tables",
-        ),
+        str | None, named("--scale", "LOW,HIGH", "Lowest and highest answer, where it is a number.")
     ] = None
     should_abstain: Annotated[
         str | None, _column("--should-abstain", "True where the item is better left unanswered.")
@@ -114,6 +110,7 @@ class Asking:
 class Provider:
     """How the model is reached."""
 
+    heading: ClassVar[str] = MODEL
     base_url: Annotated[str | None, named("--base-url", "URL", "Where the model is served.")] = None
     model_args: Annotated[list[str] | None, named("--model-arg", "KEY=VALUE", _ARGUMENT)] = None
     temperature: Annotated[float | None, named("--temperature", "T", "Of the answer itself.")] = None

@@ -10,8 +10,9 @@ Each name is loaded when it is first used, so that what needs Inspect is only im
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from abstain._doors import door
 
 if TYPE_CHECKING:
     from abstain.runs._run_file import confidences_of, run_content
@@ -29,30 +30,8 @@ if TYPE_CHECKING:
         token_signals,
         verbalized_confidence,
     )
-
-_HOME = {
-    "Prepared": "_running",
-    "QuestionSet": "questions",
-    "RunPlan": "_running",
-    "Running": "_running",
-    "SignalPlan": "_signal_plan",
-    "ask": "solvers",
-    "confidences_of": "_run_file",
-    "consistency": "solvers",
-    "evidence": "solvers",
-    "execute": "_running",
-    "judged": "scoring",
-    "may_abstain": "solvers",
-    "p_true": "solvers",
-    "prepare": "_running",
-    "read_examples": "questions",
-    "read_questions": "questions",
-    "run_content": "_run_file",
-    "semantic_entropy": "solvers",
-    "shown_prompts": "_running",
-    "token_signals": "solvers",
-    "verbalized_confidence": "solvers",
-}
+else:
+    __getattr__, __dir__ = door(__name__)
 
 __all__ = [
     "Prepared",
@@ -77,13 +56,3 @@ __all__ = [
     "token_signals",
     "verbalized_confidence",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'abstain.runs' has no attribute {name!r}")
-    return getattr(import_module(f"abstain.runs.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
