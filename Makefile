@@ -10,7 +10,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-numpy test-browser fuzz check bench simulate docs screenshots format clean
+.PHONY: help demo offline test test-fast test-numpy test-browser fuzz check bench simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -39,6 +39,9 @@ $(DOCS_READY): $(READY)
 
 demo: $(READY)  ## Judge two real classifiers that may abstain
 	@$(BIN)/abstain demo
+
+offline: $(READY)  ## Ask a tiny model that is served on this machine, and judge it; no network
+	@$(BIN)/python -m offline
 
 test: $(READY)  ## Run every test, doctest and README example, and the fuzzed inputs of every commit
 	$(BIN)/python -m pytest

@@ -26,6 +26,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("sets",),
     ("power",),
     ("metrics",),
+    ("run",),
     ("calibrate", "verbalized"),
     ("calibrate", "train"),
     ("demo",),
@@ -50,7 +51,7 @@ def command_line_page() -> str:
         "| 3 | the data are wrong: a file, a row, a signal; or they are more than the memory holds |",
         "| 4 | of a gate: undecided; of a threshold: nothing can be promised |",
         "| 70 | a defect of abstain: please report the line that it prints; `ABSTAIN_DEBUG=1` shows the traceback |",
-        "| 130 | interrupted; nothing was written (143 after SIGTERM) |",
+        "| 130 | interrupted; nothing was written, but for the log of a run (143 after SIGTERM) |",
         "| 141 | the reader of the output went away, as after a pipe to `head` |",
         "",
     ]

@@ -212,6 +212,33 @@ def _calibrate(draw: st.DrawFn, source: Source, other: Source) -> Case:
     return source.case("calibrate", "train", source.name, *flags, *trained, *ends)
 
 
+@st.composite
+def _run(draw: st.DrawFn, source: Source, other: Source) -> Case:
+    """Everything that a run checks before its first call; nobody is asked."""
+    columns = ("truth", "label", "id", "cluster", "no such column")
+    question = draw(
+        st.sampled_from(
+            (
+                *(("--question", name) for name in columns),
+                *(("--template", f"{{{name}}} ?") for name in columns),
+                ("--template", "{x!r} {"),
+                ("--instrument", "PHQ-8"),
+            )
+        )
+    )
+    further = draw(
+        st.sampled_from(
+            (
+                *((), ("--scale", "0,3"), ("--choices", "a|b"), ("--choices", "label"), ("--truth", "label")),
+                *(("--limit", "2"), ("--mode", "few_shot", "--examples", other.name), ("--text", "label")),
+            )
+        )
+    )
+    signals = draw(st.sampled_from(("", "verbalized,tokens", "evidence", "consistency:3", "x")))
+    asked = ("--model", "mockllm/model", "--signals", signals, "--dry-run", *question, *further)
+    return source.case("run", source.name, *asked)
+
+
 _VERBS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
     "evaluate": _evaluate,
     "check": _check,
@@ -223,6 +250,7 @@ _VERBS: Mapping[str, Callable[[Source, Source], st.SearchStrategy[Case]]] = {
     "calibrate": _calibrate,
     "plot": _plot,
     "report": _report,
+    "run": _run,
 }
 # What is dear is asked less often.
 _OFTEN = (
@@ -234,6 +262,7 @@ _OFTEN = (
     *("threshold",) * 3,
     *("apply",) * 2,
     *("calibrate",) * 2,
+    *("run",) * 2,
     "plot",
     "report",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -46,9 +47,28 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
-    """Every `abstain` line of the README, on a run file of that name."""
+    """Every `abstain` line of the README, on a run file, a table and a log of that name."""
+    readme = (ROOT / "README.md").read_text()
     (tmp_path / "run.json").write_bytes((EXAMPLES / "run_a.json").read_bytes())
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    rows = [f"{row % 2},{row * 7 % 3 % 2},{1 / (row + 1)},p{row % 12}" for row in range(60)]
+    (tmp_path / "preds.csv").write_text("\n".join(["label,pred,prob,patient_id", *rows]))
+    (tmp_path / "logs").mkdir()
+    (log,) = re.findall(r"logs/\S+\.eval", readme)
+    samples = [
+        {
+            "id": number,
+            "target": "a",
+            "scores": {"s": {"value": "CIN"[number % 3], "metadata": {"confidence": 0.5}}},
+        }
+        for number in range(30)
+    ]
+    header = {
+        "version": 2,
+        "status": "success",
+        "eval": {"task": "triage", "model": "m", "created": "2026-11-15"},
+    }
+    (tmp_path / log).write_text(json.dumps({**header, "samples": samples}))
+    blocks = re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL)
     commands = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
     commands = [line for line in commands if line.startswith("abstain ")]
     assert len(commands) >= 2
@@ -56,6 +76,25 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         arguments = [sys.executable, "-m", *shlex.split(line)]
         done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_names_every_verb_that_answers_a_question() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "abstain", "--help"], capture_output=True, text=True, check=True
+    )
+    asked = {
+        verb: question
+        for verb, question in re.findall(r"^  (\w+) +(\S.*)$", shown.stdout.partition("Ask:")[2], re.M)
+        if verb not in ("metrics", "demo", "schema")
+    }
+    table = re.findall(r"^\| (.*?) \| (`abstain .*`) \|$", (ROOT / "README.md").read_text(), re.M)
+    told = {verb: question for question, verbs in table for verb in re.findall(r"`abstain (\w+)`", verbs)}
+    assert told.keys() == asked.keys()
+    # Those that share a row share a question of their own.
+    together = {"intervals", "sets", "report", "plot"}
+    assert {verb: words for verb, words in told.items() if verb not in together} == {
+        verb: words for verb, words in asked.items() if verb not in together
+    }
 
 
 def test_every_page_can_be_found() -> None:

@@ -39,7 +39,9 @@ __all__ = [
     "EXPORTED_NAMES",
     "METADATA_PREFIX",
     "OUTCOMES",
+    "experiment_of",
     "frame_of",
+    "run_file",
     "to_frame",
     "to_parquet",
     "to_run_file",
@@ -101,31 +103,37 @@ def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:
 def to_run_file(items: Items, path: str | os.PathLike[str], *, mode: str) -> Path:
     """Write items as a run file; see `abstain.Items.to_run_file`."""
     place = _outputs.check_output(path)
+    provenance = items.provenance
+    metadata = {"run_id": provenance.get("run_id"), "git_commit": provenance.get("git_commit")}
+    return _outputs.write_whole(place, run_file(metadata, [experiment_of(items, mode=mode)]))
+
+
+def experiment_of(items: Items, *, mode: str) -> dict[str, Any]:
+    """Return items as one experiment of a run file, with what that form lacks under ``abstain``."""
     labels = _label_codes(items)
     records, order = _records(items, labels)
-    metadata = [name for name in items.metadata if name not in items.signals]
     low, high = _scale(items, labels)
     extension = {
         "cluster_noun": items.cluster_noun,
         "scale": items.scale,
         "labels": None if labels is None else list(labels),
         "whole_items": are_numbers(items.item),
-        "metadata": metadata,
+        "metadata": [name for name in items.metadata if name not in items.signals],
         "rows": None if order == sorted(order) else order,
         **_further(items, order),
     }
-    provenance = items.provenance
-    experiment = {
+    return {
         "provenance": {"mode": mode, "scale": [low, high], "abstain": extension},
         "results": {"mode": mode, "total_subjects": len(records), "results": records},
     }
-    run = {
-        "run_metadata": {"run_id": provenance.get("run_id"), "git_commit": provenance.get("git_commit")},
-        "experiments": [experiment],
-    }
+
+
+def run_file(metadata: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the content of a run file; what no file can hold is an error."""
+    run = {"run_metadata": metadata, "experiments": experiments}
     text = json.dumps(run, allow_nan=False, ensure_ascii=False)
     _check_text([text], "a label, a name or metadata")
-    return _outputs.write_whole(place, text.encode() + b"\n")
+    return text.encode() + b"\n"
 
 
 def _check_text(values: Iterable[Any], what: str) -> None:

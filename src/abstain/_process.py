@@ -18,12 +18,24 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["DEBUG", "begin_to_write", "debugging", "ignore_stops", "leave", "prepare", "silence", "stop_code"]
+__all__ = [
+    "DEBUG",
+    "begin_to_write",
+    "debugging",
+    "ignore_stops",
+    "is_stop_told",
+    "leave",
+    "prepare",
+    "silence",
+    "stop_code",
+    "stop_is_told",
+]
 
 # With this variable set to 1, a crash shows its traceback, and Python its warnings.
 DEBUG = "ABSTAIN_DEBUG"
 _STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
 _stopped_by: list[int] = []
+_told: list[bool] = []
 
 
 def prepare() -> None:
@@ -50,6 +62,16 @@ def stop_code() -> int | None:
     An engine may turn the exception of a stop into one of its own, so nobody has to look at the exception.
     """
     return 128 + _stopped_by[0] if _stopped_by else None
+
+
+def stop_is_told() -> None:
+    """Remember that what a stop left behind was said already."""
+    _told.append(True)
+
+
+def is_stop_told() -> bool:
+    """Return whether somebody said what a stop left behind."""
+    return bool(_told)
 
 
 def ignore_stops() -> None:

@@ -57,8 +57,12 @@ __all__ = [
 
 DEFAULT = ("llm", "total_evidence")
 NO_CONFIDENCE = "no confidence in this source; name one (--confidence, confidence=) or record one"
-# What the readers of logs make of token probabilities and of repeated answers, by the signal it is made of.
-_RECORDED = {"token_msp": "token_msp", "consistency_modal_confidence": "consistency"}
+# What logs say of token probabilities, of repeated answers and of stated confidence, by the signal it is made of.
+_RECORDED = {
+    "token_msp": "token_msp",
+    "consistency_modal_confidence": "consistency",
+    "verbalized_confidence": "verbalized",
+}
 CALIBRATED_VARIANTS = ("verbalized_calibrated", "calibrated")
 _COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: a * b}
 
@@ -89,12 +93,14 @@ class Variant:
         needs: the signals that the function gets, in order.
         function: arrays of those signals in, one confidence per item out.
         description: one line for people.
+        in_all: False for one that ``all`` does not stand for: it must be asked for by name.
     """
 
     name: str
     needs: tuple[Need, ...]
     function: VariantFunction
     description: str
+    in_all: bool = True
 
     def values(self, items: Items) -> Floats:
         """Return one confidence for every item."""
@@ -247,6 +253,25 @@ _BUILT_IN = (
         ),
         "0.4 consistency, 0.3 evidence, 0.3 similarity",
     ),
+    # Recorded by `abstain run` where asked for. `all` keeps to what every run file of the format can serve.
+    Variant(
+        "p_true", (Need("p_true"),), _unit, "probability that the model calls its answer true", in_all=False
+    ),
+    Variant(
+        "semantic_entropy",
+        (Need("semantic_entropy"),),
+        lambda entropy: 1.0 / (1.0 + entropy),
+        "1 / (1 + entropy over the meanings of samples)",
+        in_all=False,
+    ),
+    Variant(
+        "evidence_unsupported_share",
+        # Without any quote there is none that stands in the text.
+        (Need("evidence_unsupported_share", null=1.0),),
+        lambda share: _unit(1.0 - share),
+        "share of the quotes that stand in the source text",
+        in_all=False,
+    ),
 )
 
 _REGISTRY: dict[str, Variant] = {variant.name: variant for variant in _BUILT_IN}
@@ -317,9 +342,9 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
     """Return the names that were asked for, each once, in order; an unknown one is an error that suggests the nearest.
 
     ``default`` is ``llm, total_evidence`` for run files; else the signal ``confidence``; else a signal by one of
-    its usual names (`abstain.items.CONFIDENCE_NAMES`); else what a log's reader made of token probabilities or
-    of repeated answers; else nothing, and the result is empty: see `NO_CONFIDENCE`.
-    ``all`` is every variant that needs no calibration artifact. Names may be
+    its usual names (`abstain.items.CONFIDENCE_NAMES`); else what a log says of token probabilities, of repeated
+    answers or of stated confidence; else nothing, and the result is empty: see `NO_CONFIDENCE`.
+    ``all`` is every variant that needs no calibration artifact, but for those asked for by name alone. Names may be
     separated by commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
     """
     names: dict[str, None] = {}
@@ -330,7 +355,7 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
         if part == "default":
             names.update(dict.fromkeys(_default(items)))
         elif part == "all":
-            names.update(dict.fromkeys(variant.name for variant in variants()))
+            names.update(dict.fromkeys(variant.name for variant in variants() if variant.in_all))
         else:
             _check_name(part, items, calibration=calibration)
             names[part] = None

@@ -323,7 +323,8 @@ def measured(metric: Any, scores: list[SampleScore]) -> float:
 def test_metrics_do_not_fail_an_evaluation_for_want_of_a_number(caplog: pytest.LogCaptureFixture) -> None:
     right, declined = (SampleScore(score=Score(value=value), sample_id=f"q{value}") for value in "CN")
     assert math.isnan(measured(integration.aurc(), [right, declined]))
-    assert "sample qC: Score.metadata has no finite number 'confidence' to rank by; keys: none" in caplog.text
+    assert "aurc: " in caplog.text
+    assert "no confidence" in caplog.text
     assert measured(integration.coverage(), [right, declined]) == 0.5
     assert measured(integration.selective_accuracy(), [right, declined]) == 1.0
     right.score.metadata = {"confidence": 0.7}
@@ -333,6 +334,7 @@ def test_metrics_do_not_fail_an_evaluation_for_want_of_a_number(caplog: pytest.L
     assert math.isnan(measured(integration.aurc(), [declined]))
     right.score.metadata = {"confidence": 10**400}
     assert math.isnan(measured(integration.augrc(), [right, declined]))
+    right.score.metadata = {"confidence": 0.7}
     right.score.value = 7
     assert math.isnan(measured(integration.aurc(), [right, declined]))
-    assert "the grade must lie in [0, 1], got 7" in caplog.text
+    assert "a score of 7 is outside 0 to 1" in caplog.text

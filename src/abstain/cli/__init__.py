@@ -34,6 +34,7 @@ class _Verb(NamedTuple):
 
 
 _VERBS = {
+    "run": _Verb("Ask", "run", "What does a model answer that may decline, and how sure is it?"),
     "check": _Verb("Judge", "check", "What is in this file, and what can be computed from it?"),
     "evaluate": _Verb("Judge", "evaluate", "How good is a model that may abstain, and how sure is that?"),
     "compare": _Verb("Judge", "compare", "Which of these systems is better?"),

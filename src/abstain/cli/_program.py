@@ -37,7 +37,7 @@ _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 
 
 # The headings under which options stand in the help of a verb, in this order.
-QUESTION, DATA, INTERVALS, OUTPUT = HEADINGS = ("Question", "Data", "Intervals", "Output")
+QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = ("Question", "Data", "Model", "Intervals", "Output")
 
 
 class Verb(TyperCommand):
@@ -154,7 +154,8 @@ def _unsaid(problem: OSError) -> int:
 
 def _interrupted() -> int:
     try:
-        say_error("interrupted; nothing was written")
+        if not _process.is_stop_told():
+            say_error("interrupted; nothing was written")
     except OSError as problem:
         _unsaid(problem)
     return _process.stop_code() or _INTERRUPTED

@@ -1,91 +1,148 @@
-"""Metrics for Inspect AI: put them on a scorer, and the evaluation reports them itself.
+"""Metrics for Inspect AI: put them on a scorer, or name them on its command line.
 
     from abstain.integrations.inspect import augrc, aurc, coverage, selective_accuracy
 
-    @scorer(metrics=[accuracy(), coverage(), selective_accuracy(), aurc("token_msp")])
+    @scorer(metrics=[accuracy(), coverage(), selective_accuracy(), aurc("token_msp", cluster="patient")])
     def graded(): ...
 
-A score with the value N, or with the reason refusal or no_response, is an abstention; NaN is unscored and
-left out. Every epoch counts as an answer of its own, before Inspect reduces epochs, because that reduction
-turns an abstention into a zero. The areas rank answers by a number in ``Score.metadata``; `token_confidence`
-makes such numbers of the model's log-probabilities. A metric that is undefined is NaN, and a warning in the
-log says why: an evaluation that took hours does not fail for want of a number.
+Every selective, safety and calibration metric of `abstain.metrics` is registered by its name, so that
+``inspect score log.eval --metric abstain/augrc`` finds it; `METRICS` holds them all. Scores are read by the rules by
+which `abstain.read` reads a log, and judged by `abstain.evaluate`: a metric inside Inspect is the number that
+``abstain evaluate log.eval`` gives. A score with the value N, or with the reason refusal or no_response, is an
+abstention; NaN is unscored and left out. Every epoch counts as an answer of its own, before Inspect reduces epochs,
+because that reduction turns an abstention into a zero. Answers are ranked by a confidence made of the numbers in
+``Score.metadata``; `token_confidence` makes such numbers of the model's log-probabilities. A metric that is undefined
+is NaN, and a warning in the log says why: an evaluation that took hours does not fail for want of a number.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-import sys
-from dataclasses import dataclass
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from inspect_ai.scorer import NOANSWER, Metric, SampleScore, Score, metric, value_to_float
+from inspect_ai.scorer import Metric, SampleScore, metric
 
 from abstain.confidence import token_signals
-from abstain.errors import ArgumentError
-from abstain.metrics import selective
+from abstain.errors import AbstainError
+from abstain.evaluation import evaluate
+from abstain.metrics import abstention, calibration, selective
+from abstain.metrics.registry import find_metric
+from abstain.sources import items_of_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from inspect_ai.solver import TaskState
 
-__all__ = ["augrc", "aurc", "coverage", "selective_accuracy", "token_confidence"]
+    from abstain.items import Items
+
+__all__ = ["METRICS", "augrc", "aurc", "coverage", "selective_accuracy", "token_confidence"]
 
 _LOG = logging.getLogger(__name__)
-_REFUSALS = ("refusal", "no_response")
-_LARGEST = sys.float_info.max
+# Beside the metrics of these modules, what ranks right answers before wrong ones.
+_FURTHER = ("correctness_auroc",)
 
 
-@metric(scores="unreduced")
-def coverage() -> Metric:
-    """The share of judged answers that were not declined, K / N."""
+def _registered(name: str, *, known_as: str | None = None) -> Callable[..., Metric]:
+    """Return a metric of the registry as one of Inspect's."""
+    specification = find_metric(name)
 
-    def measure(scores: list[SampleScore]) -> float:
-        answers = _judged(scores)
-        return sum(not answer.abstained for answer in answers) / len(answers) if answers else math.nan
+    def create(
+        confidence: str | None = None,
+        convention: str = "trapezoid",
+        *,
+        cluster: str | None = None,
+        interval: str | None = None,
+        at: float | None = None,
+    ) -> Metric:
+        chosen = specification if at is None else specification.at(at)
+        how = interval or ("none" if cluster is None else "jackknife")
 
-    return measure
+        def measure(scores: list[SampleScore]) -> float | dict[str, float]:
+            settings = {"confidence": confidence, "convention": convention, "interval": how}
+            found = _estimate(chosen, scores, cluster, settings)
+            if how == "none":
+                return found[0]
+            shown = known_as or name
+            return {shown: found[0], f"{shown}_low": found[1], f"{shown}_high": found[2]}
 
+        return measure
 
-@metric(scores="unreduced")
-def selective_accuracy() -> Metric:
-    """The mean grade of what was answered; abstentions count neither way."""
-
-    def measure(scores: list[SampleScore]) -> float:
-        grades = [answer.grade for answer in _judged(scores) if not answer.abstained]
-        return sum(grades) / len(grades) if grades else math.nan
-
-    return measure
-
-
-@metric(scores="unreduced")
-def aurc(confidence: str = "confidence", convention: str = "trapezoid") -> Metric:
-    """The area under the risk-coverage curve; the loss of an answer is 1 - its grade.
-
-    Args:
-        confidence: the key of ``Score.metadata`` that ranks answers; higher is more confident.
-        convention: how the area is integrated; see `abstain.metrics.selective`.
-    """
-
-    def measure(scores: list[SampleScore]) -> float:
-        return _area(selective.aurc, scores, confidence, convention)
-
-    return measure
-
-
-@metric(scores="unreduced")
-def augrc(confidence: str = "confidence", convention: str = "trapezoid") -> Metric:
-    """The area under the generalized risk-coverage curve; the loss of an answer is 1 - its grade.
+    create.__name__ = create.__qualname__ = known_as or name
+    create.__doc__ = f"""{specification.summary[:1].upper()}{specification.summary[1:]}.
 
     Args:
-        confidence: the key of ``Score.metadata`` that ranks answers; higher is more confident.
-        convention: how the area is integrated; see `abstain.metrics.selective`.
+        confidence: what ranks answers: a variant, or a key of ``Score.metadata``; the default of `abstain.evaluate`
+            when left out.
+        convention: how areas are integrated; see `abstain.metrics.selective`.
+        cluster: the key of the sample's metadata that says what belongs together; the sample when left out. With it,
+            the metric has an interval: its ends stand beside the value, as ``_low`` and ``_high``.
+        interval: "jackknife", "percentile", "bca" or "none", where it does not go by the cluster.
+        at: the metric's parameter, where it has one, such as the coverage.
     """
+    return metric(name=known_as or name, scores="unreduced")(create)
 
-    def measure(scores: list[SampleScore]) -> float:
-        return _area(selective.augrc, scores, confidence, convention)
 
-    return measure
+def _estimate(
+    chosen: Any, scores: list[SampleScore], cluster: str | None, settings: dict[str, Any]
+) -> tuple[float, float, float]:
+    nothing = (math.nan, math.nan, math.nan)
+    if not scores:
+        return nothing
+    try:
+        items = _items(scores, cluster)
+        if ("loss" in chosen.needs or chosen.ranked) and chosen.name != "cmax" and not items.answered.any():
+            _LOG.warning("%s: nothing was answered", chosen.name)
+            return nothing
+        result = evaluate(items, metrics=chosen, selective=False, resamples=None, **settings)
+        estimate = next(iter(result.systems.values())).estimate(chosen.key)
+    except AbstainError as problem:
+        _LOG.warning("%s: %s", chosen.name, problem)
+        return nothing
+    if math.isnan(estimate.value):
+        _LOG.warning("%s: %s", chosen.name, estimate.reason)
+    return estimate.value, estimate.low, estimate.high
+
+
+def _items(scores: list[SampleScore], cluster: str | None) -> Items:
+    """Return the items that the log of these scores would hold."""
+    epochs: Counter[object] = Counter()
+    samples = []
+    for score in scores:
+        epochs[score.sample_id] += 1
+        told = score.score.model_dump(mode="python", include={"value", "answer", "reason", "metadata"})
+        sample = {
+            "id": score.sample_id,
+            "epoch": epochs[score.sample_id],
+            # A metric is not told the target of a sample; `abstain.runs.judged` writes it down.
+            "target": str((score.score.metadata or {}).get("target", "")),
+            "scores": {"score": told},
+            "metadata": score.sample_metadata,
+        }
+        samples.append(json.dumps(sample, default=str).encode())
+    return items_of_samples(samples, cluster=cluster, what="the scores")
+
+
+coverage = _registered("answer_rate", known_as="coverage")
+selective_accuracy = _registered("selective_accuracy")
+aurc = _registered("aurc")
+augrc = _registered("augrc")
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    "coverage": coverage,
+    "selective_accuracy": selective_accuracy,
+    "aurc": aurc,
+    "augrc": augrc,
+}
+for _name in (
+    *(found.name for module in (selective, abstention, calibration) for found in module.METRICS),
+    *_FURTHER,
+):
+    if _name not in METRICS:
+        METRICS[_name] = _registered(_name)
 
 
 def token_confidence(state: TaskState) -> dict[str, float]:
@@ -111,52 +168,3 @@ def token_confidence(state: TaskState) -> dict[str, float]:
     if all(token.top_logprobs for token in logprobs.content):
         signals |= {"token_pe": found.token_pe, "token_energy": found.token_energy}
     return signals
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    abstained: bool
-    grade: float
-    metadata: dict[str, Any]
-    sample: object
-
-
-def _judged(scores: list[SampleScore]) -> list[_Answer]:
-    answers = [_answer(score.score, score.sample_id) for score in scores]
-    return [answer for answer in answers if answer.abstained or not math.isnan(answer.grade)]
-
-
-def _answer(score: Score, sample: object) -> _Answer:
-    if isinstance(score.value, (dict, list)):
-        raise ArgumentError("the score has several values; these metrics need one grade for each answer")
-    abstained = score.value == NOANSWER or score.reason in _REFUSALS
-    grade = math.nan if abstained else float(_TO_FLOAT(score.value))
-    return _Answer(abstained, grade, score.metadata or {}, sample)
-
-
-_TO_FLOAT = value_to_float()
-
-
-def _area(area: Any, scores: list[SampleScore], confidence: str, convention: str) -> float:
-    answers = _judged(scores)
-    answered = [answer for answer in answers if not answer.abstained]
-    problem = next((found for answer in answered if (found := _problem(answer, confidence))), "")
-    if problem:
-        _LOG.warning("no risk-coverage area: %s", problem)
-    if problem or not answered:
-        return math.nan
-    losses = [1.0 - answer.grade for answer in answered]
-    levels = [float(answer.metadata[confidence]) for answer in answered]
-    return float(area(losses, levels, abstained=len(answers) - len(answered), convention=convention))
-
-
-def _problem(answer: _Answer, key: str) -> str:
-    """Return why an answer cannot be ranked, or nothing."""
-    if not 0.0 <= answer.grade <= 1.0:
-        return f"sample {answer.sample}: the grade must lie in [0, 1], got {answer.grade:g}"
-    value = answer.metadata.get(key)
-    # Compared, not asked whether it is finite: that would fail for a whole number beyond all floats.
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
-        keys = ", ".join(sorted(answer.metadata)) or "none"
-        return f"sample {answer.sample}: Score.metadata has no finite number {key!r} to rank by; keys: {keys}"
-    return ""

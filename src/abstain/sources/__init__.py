@@ -21,11 +21,13 @@ if TYPE_CHECKING:
         FORMATS,
         expand,
         is_table,
+        items_of_samples,
         open_table,
         read,
         read_systems,
         recognise,
         scan_table,
+        usual_column,
     )
     from abstain.sources._rules import AbstentionRule, Determination
     from abstain.sources._tables import SourceTable
@@ -42,6 +44,7 @@ __all__ = [
     "SourceTable",
     "expand",
     "is_table",
+    "items_of_samples",
     "load_evaluation_file",
     "open_table",
     "read",
@@ -49,5 +52,6 @@ __all__ = [
     "read_systems",
     "recognise",
     "scan_table",
+    "usual_column",
     "write_evaluation_file",
 ]

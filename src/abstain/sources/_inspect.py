@@ -2,8 +2,9 @@
 
 A ``.eval`` file is a zip archive with one zstd member a sample; a ``.json`` file holds all samples in one
 array. Both are read one sample at a time, and of each sample only what is judged is kept. A scorer's value N,
-or a reason of refusal or no_response, is an abstention; a sample with an error is failed; one without a
-score, or with NaN for one, is unscored. Epochs of one question are not independent: they share a cluster,
+or a reason of refusal or no_response, is an abstention; a sample with an error is failed, and so is one whose
+answer could not be read (NaN, with the reason invalid_response_format); one without a score, or with NaN for
+one, is unscored. Epochs of one question are not independent: they share a cluster,
 and how far they agree gives the consistency signals.
 """
 
@@ -35,17 +36,18 @@ from abstain.sources._rules import Ruling
 from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from abstain.sources._rules import AbstentionRule
 
-__all__ = ["read_inspect"]
+__all__ = ["items_of_samples", "read_inspect"]
 
 # What an archive may hold unless the caller says otherwise: so many times its own size, and what a small one needs.
 EXPANSION = 200
 EXPANSION_FLOOR = 1 << 22
 _NO_ANSWER = "N"
 _REFUSALS = ("refusal", "no_response")
+_UNREADABLE = "invalid_response_format"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 # What may be anything is left as text, and read only where it is judged: a log may hold whole transcripts in it.
@@ -133,13 +135,7 @@ def read_inspect(
                 rows.append(reader.row(part))
         content = _files.digest([file])
     reader.finish()
-    epochs = any(row.epoch > 1 for row in rows) or len({row.question for row in rows}) < len(rows)
-    if epochs:
-        for row in rows:
-            row.item = f"{row.question}_epoch_{row.epoch}"
-        _add_agreement(rows)
-    noun = cluster or ("question" if epochs else "sample")
-    items = items_from_log(rows, path, scale=scale, cluster_noun=noun)
+    items = _items(rows, path, cluster, scale)
     revision = header.eval.revision
     return items.with_provenance(
         run_id=header.eval.run_id,
@@ -151,6 +147,25 @@ def read_inspect(
         sha256=content,
         **ruling.provenance(),
     )
+
+
+def items_of_samples(samples: Iterable[bytes], *, cluster: str | None, what: str) -> Items:
+    """Return the items of samples that are no file yet; see `abstain.sources.items_of_samples`."""
+    reader = _Reader(what, None, cluster, Ruling(None))
+    rows = [
+        reader.row(_decode_sample(text, f"{what}: samples[{number}]")) for number, text in enumerate(samples)
+    ]
+    return _items(rows, what, cluster, None)
+
+
+def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Sequence[float] | None) -> Items:
+    epochs = any(row.epoch > 1 for row in rows) or len({row.question for row in rows}) < len(rows)
+    if epochs:
+        for row in rows:
+            row.item = f"{row.question}_epoch_{row.epoch}"
+        _add_agreement(rows)
+    noun = cluster or ("question" if epochs else "sample")
+    return items_from_log(rows, path, scale=scale, cluster_noun=noun)
 
 
 def _parts(
@@ -279,7 +294,9 @@ def _verdict(sample: _Sample, score: _Score | None, place: str) -> tuple[Outcome
         raise DataError(
             f"{place}: the score must be C, I, P, N, a number or a boolean, and is something else"
         )
-    return (Outcome.UNSCORED if math.isnan(grade) else Outcome.ANSWERED), grade
+    if math.isnan(grade):
+        return (Outcome.FAILED if score.reason == _UNREADABLE else Outcome.UNSCORED), grade
+    return Outcome.ANSWERED, grade
 
 
 def _grade(value: float | str | None) -> float | None:

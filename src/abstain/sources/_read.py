@@ -219,6 +219,35 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     return _opened(source, files, kind)
 
 
+def usual_column(table: SourceTable, role: str, *, taken: Iterable[str] = ()) -> str | None:
+    """Return the column that has a usual name of a role ("truth", "cluster", "item") and is not `taken`, or None.
+
+    >>> import polars
+    >>> usual_column(open_table(polars.DataFrame({"patient_id": [1], "text": ["a"]})), "cluster")
+    'patient_id'
+    """
+    from abstain.sources._roles import guesses  # noqa: PLC0415
+
+    found = guesses(table, role, {}, {name: name for name in taken})
+    return found[0] if found else None
+
+
+def items_of_samples(samples: Iterable[bytes], *, cluster: str | None = None, what: str = "the log") -> Items:
+    """Return the items of samples in the form of an Inspect log, each a JSON text, by the rules of `read`.
+
+    Args:
+        samples: the samples, before or without their being written to a log.
+        cluster: the key of a sample's metadata that says what belongs together.
+        what: what the samples are called in messages.
+
+    >>> items_of_samples([b'{"id": 1, "target": "a", "scores": {"s": {"value": "N"}}}'])
+    Items(1 item in 1 sample: 0 answered, 1 abstained, 0 failed, 0 unscored)
+    """
+    from abstain.sources._inspect import items_of_samples as read_samples  # noqa: PLC0415
+
+    return read_samples(samples, cluster=cluster, what=what)
+
+
 def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
     """Count the rows of a table that are alike, without loading it; `roles` are those of `read`."""
     from abstain.sources import _scan  # noqa: PLC0415

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import SourceTable
 
-__all__ = ["Roles", "assign_columns", "declared", "provenance", "system_column", "unnamed_roles"]
+__all__ = ["Roles", "assign_columns", "declared", "guesses", "provenance", "system_column", "unnamed_roles"]
 
 _UNITS = ("patient", "participant", "subject", "document")
 # The usual names of each role, most telling first; compared without regard to case.
@@ -109,7 +109,7 @@ def assign_columns(table: SourceTable, roles: Roles) -> dict[str, str]:
     columns: dict[str, str] = {}
     doubtful: dict[str, list[str]] = {}
     for role in USUAL_NAMES:
-        found = [named[role]] if role in named else _guesses(table, role, columns, named)
+        found = [named[role]] if role in named else guesses(table, role, columns, named)
         if found:
             columns[role] = found[0]
         if len(found) > 1:
@@ -163,9 +163,7 @@ def _settled(
     return columns
 
 
-def _guesses(
-    table: SourceTable, role: str, columns: Mapping[str, str], named: Mapping[str, str]
-) -> list[str]:
+def guesses(table: SourceTable, role: str, columns: Mapping[str, str], named: Mapping[str, str]) -> list[str]:
     """Return the columns of a usual name that play no other role, the most telling first."""
     taken = {*columns.values(), *named.values()}
     lowered: dict[str, list[str]] = {}

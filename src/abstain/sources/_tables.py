@@ -120,6 +120,14 @@ class SourceTable(ABC):
         """Return a column of labels: whole numbers where all of them are, else text."""
         return _values.as_names(self._plain(name, "single labels"), name, self._problems)
 
+    def texts(self, name: str) -> list[str | None]:
+        """Return a column as text, as it is written; None where it says nothing."""
+        values = self._plain(name, "text")
+        gaps = _values.blank(values)
+        return [
+            None if gap else _values.text_of(value) for value, gap in zip(values.tolist(), gaps, strict=True)
+        ]
+
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole; of a file that has no types, a sample is looked at."""
         return self.kinds[name] == "number"

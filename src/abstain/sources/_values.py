@@ -42,6 +42,7 @@ __all__ = [
     "as_numbers",
     "as_verdicts",
     "blank",
+    "text_of",
     "typed",
     "uncrossed",
 ]
@@ -255,7 +256,7 @@ def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any
         return values
     if values.dtype.kind == "f":
         return _names_of_floats(np.where(nothing, 0.0, values), name, problems)
-    texts = ["" if gap else _text(value) for value, gap in zip(values.tolist(), nothing, strict=True)]
+    texts = ["" if gap else text_of(value) for value, gap in zip(values.tolist(), nothing, strict=True)]
     for pattern in (_WHOLE_NAME, _WHOLE_FLOAT):
         if all(pattern.fullmatch(text) for text in texts):
             texts = [text.partition(".")[0] for text in texts]
@@ -274,7 +275,7 @@ def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[A
         )
     elif (values == np.floor(values)).all():
         return values.astype(np.int64)
-    return _validate.texts([_text(value) for value in values.tolist()])
+    return _validate.texts([text_of(value) for value in values.tolist()])
 
 
 def as_lists(
@@ -292,7 +293,7 @@ def as_lists(
         if any(isinstance(part, (list, dict)) or part is None for part in parts):
             problems.report(f"the column {name!r} must hold lists of labels, got a nested one at row {row}")
             parts = []
-        found.append([_text(part) for part in parts])
+        found.append([text_of(part) for part in parts])
     return found
 
 
@@ -370,7 +371,7 @@ def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:
         return []
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """Return a name or label as text: numbers that are whole by value as such, booleans in lower case."""
     if isinstance(value, (bool, np.bool_)):
         return str(value).lower()

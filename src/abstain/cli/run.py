@@ -1,0 +1,261 @@
+"""`abstain run`: from a table of questions to a run file, and to its summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from abstain.cli._options import (
+    Commands,
+    Inputs,
+    Judging,
+    Pairing,
+    Question,
+    Quiet,
+    Reading,
+    named,
+    numbers,
+    output_to,
+    spelled_out,
+)
+from abstain.cli._program import DATA, MODEL
+from abstain.cli._steps import check_outputs, evaluated, json_file, new_name, putting, show_result
+from abstain.cli._terminal import progress_bar, say, say_error
+from abstain.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from abstain.runs import Prepared, RunPlan
+
+_SOURCE = "A table of questions (CSV, Parquet, JSONL), or a file with a task of Inspect (task.py)."
+_MODEL = "The model, as Inspect names it, such as openai/gpt-4o-mini."
+_SIGNALS = (
+    "What is recorded beside each answer, separated by commas: verbalized (verbalized:0-100), tokens, consistency:5, "
+    "p_true, semantic_entropy (semantic_entropy:judge=MODEL), evidence."
+)
+_OUTPUT = "Where the run file goes; else into a new file here, whose name is printed."
+_LOG_DIR = "Where the logs of Inspect go; else beside the run file, into a folder of its name and -logs."
+_MODE = "zero_shot (when left out) or few_shot; may be repeated: each is an experiment of the run file."
+_EXAMPLES = "A table in the form of the questions whose rows are shown before each question of few_shot."
+_SAMPLES = "How many further samples of each answer are drawn; the same as consistency:N."
+_RESUME = "Go on with a run that was interrupted: what was answered is not asked again."
+_DRY_RUN = "Print the prompts and the cost in calls, and ask nobody."
+_AURC = "Judge the run when it is done, and print AURC, AUGRC and the rest."
+_TEMPLATE = "What is asked, with columns in braces, such as '{note} Is it mentioned?'; @FILE for a file that holds it."
+_CHOICES = "The column of the answers that there can be, or those answers divided by |, such as 'yes|no'."
+_TEXT = "The text that is asked about, and that quotes must stand in; of a task, a key of the metadata."
+_INSTRUMENT = (
+    "Ask the items of an instrument about the text of each row, a participant: PHQ-8, or a JSON file."
+)
+_CONNECTIONS = "How many requests may be under way at once; else what Inspect finds to work."
+_RETRIES = "How often a request that fails is sent again, after ever longer waits, before its item is failed."
+_ARGUMENT = "A further argument of the provider, such as key=value; may be repeated."
+_STRUCTURED = (
+    "Ask for replies in a schema, where the provider has that; --no-structured for a server that refuses it."
+)
+_SHOWN_PROMPTS = 3
+
+EXAMPLES = """\b
+Examples:
+  abstain run questions.csv --model openai/gpt-4o-mini --signals verbalized,tokens -o run.json --compute-aurc
+  abstain run questions.csv --model openai/gpt-4o-mini --signals verbalized --dry-run
+  abstain run questions.csv --model openai/gpt-4o-mini --mode zero_shot --mode few_shot --examples shots.csv
+  abstain run people.csv --instrument PHQ-8 --model ollama/llama3 --signals evidence,verbalized -o run.json
+  abstain run questions.csv --model openai/gpt-4o-mini -o run.json --resume
+"""
+
+
+def _column(flag: str, what: str) -> Any:
+    return named(flag, "COLUMN", what)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is asked, and how a table is read: the arguments of `abstain.runs.read_questions`."""
+
+    heading: ClassVar[str] = DATA
+    question: Annotated[str | None, _column("--question", "What is asked.")] = None
+    template: Annotated[str | None, named("--template", "TEXT", _TEMPLATE)] = None
+    item: Annotated[str | None, _column("--item", "Names of the items.")] = None
+    cluster: Annotated[str | None, _column("--cluster", "What belongs together, such as a participant.")] = (
+        None
+    )
+    truth: Annotated[str | None, _column("--truth", "What is right.")] = None
+    choices: Annotated[str | None, _column("--choices", _CHOICES)] = None
+    scale: Annotated[
+        str | None, named("--scale", "LOW,HIGH", "Lowest and highest answer, where it is a number.")
+    ] = None
+    should_abstain: Annotated[
+        str | None, _column("--should-abstain", "True where the item is better left unanswered.")
+    ] = None
+    text: Annotated[str | None, _column("--text", _TEXT)] = None
+    instrument: Annotated[str | None, named("--instrument", "NAME", _INSTRUMENT)] = None
+    limit: Annotated[int | None, named("--limit", "N", "The first N items, or participants, alone.")] = None
+    format: Annotated[
+        str | None, named("--input-format", "NAME", "csv, parquet or jsonl; else told from the content.")
+    ] = None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What was given, by the names that `read_questions` knows."""
+        given = {name: getattr(self, name) for name in self.__slots__}
+        if self.scale is not None:
+            given["scale"] = list(numbers(self.scale, "--scale"))
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """How the model is reached."""
+
+    heading: ClassVar[str] = MODEL
+    base_url: Annotated[str | None, named("--base-url", "URL", "Where the model is served.")] = None
+    model_args: Annotated[list[str] | None, named("--model-arg", "KEY=VALUE", _ARGUMENT)] = None
+    temperature: Annotated[float | None, named("--temperature", "T", "Of the answer itself.")] = None
+    max_tokens: Annotated[int | None, named("--max-tokens", "N", "Most tokens of a reply.")] = None
+    max_connections: Annotated[int | None, named("--max-connections", "N", _CONNECTIONS)] = None
+    # Inspect would go on for ever, and a server that is not there would be waited for in silence.
+    max_retries: Annotated[int, typer.Option("--max-retries", metavar="N", help=_RETRIES)] = 6
+    timeout: Annotated[
+        int | None, named("--timeout", "SECONDS", "When a request, with its retries, is given up.")
+    ] = None
+    structured: Annotated[bool, typer.Option("--structured/--no-structured", help=_STRUCTURED)] = True
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the model is asked, as Inspect names it."""
+        names = ("temperature", "max_tokens", "max_connections", "max_retries", "timeout")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The further arguments of the provider."""
+        found: dict[str, Any] = {}
+        for given in self.model_args or []:
+            key, sign, value = given.partition("=")
+            if not sign or not key:
+                raise ArgumentError(f"--model-arg must have the form KEY=VALUE, got {given!r}")
+            found[key] = value
+        return found
+
+
+@spelled_out
+def run_command(
+    source: Annotated[Path, typer.Argument(metavar="QUESTIONS", help=_SOURCE, show_default=False)],
+    *,
+    model: Annotated[str, named("--model", "NAME", _MODEL)],
+    signals: Annotated[str, named("--signals", "NAMES", _SIGNALS)] = "",
+    output: Annotated[Path | None, output_to(_OUTPUT)] = None,
+    compute_aurc: Annotated[bool, typer.Option("--compute-aurc", help=_AURC)] = False,
+    modes: Annotated[list[str] | None, named("--mode", "MODE", _MODE)] = None,
+    examples: Annotated[Path | None, named("--examples", "FILE", _EXAMPLES)] = None,
+    consistency_samples: Annotated[int | None, named("--consistency-samples", "N", _SAMPLES)] = None,
+    consistency_temperature: Annotated[
+        float | None,
+        named("--consistency-temperature", "T", "At which samples are drawn; 0.7 when left out."),
+    ] = None,
+    seed: Annotated[int | None, named("--seed", "N", "Passed to providers that take one.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
+    resume: Annotated[bool, typer.Option("--resume", help=_RESUME)] = False,
+    log_dir: Annotated[Path | None, named("--log-dir", "FOLDER", _LOG_DIR)] = None,
+    quiet: Quiet = False,
+    asking: Asking,
+    provider: Provider,
+) -> None:
+    """Ask a model every question with leave to decline, and record how sure it is (needs abstain[inspect])."""
+    from abstain.runs import RunPlan, SignalPlan, prepare  # noqa: PLC0415
+
+    if resume and output is None:
+        raise ArgumentError("--resume goes on with a run by its run file; name it with --output")
+    json_file(output, "a run file")
+    place = output or new_name(source.stem, "-run.json")
+    inputs = [source, *([examples] if examples else [])]
+    check_outputs(place, inputs=inputs)
+    plan = RunPlan(
+        source=str(source),
+        model=model,
+        log_dir=log_dir or place.with_name(f"{place.stem}-logs"),
+        signals=SignalPlan.parse(signals).sampled(consistency_samples, consistency_temperature),
+        modes=tuple(modes or ["zero_shot"]),
+        examples=None if examples is None else str(examples),
+        named=asking.named,
+        structured=provider.structured,
+        seed=seed,
+        base_url=provider.base_url,
+        model_args=provider.arguments,
+        settings=provider.settings,
+        resume=resume,
+    )
+    prepared = prepare(plan)
+    if dry_run:
+        _show_plan(prepared)
+        return
+    _check_inspect()
+    _ask(prepared, place, inputs, quiet=quiet)
+    if compute_aurc:
+        _judge(place, plan, quiet=quiet)
+
+
+def _check_inspect() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    if find_spec("inspect_ai") is None:
+        raise ArgumentError("asking models needs Inspect AI: pip install 'abstain[inspect]'")
+
+
+def _show_plan(prepared: Prepared) -> None:
+    """Print the first prompts of every mode, and what the run would cost."""
+    from abstain.runs import shown_prompts  # noqa: PLC0415
+
+    for name, prompt in shown_prompts(prepared, _SHOWN_PROMPTS):
+        say(f"--- {name}\n{prompt}\n")
+    further = prepared.samples - len(prepared.plan.modes) * _SHOWN_PROMPTS
+    if further > 0:
+        say(f"and {further:,} further prompts in the same form\n")
+    for line in prepared.costs:
+        say(line)
+
+
+def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) -> None:
+    from abstain import _outputs, _process  # noqa: PLC0415
+    from abstain.runs import Running, execute, run_content  # noqa: PLC0415
+
+    plan = prepared.plan
+    _outputs.check_folder(plan.log_dir)
+    with progress_bar("asking", prepared.samples, wanted=not quiet) as advance:
+        try:
+            logs = execute(prepared, Running(advance=advance))
+        except KeyboardInterrupt:
+            say_error(f"interrupted; what was answered is kept in {plan.log_dir}: --resume goes on with it")
+            _process.stop_is_told()
+            raise
+    with putting({place: run_content(prepared, logs)}, inputs=inputs):
+        if not quiet:
+            for line in (line for log in logs for line in log.lines):
+                say(line)
+    say(place if quiet else f"run file: {place}")
+
+
+def _judge(place: Path, plan: RunPlan, *, quiet: bool) -> None:
+    """Judge the run file, one system per mode, as `abstain evaluate` and `abstain compare` do."""
+    from abstain.runs import confidences_of  # noqa: PLC0415
+
+    served, unserved = confidences_of(place, plan)
+    for name, reason in unserved.items():
+        say(f"not judged by {name}: {reason}", error=True)
+    result = evaluated(
+        Inputs(inputs=[place] * len(plan.modes), modes=list(plan.modes)),
+        Question(confidence=served or None),
+        Reading(),
+        Pairing(),
+        Judging(),
+        quiet=quiet,
+        most=None,
+    ).result
+    say()
+    show_result(result)
+
+
+COMMANDS: Commands = {"run": (run_command, EXAMPLES)}

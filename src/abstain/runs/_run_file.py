@@ -1,0 +1,295 @@
+"""From the logs of a run to its run file: one experiment per mode, with its provenance.
+
+The logs are read by `abstain.read`, as anybody would read them. A table of questions becomes records by cluster, with
+an outcome for every item. An instrument becomes the run file of the system that the format comes from: a participant
+with an item that failed has failed as a whole, and whoever succeeded has every item in every map.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import abstain
+from abstain import _validate
+from abstain._export import experiment_of, run_file
+from abstain.confidence import confidence_values
+from abstain.errors import SignalError
+from abstain.items import Items, Outcome, Signal, identifiers, signals_of_row
+from abstain.runs import _prompts
+from abstain.runs.measures import CONSISTENCY_KEYS, TOKEN_KEYS
+from abstain.sources import read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from abstain.runs._running import FinishedLog, Prepared, RunPlan
+    from abstain.runs._signal_plan import SignalPlan
+    from abstain.runs.questions import QuestionSet
+
+__all__ = ["confidences_of", "items_of_log", "run_content"]
+
+# What the reader of a log adds, and what a prompt was made of: neither belongs in a run file.
+_OF_THE_LOG = ("answer", "target", "grade", "text", "choices", "scale", "item", "mode")
+_SAMPLES = "consistency_samples"
+_NOTHING_RETRIEVED = ("retrieval_similarity_mean", "retrieval_similarity_max")
+
+
+def run_content(prepared: Prepared, logs: Sequence[FinishedLog]) -> bytes:
+    """Return the run file of finished logs."""
+    first = logs[0].log.eval
+    commit, dirty = _git()
+    metadata = {
+        "run_id": first.run_id,
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+        "git_commit": commit,
+        "git_dirty": dirty,
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "abstain_version": abstain.__version__,
+        "inspect_version": version("inspect_ai"),
+    }
+    return run_file(metadata, [_experiment(prepared, log) for log in logs])
+
+
+def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
+    """Return the items of one mode: as the log says, but with answers on a scale as numbers of that scale."""
+    questions = prepared.questions
+    key = prepared.plan.named.get("cluster") if questions is None else questions.cluster_key
+    items = read(log.path, cluster=key, scorer="judged")
+    samples = _samples(log, [str(name) for name in items.item.tolist()])
+    if questions is None:
+        return _with_run_signals(
+            replace(items, metadata={**items.metadata, **samples}), prepared.plan.signals
+        )
+    ids = {question.id: question for question in questions.questions}
+    asked = [ids[str(name)] for name in items.item.tolist()]
+    changes: dict[str, Any] = {
+        "item": identifiers([question.item for question in asked]),
+        "metadata": {name: column for name, column in items.metadata.items() if name not in _OF_THE_LOG}
+        | samples,
+    }
+    if questions.scale is not None:
+        answers = items.metadata["answer"].tolist()
+        said = [
+            float(answer) if outcome == Outcome.ANSWERED else math.nan
+            for answer, outcome in zip(answers, items.outcome.tolist(), strict=True)
+        ]
+        changes["truth"] = np.array(
+            [math.nan if question.truth is None else float(question.truth) for question in asked]
+        )
+        changes["prediction"] = np.array(said)
+        changes["scale"] = questions.scale
+    if key is None:
+        changes["cluster"] = changes["item"]
+    return _with_run_signals(replace(items, **changes), prepared.plan.signals)
+
+
+def confidences_of(path: Path, plan: RunPlan) -> tuple[list[str], dict[str, str]]:
+    """Return the confidences that the signals of a run make in every mode, and why others cannot be made."""
+    unserved: dict[str, str] = {}
+    for mode in plan.modes:
+        items = read(path, mode=mode)
+        for name in plan.signals.confidences:
+            try:
+                confidence_values(items, name)
+            except SignalError as problem:
+                unserved.setdefault(name, str(problem).partition("; this source")[0])
+    return [name for name in plan.signals.confidences if name not in unserved], unserved
+
+
+def _samples(log: FinishedLog, names: Sequence[str]) -> dict[str, Any]:
+    """Return the samples of consistency as a column, where there are any: lists are no signals."""
+    kept = {}
+    for sample in log.log.samples or []:
+        score = (sample.scores or {}).get("judged")
+        found = (score.metadata or {}).get(_SAMPLES) if score is not None else None
+        if found is not None:
+            kept[str(sample.id)] = found
+    return {_SAMPLES: _validate.objects([kept.get(name) for name in names])} if kept else {}
+
+
+def _with_run_signals(items: Items, plan: SignalPlan) -> Items:
+    """Let a signal that was asked for be null where it could not be measured, and say that nothing was retrieved.
+
+    Confidences made of similarities count what was not retrieved as 0.
+    """
+    rows = len(items)
+    nothing = Signal(np.full(rows, np.nan), np.zeros(rows, np.bool_))
+    signals = dict(items.signals)
+    for name in (*_asked_for(plan), *_NOTHING_RETRIEVED):
+        found = signals.get(name, nothing)
+        signals[name] = Signal(found.values, nothing.absent)
+    signals["retrieval_reference_count"] = Signal(np.zeros(rows), nothing.absent)
+    return replace(items, signals=signals)
+
+
+def _asked_for(plan: SignalPlan) -> tuple[str, ...]:
+    """Return the signals that a plan records."""
+    return (
+        *(("verbalized_confidence",) if plan.verbalized is not None else ()),
+        *(TOKEN_KEYS if plan.tokens else ()),
+        *(CONSISTENCY_KEYS if plan.consistency else ()),
+        *(("p_true",) if plan.p_true else ()),
+        *(("semantic_entropy",) if plan.equivalence is not None else ()),
+        *(("llm_evidence_count", "evidence_unsupported_share") if plan.evidence else ()),
+    )
+
+
+def _experiment(prepared: Prepared, log: FinishedLog) -> dict[str, Any]:
+    items = items_of_log(prepared, log)
+    questions = prepared.questions
+    seeds = questions is not None and questions.instrument is not None
+    experiment = _seed_experiment(prepared, log, items) if seeds else experiment_of(items, mode=log.mode)
+    experiment["provenance"] |= _provenance(prepared, log, items)
+    experiment["results"] |= _summary(prepared, log, experiment["results"]["results"], items)
+    return experiment
+
+
+def _provenance(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str, Any]:
+    plan, questions = prepared.plan, prepared.questions
+    consistency = (
+        {"consistency_n_samples": plan.signals.samples, "consistency_temperature": plan.signals.temperature}
+        if plan.signals.samples
+        else {}
+    )
+    clusters = len(items.cluster_ids)
+    return {
+        "mode": log.mode,
+        "split": None,
+        "quantitative_model": plan.model,
+        "participants_requested": clusters,
+        "participants_evaluated": len(set(items.cluster[items.outcome != Outcome.FAILED].tolist())),
+        "consistency_enabled": plan.signals.consistency,
+        **consistency,
+        "signals": plan.signals.text,
+        "seed": plan.seed,
+        "structured_output": plan.structured,
+        "settings": {name: value for name, value in plan.settings.items() if value is not None},
+        "prompts": {
+            "version": _prompts.VERSION,
+            "sha256": _prompts.sha256(),
+            "texts": _prompts.PROMPTS,
+            "template": None if questions is None else questions.template,
+            "examples": len(prepared.examples[log.mode]),
+        },
+        "questions": {"path": plan.source, "sha256": None if questions is None else questions.sha256},
+        "instrument": plan.named.get("instrument"),
+        "log": str(log.path),
+        "failures": dict(log.failures),
+    }
+
+
+def _summary(
+    prepared: Prepared, log: FinishedLog, records: list[dict[str, Any]], items: Items
+) -> dict[str, Any]:
+    succeeded = sum(record["success"] for record in records)
+    counts = items.counts
+    judged = counts.answered + counts.abstained
+    return {
+        "mode": log.mode,
+        "model": prepared.plan.model,
+        "total_subjects": len(records),
+        "successful_subjects": succeeded,
+        "failed_subjects": len(records) - succeeded,
+        "prediction_coverage": counts.answered / judged if judged else None,
+        "item_mae_weighted": _mean_error(items),
+    }
+
+
+def _mean_error(items: Items) -> float | None:
+    """Return the mean absolute error of the answers on a scale; None where they are labels or there are none."""
+    rows = items.answered
+    if items.scale is None or not rows.any():
+        return None
+    return float(np.abs(items.truth[rows] - items.prediction[rows]).mean())
+
+
+def _seed_experiment(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str, Any]:
+    questions = prepared.questions
+    assert questions is not None
+    rows: dict[Any, list[int]] = {}
+    for row, participant in enumerate(items.cluster.tolist()):
+        rows.setdefault(participant, []).append(row)
+    order = dict.fromkeys(question.cluster for question in questions.questions)
+    records = [
+        _participant(participant, rows[_as_in(rows, participant)], items, questions, prepared.plan.signals)
+        for participant in order
+    ]
+    low, high = items.scale or (0.0, 3.0)
+    return {
+        "provenance": {"mode": log.mode, "scale": [low, high]},
+        "results": {"results": records},
+    }
+
+
+def _as_in(rows: dict[Any, list[int]], participant: Any) -> Any:
+    # A log whose clusters are not all whole numbers names them as text.
+    return participant if participant in rows else str(participant)
+
+
+def _participant(
+    participant: Any, rows: Sequence[int], items: Items, questions: QuestionSet, plan: SignalPlan
+) -> dict[str, Any]:
+    assert questions.instrument is not None
+    failed = sum(items.outcome[row] == Outcome.FAILED for row in rows)
+    record: dict[str, Any] = {"participant_id": participant, "success": not failed}
+    if failed:
+        return record | {"error": f"{failed} of {len(rows)} items failed"}
+    place = {str(items.item[row]): row for row in rows}
+    names = [name for name in questions.instrument.instrument.items if name in place]
+    signals = {name: _signals(items, place[name], plan) for name in names}
+    record |= {
+        "ground_truth_items": {name: _number(items.truth[place[name]]) for name in names},
+        "predicted_items": {name: _number(items.prediction[place[name]]) for name in names},
+        "item_signals": signals,
+    }
+    if plan.evidence:
+        record["evidence_counts"] = {name: signals[name]["llm_evidence_count"] for name in names}
+    return record
+
+
+def _signals(items: Items, row: int, plan: SignalPlan) -> dict[str, Any]:
+    """Return the signals of an item; those that were asked for and could not be measured are null."""
+    found: dict[str, Any] = signals_of_row(items, row)
+    if plan.consistency:
+        found[_SAMPLES] = items.metadata[_SAMPLES][row]
+    if plan.evidence:
+        found["llm_evidence_count"] = int(found.get("llm_evidence_count") or 0)
+    whole = (
+        "retrieval_reference_count",
+        "consistency_modal_count",
+        "consistency_unread",
+        "semantic_meanings",
+    )
+    return {
+        name: int(value) if name in whole and value is not None else value for name, value in found.items()
+    }
+
+
+def _number(value: float) -> float | int | None:
+    if math.isnan(value):
+        return None
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def _git() -> tuple[str | None, bool | None]:
+    """Return the commit of the working directory and whether it has changes; nothing where it is no repository."""
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+        changes = subprocess.run(
+            ["git", "status", "--porcelain"], capture_output=True, text=True, check=True, timeout=10
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None, None
+    return commit, bool(changes.strip())

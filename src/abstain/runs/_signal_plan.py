@@ -1,0 +1,184 @@
+"""Which signals a run records, and what they cost: the text after ``--signals`` as data.
+
+``verbalized`` (``verbalized:0-100``), ``tokens``, ``consistency:5``, ``p_true``, ``semantic_entropy``
+(``semantic_entropy:judge=MODEL``) and ``evidence``, separated by commas. How each is measured is known to `solvers`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from abstain import _validate
+from abstain.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["NAMES", "SignalPlan"]
+
+NAMES = ("verbalized", "tokens", "consistency", "p_true", "semantic_entropy", "evidence")
+DEFAULT_SCALE = (1.0, 5.0)
+DEFAULT_SAMPLES = 5
+DEFAULT_TEMPERATURE = 0.7
+MOST_SAMPLES = 1000
+NORMALISED = "normalised"
+JUDGE = "judge="
+
+
+@dataclass(frozen=True, slots=True)
+class SignalPlan:
+    """What is recorded beside each answer.
+
+    Attributes:
+        verbalized: the scale of the confidence that the model states, or None.
+        tokens: True where log-probabilities are asked for.
+        samples: how many further samples are drawn for agreement; 0 for none.
+        consistency: True where their agreement is recorded.
+        temperature: at which they are drawn.
+        p_true: True where the model is asked whether its answer is true.
+        equivalence: what makes two samples mean the same: "normalised" or "judge=MODEL"; None without the entropy.
+        evidence: True where quotes are asked for.
+
+    >>> plan = SignalPlan.parse("verbalized,tokens,consistency:3")
+    >>> plan.samples, plan.calls, plan.verbalized
+    (3, 4, (1.0, 5.0))
+    """
+
+    verbalized: tuple[float, float] | None = None
+    tokens: bool = False
+    samples: int = 0
+    consistency: bool = False
+    temperature: float = DEFAULT_TEMPERATURE
+    p_true: bool = False
+    equivalence: str | None = None
+    evidence: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> SignalPlan:
+        """Return the plan that a text such as ``verbalized,consistency:5`` stands for; ``none`` for none."""
+        plan, seen = cls(), set[str]()
+        for part in (piece.strip() for piece in text.split(",")):
+            if part in ("", "none"):
+                continue
+            name, _, detail = part.partition(":")
+            _validate.choice(name, "signal", NAMES)
+            if name in seen:
+                raise ArgumentError(f"the signal {name} is named twice")
+            seen.add(name)
+            plan = replace(plan, **_READ[name](detail))
+        if plan.equivalence is not None and not plan.samples:
+            plan = replace(plan, samples=DEFAULT_SAMPLES)
+        return plan
+
+    def sampled(self, samples: int | None, temperature: float | None) -> SignalPlan:
+        """Return the plan with another number of samples, or another temperature; one sample and more are agreement."""
+        plan = self
+        if temperature is not None:
+            if not 0.0 <= _validate.real(temperature, "--consistency-temperature") <= 2.0:
+                raise ArgumentError(f"--consistency-temperature must be from 0 to 2, got {temperature:g}")
+            plan = replace(plan, temperature=float(temperature))
+        if samples is None:
+            return plan
+        _validate.whole(samples, "--consistency-samples", least=1, most=MOST_SAMPLES)
+        if plan.consistency and plan.samples != samples:
+            raise ArgumentError(
+                f"--signals asks for consistency:{plan.samples} and --consistency-samples for {samples}; give one of "
+                "them"
+            )
+        return replace(plan, samples=samples, consistency=True)
+
+    @property
+    def judge(self) -> str | None:
+        """The model that judges whether samples mean the same, where one does."""
+        if self.equivalence is None or self.equivalence == NORMALISED:
+            return None
+        return self.equivalence.removeprefix(JUDGE)
+
+    @property
+    def calls(self) -> int:
+        """How many calls of the model an item costs, if every reply can be read at once."""
+        return 1 + self.samples + self.p_true
+
+    @property
+    def judge_calls(self) -> int:
+        """How many calls of the judge an item costs at most: one per pair of samples, where all differ."""
+        return self.samples * (self.samples - 1) // 2 if self.judge else 0
+
+    @property
+    def confidences(self) -> list[str]:
+        """The confidences that the signals make, by the names that `abstain.evaluate` knows."""
+        made = {
+            "llm": self.evidence,
+            "verbalized": self.verbalized is not None,
+            "token_msp": self.tokens,
+            "consistency": self.consistency,
+            "p_true": self.p_true,
+            "semantic_entropy": self.equivalence is not None,
+        }
+        return [name for name, wanted in made.items() if wanted]
+
+    def told(self) -> dict[str, Any]:
+        """Return the plan for a file."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @property
+    def text(self) -> str:
+        """Return the plan as it is typed, but for the temperature."""
+        scale = "" if self.verbalized in (None, DEFAULT_SCALE) else ":{:g}-{:g}".format(*self.verbalized)
+        how = "" if self.equivalence == NORMALISED else f":{self.equivalence}"
+        parts = {
+            f"verbalized{scale}": self.verbalized is not None,
+            "tokens": self.tokens,
+            f"consistency:{self.samples}": self.consistency,
+            "p_true": self.p_true,
+            f"semantic_entropy{how}": self.equivalence is not None,
+            "evidence": self.evidence,
+        }
+        return ",".join(name for name, wanted in parts.items() if wanted)
+
+
+def _scale(detail: str) -> dict[str, Any]:
+    if not detail:
+        return {"verbalized": DEFAULT_SCALE}
+    low, dash, high = detail.partition("-")
+    try:
+        ends = (float(low), float(high)) if dash else None
+    except ValueError:
+        ends = None
+    if ends is None:
+        raise ArgumentError(f"verbalized takes a scale such as 1-5 or 0-100, got {detail!r}")
+    return {"verbalized": _validate.scale(ends, "the scale of verbalized")}
+
+
+def _samples(detail: str) -> dict[str, Any]:
+    if detail and not detail.isdecimal():
+        raise ArgumentError(f"consistency takes a number of samples, such as consistency:5, got {detail!r}")
+    count = int(detail) if detail else DEFAULT_SAMPLES
+    _validate.whole(count, "the samples of consistency", least=1, most=MOST_SAMPLES)
+    return {"samples": count, "consistency": True}
+
+
+def _equivalence(detail: str) -> dict[str, Any]:
+    if detail not in ("", NORMALISED) and not (detail.startswith(JUDGE) and detail != JUDGE):
+        raise ArgumentError(f"semantic_entropy takes {NORMALISED} or {JUDGE}MODEL, got {detail!r}")
+    return {"equivalence": detail or NORMALISED}
+
+
+def _alone(name: str) -> Callable[[str], dict[str, Any]]:
+    def read(detail: str) -> dict[str, Any]:
+        if detail:
+            raise ArgumentError(f"the signal {name} takes nothing after a colon, got {detail!r}")
+        return {name: True}
+
+    return read
+
+
+_READ: dict[str, Callable[[str], dict[str, Any]]] = {
+    "verbalized": _scale,
+    "tokens": _alone("tokens"),
+    "consistency": _samples,
+    "p_true": _alone("p_true"),
+    "semantic_entropy": _equivalence,
+    "evidence": _alone("evidence"),
+}

@@ -1,0 +1,86 @@
+"""The words of instruments: what each item asks, and what the ends of its scale mean.
+
+An instrument itself, its items, scale and tiers, is known to `abstain.metrics.instruments`. A JSON file that declares
+one may hold ``questions`` (item: words) and ``scale_words`` (number: words) beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from abstain import _files
+from abstain.errors import DataError, at
+from abstain.metrics.instruments import INSTRUMENTS, Instrument, find_instrument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["WordedInstrument", "find_worded"]
+
+
+@dataclass(frozen=True, slots=True)
+class WordedInstrument:
+    """An instrument and its words.
+
+    Attributes:
+        instrument: the items, their scale and the tiers.
+        questions: what each item asks; its name where nothing stands here.
+        scale_words: what a number of the scale means.
+    """
+
+    instrument: Instrument
+    questions: Mapping[str, str] = field(default_factory=dict)
+    scale_words: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def meaning(self) -> str:
+        """The words of the scale, for a prompt."""
+        words = ", ".join(f"{number} = {text}" for number, text in self.scale_words.items())
+        return f" ({words})" if words else ""
+
+
+# The items of the PHQ-8, without the ninth of the PHQ-9 (Kroenke et al., 2009, doi:10.1016/j.jad.2008.06.026).
+_WORDS = {
+    "PHQ-8": WordedInstrument(
+        INSTRUMENTS["PHQ-8"],
+        {
+            "NoInterest": "little interest or pleasure in doing things",
+            "Depressed": "feeling down, depressed or hopeless",
+            "Sleep": "trouble falling or staying asleep, or sleeping too much",
+            "Tired": "feeling tired or having little energy",
+            "Appetite": "poor appetite or overeating",
+            "Failure": "feeling bad about oneself, or of being a failure",
+            "Concentrating": "trouble concentrating on things, such as reading or watching television",
+            "Moving": "moving or speaking noticeably slowly, or being unusually restless",
+        },
+        {
+            "0": "not at all",
+            "1": "several days of the last two weeks",
+            "2": "more than half of the days",
+            "3": "nearly every day",
+        },
+    )
+}
+
+
+def find_worded(name: str) -> WordedInstrument:
+    """Return an instrument with its words: by name, or as a JSON file declares it.
+
+    >>> find_worded("PHQ-8").questions["Tired"]
+    'feeling tired or having little energy'
+    """
+    if name in _WORDS or not name.endswith(".json"):
+        form = find_instrument(name)
+        return _WORDS.get(form.name, WordedInstrument(form))
+    declared = _files.parse_json(_files.read_bytes(name), name)
+    with at(name):
+        form = Instrument.from_mapping(declared)
+        return WordedInstrument(form, _words(declared, "questions"), _words(declared, "scale_words"))
+
+
+def _words(declared: Mapping[str, Any], key: str) -> dict[str, str]:
+    found = declared.get(key, {})
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise DataError(f"{key} must be an object of texts")
+    return found

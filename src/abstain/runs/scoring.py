@@ -1,0 +1,65 @@
+"""The scorer for Inspect AI that goes with the solvers: it judges the answer and writes the signals to the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, Score, Scorer, Target, scorer
+
+from abstain import labels
+from abstain.errors import ArgumentError
+from abstain.integrations.inspect import METRICS
+from abstain.runs._replies import PROBLEMS
+from abstain.runs.solvers import ABSTAINED, ANSWERED, FAILED, RECORD
+
+if TYPE_CHECKING:
+    from inspect_ai.solver import TaskState
+
+__all__ = ["judged"]
+
+UNREADABLE = "invalid_response_format"
+
+
+@scorer(metrics=[METRICS["coverage"](), METRICS["selective_accuracy"]()])
+def judged() -> Scorer:
+    """Score what the solvers of `abstain.runs` recorded: C, I, N for an abstention; NaN where nothing could be read.
+
+    On a scale, the score is the share of it that the answer is right by, ``1 - |answer - target| / (high - low)``. The
+    signals stand in ``Score.metadata`` under their names, with the target as text. A sample without a target is not
+    scored.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record = state.store.get(RECORD)
+        if not record or "outcome" not in record:
+            raise ArgumentError(
+                "nothing to judge: no solver of abstain asked the question (may_abstain or ask)"
+            )
+        metadata: dict[str, Any] = {**record.get("signals", {}), "target": target.text}
+        if record.get("problem"):
+            metadata["unread"] = record["problem"]
+        return _score(record, target.text, metadata)
+
+    return score
+
+
+def _score(record: dict[str, Any], target: str, metadata: dict[str, Any]) -> Score:
+    if record["outcome"] == FAILED:
+        return Score.unscored(reason=UNREADABLE, explanation=PROBLEMS[record["problem"]], metadata=metadata)
+    if record["outcome"] == ABSTAINED:
+        reason = "refusal" if record.get("refused") else None
+        return Score(value=NOANSWER, reason=reason, metadata=metadata)
+    assert record["outcome"] == ANSWERED
+    answer = record["answer"]
+    if not target:
+        return Score.unscored(reason="no_target", answer=answer, metadata=metadata)
+    scale = record["form"]["scale"]
+    if scale is None:
+        return Score(value=CORRECT if _same(answer, target) else INCORRECT, answer=answer, metadata=metadata)
+    low, high = scale
+    grade = 1.0 - abs(float(answer) - float(target)) / (high - low)
+    return Score(value=grade, answer=answer, metadata=metadata)
+
+
+def _same(answer: str, target: str) -> bool:
+    return labels.canonical(answer, "answer", 0) == labels.canonical(target, "target", 0)
