@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.tally._batch import Batch
     from abstain.tally._kernel import Library
-    from abstain.tally._table import Cells, Tally
+    from abstain.tally._table import Batch, Cells, Tally
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -163,7 +162,8 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
 
 def _walked_by_kernel(library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats) -> Walked:
     risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
-    wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL
+    quick = batch.quick and cells.moderate
+    wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL + quick * _kernel.MAY_BE_QUICK
     work = partial(
         _kernel.walk,
         library,
@@ -408,7 +408,10 @@ def prefix_mean_sum(run: Run, *, continuous: bool = False) -> Floats:
     total = run.last_risk_sum.copy()
     for part in _blocks(run):
         before_count, before_sum = part.count[:, :-1], part.risk_sum[:, :-1]
-        mean = np.diff(part.risk_sum, axis=1) / np.maximum(part.step, np.finfo(np.float64).tiny)
+        # A rank without weight has no mean, though rounding may leave it a loss.
+        mean = np.divide(
+            np.diff(part.risk_sum, axis=1), part.step, out=np.zeros_like(part.step), where=part.step > 0.0
+        )
         growth = logarithm(part.count) if continuous else harmonic(part.count)
         total += np.vecdot(before_sum - before_count * mean, np.diff(growth, axis=1))
     return total
