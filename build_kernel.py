@@ -39,7 +39,10 @@ def levels() -> dict[str, tuple[str, ...]]:
     """Return the levels that are compiled, lowest first: the suffix of their names, and their flags."""
     found: dict[str, tuple[str, ...]] = {"": ()}
     if platform.machine().lower() in ("x86_64", "amd64"):
-        found |= {"_avx2": ("-mavx2",), "_avx512": ("-mavx512f", "-mavx512dq", "-mprefer-vector-width=512")}
+        found |= {
+            "_avx2": ("-mavx2",),
+            "_avx512": ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mprefer-vector-width=512"),
+        }
     return found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from abstain import _validate
-from abstain.tally import LANES, Batch, Stream, kernel
+from abstain.tally import Batch, Stream, kernel, lanes_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,12 +58,13 @@ class Weights(Protocol):
         """Yield the weights (vectors, units) in batches sized for `width` numbers per vector, until asked to stop."""
 
 
-def _batch_size(width: int) -> int:
+def _batch_size(width: int, units: int, vectors: int) -> int:
     size = max(_BATCH_NUMBERS // max(width, 1), _FEWEST)
     if not kernel().compiled:
         return min(size, _MOST)
-    # The kernel takes so many at a time, whether they are there or not.
-    return min(-(-size // LANES) * LANES, _MOST_COMPILED)
+    # The kernel is at its best with whole groups.
+    group = lanes_for(units, vectors)
+    return min(-(-size // group) * group, _MOST_COMPILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Draws:
 
     def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
         """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
-        size, library = _batch_size(width), kernel().library
+        size, library = _batch_size(width, self.clusters, self.resamples), kernel().library
         sizes = (min(size, self.resamples - start) for start in range(0, self.resamples, size))
         if library is None or not 0 < self.clusters <= _MOST_DRAWN_FROM:
             return self._drawn_by_numpy(sizes, stop)
@@ -103,7 +104,9 @@ class Draws:
 
     def _drawn_by_kernel(self, sizes: Iterable[int], stop: Stop | None, stream: Stream) -> Iterator[Batch]:
         for rows in sizes:
-            yield Batch.of_lanes(stream.multiplicities(self.clusters, rows, stop=stop), rows, stop)
+            yield Batch.of_lanes(
+                stream.multiplicities(self.clusters, rows, stop=stop), rows, stop, quick=True
+            )
 
     def _drawn_by_numpy(self, sizes: Iterable[int], stop: Stop | None) -> Iterator[Batch]:
         stream = np.random.RandomState(self.seed)
@@ -194,11 +197,13 @@ class LeaveOut:
 
     def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
-        size = _batch_size(width)
+        size = _batch_size(width, self.units, self.vectors)
         left_out = np.arange(self.vectors) if self.by_group else self.group
         for start in range(0, self.vectors, size):
-            groups = np.arange(start, min(start + size, self.vectors))
-            yield Batch((left_out[None, :] != groups[:, None]).astype(np.float64), stop)
+            rows = min(size, self.vectors - start)
+            lanes = lanes_for(self.units, rows)
+            groups = start + np.arange(-(-rows // lanes) * lanes).reshape(-1, 1, lanes)
+            yield Batch.of_lanes((left_out[None, :, None] != groups).view(np.uint8), rows, stop)
 
 
 def _degrees(items: Floats) -> float:

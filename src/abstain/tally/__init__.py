@@ -15,11 +15,9 @@ implementation of each metric serves all three. What a metric means is known els
 weights come from.
 """
 
-from abstain.tally._batch import LANES, Batch, Stop
-from abstain.tally._kernel import Stream, description, kernel
-from abstain.tally._measure import Measure
-from abstain.tally._table import Tally, keys_ascending, keys_descending, total_by
-from abstain.tally._walk import (
+from abstain.tally._kernel import Stream, description, kernel, lanes_for
+from abstain.tally._table import Batch, Measure, Stop, Tally, keys_ascending, keys_descending, total_by
+from abstain.tally._weigh import (
     HARMONIC,
     LOGARITHM,
     Asked,
@@ -34,7 +32,6 @@ from abstain.tally._walk import (
 
 __all__ = [
     "HARMONIC",
-    "LANES",
     "LOGARITHM",
     "Asked",
     "Batch",
@@ -49,6 +46,7 @@ __all__ = [
     "kernel",
     "keys_ascending",
     "keys_descending",
+    "lanes_for",
     "loss_area",
     "prefix_mean_sum",
     "total_by",

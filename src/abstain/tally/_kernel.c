@@ -1,14 +1,14 @@
-/* The compiled kernel: weigh a tally for eight weight vectors at a time.
+/* The compiled kernel: weigh a tally for many weight vectors at a time.
  *
  * Arrays in, arrays out; nothing is kept between calls, and what the numbers mean is known elsewhere. Cells of a tally
- * come in the order of their keys. Weight vectors go in groups of eight, their *lanes*: weights[group][unit][lane], as
- * bytes (multiplicities) or as doubles, so that one step along the cells serves as many of them as a register holds, a
- * *pack*.
+ * come in the order of their keys. Weight vectors go in groups of up to 64, their *lanes*: weights[group][unit][lane],
+ * as bytes (multiplicities) or as doubles. One look at a unit brings a whole line of the memory, which serves all lanes
+ * of a group; they are worked on as many at a time as a register holds, a *pack*.
  *
  * The file is compiled once per level of a processor, each with its own suffix of all names, and the loader picks one.
  * Lanes never meet: every number of a vector is made of the same operations in the same order, whatever its lane, its
  * group, the width of the registers or the number of threads. For this the file must be compiled without -ffast-math
- * and with -ffp-contract=off. `_walk.py` holds the twin in numpy, which is the definition of the numbers.
+ * and with -ffp-contract=off. `_weigh.py` holds the twin in numpy, which is the definition of the numbers.
  */
 #include <float.h>
 #include <math.h>
@@ -33,7 +33,8 @@
 #define NAME(name) name
 #endif
 
-#define LANES 8
+/* A group has at most as many lanes as a line of the memory has bytes. */
+#define WIDEST 64
 #if defined(__AVX512F__)
 #define PACK 8
 #elif defined(__AVX2__)
@@ -41,10 +42,13 @@
 #else
 #define PACK 2
 #endif
+#define PACKS (WIDEST / PACK)
 /* Ranks are worked on in blocks that stay in the nearest cache; sums of blocks are summed, which keeps rounding small. */
 #define BLOCK 64
-/* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it. */
+/* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it.
+ * Quick divisions go by way of floats, which must hold it. */
 #define NOTHING DBL_MIN
+#define NOTHING_QUICK 0x1p-100
 
 #if defined(_WIN32)
 #define PUBLIC __declspec(dllexport)
@@ -55,11 +59,12 @@
 
 enum { DONE = 0, NO_MEMORY = 1, STOPPED = 2, TOO_MANY = 3 };
 enum { BYTES = 0, DOUBLES = 1 };
-enum { WANT_RISK = 1, WANT_HULL = 2, WANT_GROWTH = 4 };
+enum { WANT_RISK = 1, WANT_HULL = 2, WANT_GROWTH = 4, MAY_BE_QUICK = 8 };
 enum { COUNT, LOSS, FIRST_COUNT, FIRST_LOSS, RISK_AREA, LOSS_AREA, HULL_AREA, GROWTH, FIXED };
 enum { COUNT_BELOW, LOSS_BELOW, COUNT_AT, LOSS_AT, RISK_AREA_BELOW, LOSS_AREA_BELOW, PER_CROSSING };
 
 typedef double lanes __attribute__((vector_size(8 * PACK)));
+typedef float narrow __attribute__((vector_size(4 * PACK)));
 typedef int64_t choice __attribute__((vector_size(8 * PACK)));
 typedef uint64_t words __attribute__((vector_size(8 * PACK)));
 
@@ -70,7 +75,9 @@ PUBLIC const char *abstain_version(void) { return ABI " " SOURCE_HASH; }
 PUBLIC int abstain_level(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return 2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        return 2;
     if (__builtin_cpu_supports("avx2")) return 1;
 #endif
     return 0;
@@ -79,37 +86,47 @@ PUBLIC int abstain_level(void) {
 
 /* ---- weights -------------------------------------------------------------------------------------------------- */
 
-/* Bytes become doubles: each is the low end of a double of 2^52, which is then taken off. */
+/* Bytes become doubles. Where there is no instruction for it, each is the low end of a double of 2^52, which is then
+ * taken off. */
 INLINE lanes of_bytes(const uint8_t *place) {
-    uint64_t packed = 0;
-    memcpy(&packed, place, PACK);
 #if PACK == 8
-    words spread = {packed, packed, packed, packed, packed, packed, packed, packed};
-    spread = spread >> (words){0, 8, 16, 24, 32, 40, 48, 56} & 255;
+    return (lanes)_mm512_cvtepi64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)place)));
 #elif PACK == 4
-    words spread = {packed, packed, packed, packed};
-    spread = spread >> (words){0, 8, 16, 24} & 255;
+    int packed;
+    memcpy(&packed, place, sizeof packed);
+    return (lanes)_mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(packed)));
 #else
+    uint16_t packed;
+    memcpy(&packed, place, sizeof packed);
     words spread = {packed & 255, packed >> 8};
-#endif
     spread |= 0x4330000000000000ULL;
     return (lanes)spread - 4503599627370496.0;
+#endif
 }
 
-INLINE lanes weight_of(const void *weights, uint32_t unit, int kind) {
-    if (kind == BYTES) return of_bytes((const uint8_t *)weights + (size_t)unit * LANES);
+INLINE lanes weight_of(const void *weights, int64_t place, int kind) {
+    if (kind == BYTES) return of_bytes((const uint8_t *)weights + place);
     lanes found;
-    memcpy(&found, (const double *)weights + (size_t)unit * LANES, sizeof found);
+    memcpy(&found, (const double *)weights + place, sizeof found);
     return found;
 }
 
-/* Where the weights of a pack begin, whose first vector is given. */
-INLINE const void *weights_of(const void *weights, int64_t units, int64_t vector, int kind) {
-    size_t place = (size_t)(vector / LANES) * (size_t)units * LANES + (size_t)(vector % LANES);
-    return (const char *)weights + place * (kind == BYTES ? 1 : sizeof(double));
+/* Where a lane's weights begin. */
+INLINE const void *weights_of(const void *weights, int64_t lane, int kind) {
+    return (const char *)weights + lane * (int64_t)(kind == BYTES ? 1 : sizeof(double));
 }
 
 INLINE lanes chosen(choice where, lanes yes, lanes no) { return (lanes)((where & (choice)yes) | (~where & (choice)no)); }
+
+INLINE lanes smaller(lanes one, lanes other) {
+#if PACK == 8
+    return (lanes)_mm512_min_pd((__m512d)one, (__m512d)other);
+#elif PACK == 4
+    return (lanes)_mm256_min_pd((__m256d)one, (__m256d)other);
+#else
+    return chosen(one < other, one, other);
+#endif
+}
 
 /* One bit per lane that is chosen. */
 INLINE unsigned bits_of(choice where) {
@@ -124,11 +141,61 @@ INLINE unsigned bits_of(choice where) {
 #endif
 }
 
+/* Loss / count. The quick way takes half the time and is right to 2e-14: the inverse of the count as a float, and one
+ * step of Newton's; it asks for counts that a float can hold. */
+INLINE lanes risk_of(lanes loss, lanes count, int quick) {
+    if (!quick) return loss / count;
+    narrow rough = 1.0f / __builtin_convertvector(count, narrow);
+#if PACK == 8 /* which the compiler takes apart */
+    lanes near = (lanes)_mm512_cvtps_pd((__m256)rough);
+#else
+    lanes near = __builtin_convertvector(rough, lanes);
+#endif
+    return loss * near * (2.0 - count * near);
+}
+
+/* The same for one lane, to the same bits. */
+INLINE double risk_of_one(double loss, double count, int quick) {
+    if (!quick) return loss / count;
+    double near = (double)(1.0f / (float)count);
+    return loss * near * (2.0 - count * near);
+}
+
+/* How many of the lanes of a group are in use, and in how many packs. */
+INLINE int lanes_used(int64_t width, int64_t vectors, int64_t group) {
+    int64_t left = vectors - group * width;
+    return (int)(left < width ? left : width);
+}
+
+/* A line of the memory, and what takes every other byte of it. */
+typedef uint64_t line __attribute__((vector_size(WIDEST)));
+#define EVERY_OTHER 0x00ff00ff00ff00ffULL
+
+/* Add the bytes of some cells up, lane by lane: whole numbers, so that any order gives the same. Every other byte is the
+ * low end of 16 bits, which hold 256 of them. */
+static void add_bytes(const uint8_t *weights, int64_t width, const uint32_t *unit, int64_t cell, int64_t end, double *total) {
+    while (cell < end) {
+        line even = {0}, odd = {0}, word = {0};
+        int64_t until = end - cell < 256 ? end : cell + 256;
+        for (; cell < until; cell++) {
+            const uint8_t *from = weights + (int64_t)unit[cell] * width;
+            if (width == WIDEST) memcpy(&word, from, WIDEST);
+            else
+                for (int64_t part = 0; part < width; part += 8) memcpy((char *)&word + part, from + part, 8);
+            even += word & EVERY_OTHER;
+            odd += word >> 8 & EVERY_OTHER;
+        }
+        uint16_t sums[2][WIDEST / 2];
+        memcpy(sums[0], &even, WIDEST);
+        memcpy(sums[1], &odd, WIDEST);
+        for (int64_t lane = 0; lane < width; lane++) total[lane] += sums[lane % 2][lane / 2];
+    }
+}
+
 /* ---- the random stream ---------------------------------------------------------------------------------------- */
 
 #define WORDS 624
 #define SHIFT 397
-#define FEW 200
 
 /* MT19937: the state, its words as they are handed out, and how many of them were. */
 typedef struct {
@@ -169,48 +236,109 @@ static void refill(stream *s) {
     s->used = 0;
 }
 
-/* Draw whole numbers up to `most` by masked rejection and count them, in bytes or, where those would not hold the counts,
- * in words. What is rejected is counted, too, above `most`: that is cheaper than to ask. */
-INLINE void count_draws(stream *s, uint32_t most, uint32_t mask, int64_t draws, void *counts, int kind) {
+/* Numbers up to `most` by masked rejection: the words of a stream that were accepted, up to its next refill. */
+typedef struct {
+    stream *source;
+    uint32_t mask, most;
+    int size, taken;
+    uint32_t accepted[WORDS + 16];
+} sieve;
+
+/* Sift what the stream has ready. */
+static void sift(sieve *v) {
+    const uint32_t *ready = v->source->ready;
+    int found = 0;
+#if PACK == 8
+    __m512i mask = _mm512_set1_epi32((int)v->mask), most = _mm512_set1_epi32((int)v->most);
+    for (int i = (int)v->source->used; i < WORDS; i += 16) {
+        __mmask16 there = WORDS - i < 16 ? (__mmask16)((1U << (WORDS - i)) - 1) : (__mmask16)0xffff;
+        __m512i word = _mm512_and_si512(_mm512_maskz_loadu_epi32(there, ready + i), mask);
+        __mmask16 kept = _mm512_mask_cmple_epu32_mask(there, word, most);
+        _mm512_storeu_si512(v->accepted + found, _mm512_maskz_compress_epi32(kept, word));
+        found += __builtin_popcount(kept);
+    }
+#else
+    for (int i = (int)v->source->used; i < WORDS; i++) {
+        uint32_t word = ready[i] & v->mask;
+        v->accepted[found] = word;
+        found += word <= v->most;
+    }
+#endif
+    v->size = found;
+    v->taken = 0;
+}
+
+static void open_sieve(sieve *v, stream *source, uint32_t units) {
+    v->source = source;
+    v->most = v->mask = units - 1;
+    for (int shift = 1; shift < 32; shift *= 2) v->mask |= v->mask >> shift;
+    sift(v);
+}
+
+/* The next numbers, up to so many, and how many they are. */
+INLINE const uint32_t *next_numbers(sieve *v, int64_t wanted, int *got) {
+    while (v->taken == v->size) {
+        refill(v->source);
+        sift(v);
+    }
+    const uint32_t *numbers = v->accepted + v->taken;
+    *got = wanted < v->size - v->taken ? (int)wanted : v->size - v->taken;
+    v->taken += *got;
+    return numbers;
+}
+
+/* Leave the stream behind the last word that was taken: whoever draws next may accept others. */
+static void close_sieve(sieve *v) {
+    stream *source = v->source;
+    for (int left = v->taken; left; source->used++) left -= (source->ready[source->used] & v->mask) <= v->most;
+}
+
+static void count_bytes(sieve *v, int64_t draws, uint8_t *counts) {
     while (draws > 0) {
-        if (s->used == WORDS) refill(s);
-        if (kind == BYTES && draws < FEW) { /* too few for loops that are unrolled to pay */
-            uint32_t used = s->used;
-            for (; draws > 0 && used < WORDS; used++) {
-                uint32_t word = s->ready[used] & mask;
-                ++((uint8_t *)counts)[word];
-                draws -= word <= most;
-            }
-            s->used = used;
-            continue;
-        }
-        const uint32_t *ready = s->ready + s->used;
-        int left = WORDS - (int)s->used, take = draws < left ? (int)draws : left, accepted = 0;
-        /* Never more words than draws are left, so that none is taken that the next vector needs. */
-        for (int i = 0; i < take; i++) accepted += (ready[i] & mask) <= most;
-        for (int i = 0; i < take; i++) {
-            if (kind == BYTES) ++((uint8_t *)counts)[ready[i] & mask];
-            else ++((uint32_t *)counts)[ready[i] & mask];
-        }
-        s->used += take;
-        draws -= accepted;
+        int got;
+        const uint32_t *numbers = next_numbers(v, draws, &got);
+        for (int i = 0; i < got; i++) ++counts[numbers[i]];
+        draws -= got;
     }
 }
 
-static void count_bytes(stream *s, uint32_t most, uint32_t mask, int64_t draws, uint8_t *counts) {
-    count_draws(s, most, mask, draws, counts, BYTES);
+/* The same into one lane of a group that is near enough to be counted in place. */
+static void count_lane(sieve *v, int64_t draws, uint8_t *counts, int64_t width) {
+    while (draws > 0) {
+        int got;
+        const uint32_t *numbers = next_numbers(v, draws, &got);
+        if (width == WIDEST)
+            for (int i = 0; i < got; i++) ++counts[(size_t)numbers[i] * WIDEST];
+        else
+            for (int i = 0; i < got; i++) ++counts[(size_t)numbers[i] * (size_t)width];
+        draws -= got;
+    }
 }
 
+static void count_doubles(sieve *v, int64_t draws, double *counts, int64_t width) {
+    while (draws > 0) {
+        int got;
+        const uint32_t *numbers = next_numbers(v, draws, &got);
+        for (int i = 0; i < got; i++) counts[(size_t)numbers[i] * (size_t)width] += 1.0;
+        draws -= got;
+    }
+}
+
+/* The sum of bytes: pairs of them in fields of 16 bits, which hold 128 pairs. */
 static int64_t sum_of_bytes(const uint8_t *counts, int64_t size) {
-    int64_t total = 0;
-    while (size > 0) {
-        uint32_t part = 0;
-        int64_t take = size < 1 << 16 ? size : 1 << 16;
-        for (int64_t i = 0; i < take; i++) part += counts[i];
-        total += part;
-        counts += take;
-        size -= take;
+    int64_t total = 0, place = 0;
+    while (size - place >= 64) {
+        uint64_t sums[8] = {0};
+        for (int step = 0; step < 128 && size - place >= 64; step++, place += 64)
+            for (int i = 0; i < 8; i++) {
+                uint64_t word;
+                memcpy(&word, counts + place + 8 * i, sizeof word);
+                sums[i] += (word & EVERY_OTHER) + (word >> 8 & EVERY_OTHER);
+            }
+        for (int i = 0; i < 8; i++)
+            for (int field = 0; field < 64; field += 16) total += (int64_t)(sums[i] >> field & 0xffff);
     }
+    for (; place < size; place++) total += counts[place];
     return total;
 }
 
@@ -221,58 +349,84 @@ typedef uint8_t row16 __attribute__((vector_size(16)));
 #define ZIP(a, b, ...) __builtin_shuffle(a, b, (row16){__VA_ARGS__})
 #endif
 
-/* Lay eight rows of bytes side by side: out[unit][lane]. Half is shuffled into half, three times; rows have room for
- * whole steps of sixteen units, `out` has not. */
-static void interleave(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out) {
-    for (int64_t unit = 0; unit < units; unit += 16) {
-        row16 now[8], next[8];
-        for (int lane = 0; lane < 8; lane++) memcpy(&now[lane], rows + lane * stride + unit, 16);
-        for (int step = 0; step < 3; step++) {
-            for (int i = 0; i < 4; i++) {
-                next[2 * i] = ZIP(now[i], now[i + 4], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-                next[2 * i + 1] = ZIP(now[i], now[i + 4], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-            }
-            memcpy(now, next, sizeof now);
+/* Lay eight rows of sixteen bytes side by side: out[unit][lane]. Half is shuffled into half, three times. */
+INLINE void interleave_eight(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width) {
+    row16 now[8], next[8];
+    for (int lane = 0; lane < 8; lane++) memcpy(&now[lane], rows + lane * stride, 16);
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < 4; i++) {
+            next[2 * i] = ZIP(now[i], now[i + 4], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            next[2 * i + 1] = ZIP(now[i], now[i + 4], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
         }
-        int64_t here = units - unit < 16 ? units - unit : 16;
-        memcpy(out + unit * LANES, now, (size_t)here * LANES);
+        memcpy(now, next, sizeof now);
+    }
+    const uint8_t *done = (const uint8_t *)now;
+    for (int64_t unit = 0; unit < units; unit++) memcpy(out + unit * width, done + unit * 8, 8);
+}
+
+/* Lay the rows of a group side by side; rows have room for whole steps of sixteen units, `out` has not. */
+static void interleave(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width) {
+    for (int64_t unit = 0; unit < units; unit += 16) {
+        int64_t here = units - unit;
+        if (unit % 64 == 0) /* rows are too many for the processor to see that they are read in order */
+            for (int64_t lane = 0; lane < width; lane++) __builtin_prefetch(rows + lane * stride + unit + 64);
+        for (int64_t lane = 0; lane < width; lane += 8) {
+            const uint8_t *from = rows + lane * stride + unit;
+            if (here >= 16) interleave_eight(from, stride, 16, out + unit * width + lane, width);
+            else interleave_eight(from, stride, here, out + unit * width + lane, width);
+        }
     }
 }
 
-/* The same of words, which become doubles. */
-static void interleave_words(const uint32_t *rows, int64_t stride, int64_t units, double *out) {
-    for (int64_t unit = 0; unit < units; unit++)
-        for (int lane = 0; lane < LANES; lane++) out[unit * LANES + lane] = rows[lane * stride + unit];
-}
+/* A group of vectors that is small enough is counted where it stays, and so is one of doubles, which are rare. */
+#define IN_PLACE (1 << 15)
 
-/* Count the draws of one vector; false where a count outgrew its byte. */
-static int draw_row(stream *s, uint32_t units, uint32_t mask, int64_t draws, void *row, int kind) {
-    if (units == 1) { /* one outcome needs no random number */
-        if (kind == DOUBLES) *(uint32_t *)row = (uint32_t)draws;
-        else *(uint8_t *)row = (uint8_t)draws;
-    } else if (kind == DOUBLES) count_draws(s, units - 1, mask, draws, row, DOUBLES);
-    else count_bytes(s, units - 1, mask, draws, row);
-    return kind == DOUBLES || sum_of_bytes(row, units) == draws;
+/* How far apart the rows of a group are: an odd number of lines, so that rows share no place in a cache. */
+INLINE size_t row_stride(uint32_t units) { return (((size_t)units / 64 + 1) | 1) * 64; }
+
+/* Count the draws of one vector in place; false where a count may have outgrown its byte. */
+static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int64_t width, int kind) {
+    if (kind == DOUBLES) {
+        if (units == 1) *(double *)out = (double)draws; /* one outcome needs no random number */
+        else count_doubles(v, draws, out, width);
+        return 1;
+    }
+    uint8_t *counts = out;
+    if (units == 1) *counts = (uint8_t)draws;
+    else count_lane(v, draws, counts, width);
+    if (draws <= 255) return 1;
+    int64_t total = 0;
+    for (uint32_t unit = 0; unit < units; unit++) total += counts[(size_t)unit * (size_t)width];
+    return total == draws;
 }
 
 /* Draw `draws` of `units` clusters for each vector, as numpy's RandomState.randint(0, units) would, vector by vector. */
-PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t kind, void *out, const volatile int32_t *stop) {
-    uint32_t mask = units - 1;
-    for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
-    size_t stride = ((size_t)mask + 16) / 16 * 16, size = kind == BYTES ? 1 : sizeof(uint32_t);
-    char *rows = malloc(stride * LANES * size);
-    int ended = rows ? DONE : NO_MEMORY;
-    for (int64_t group = 0; group * LANES < vectors && !ended; group++) {
-        memset(rows, 0, stride * LANES * size);
-        for (int lane = 0; lane < LANES && group * LANES + lane < vectors && !ended; lane++) {
+PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int64_t kind,
+                              void *out, const volatile int32_t *stop) {
+    size_t size = kind == BYTES ? 1 : sizeof(double), whole = (size_t)units * (size_t)width * size, stride = row_stride(units);
+    int near = kind == DOUBLES || whole <= IN_PLACE;
+    uint8_t *rows = near ? NULL : malloc(stride * (size_t)width);
+    if (!near && !rows) return NO_MEMORY;
+    int ended = DONE;
+    sieve v;
+    open_sieve(&v, s, units);
+    for (int64_t group = 0; group * width < vectors && !ended; group++) {
+        char *place = (char *)out + (size_t)group * whole;
+        int used = lanes_used(width, vectors, group);
+        if (near) memset(place, 0, whole);
+        else memset(rows + (size_t)used * stride, 0, ((size_t)width - (size_t)used) * stride);
+        for (int lane = 0; lane < used && !ended; lane++) {
             if (*stop) ended = STOPPED;
-            else if (!draw_row(s, units, mask, draws, rows + (size_t)lane * stride * size, (int)kind)) ended = TOO_MANY;
+            else if (near) ended = draw_in_place(&v, units, draws, place + (size_t)lane * size, width, (int)kind) ? DONE : TOO_MANY;
+            else {
+                memset(rows + (size_t)lane * stride, 0, stride);
+                count_bytes(&v, draws, rows + (size_t)lane * stride);
+                if (sum_of_bytes(rows + (size_t)lane * stride, units) != draws) ended = TOO_MANY;
+            }
         }
-        size_t done = (size_t)group * units * LANES;
-        if (ended) break;
-        if (kind == BYTES) interleave((uint8_t *)rows, (int64_t)stride, units, (uint8_t *)out + done);
-        else interleave_words((uint32_t *)rows, (int64_t)stride, units, (double *)out + done);
+        if (!near && !ended) interleave(rows, (int64_t)stride, units, (uint8_t *)place, width);
     }
+    close_sieve(&v);
     free(rows);
     return ended;
 }
@@ -280,50 +434,84 @@ PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t 
 /* ---- sums by key ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t keys, units, vectors, columns, cells;
+    int64_t keys, units, vectors, width, columns, cells;
+    int64_t stride;       /* from key to key of the result: room for whole packs of all vectors */
     const uint32_t *unit; /* of each cell */
     const int64_t *ends;  /* where the cells of each key begin, and where the last ones end */
     const double *sums;   /* (columns, cells) */
+    const uint8_t *ones;  /* which columns are 1 in all cells */
     const void *weights;
     int64_t kind;
-    double *out; /* (columns, keys, vectors) */
+    double *out; /* (columns, keys, stride) */
     const volatile int32_t *stop;
 } weighing;
 
-INLINE void weigh_columns(const weighing *w, const void *weights, int64_t vector, int64_t column, int kind, int columns) {
-    const double *sums = w->sums + column * w->cells;
-    for (int64_t key = 0; key < w->keys; key++) {
-        lanes total[4] = {{0}};
-        for (int64_t cell = w->ends[key]; cell < w->ends[key + 1]; cell++) {
-            lanes weight = weight_of(weights, w->unit[cell], kind);
-            for (int c = 0; c < columns; c++) total[c] += weight * sums[c * w->cells + cell];
+/* So many cells are passed by before the next pack of lanes has its turn, while their weights are near. */
+#define STRETCH 256
+
+INLINE void weigh_stretch(const weighing *w, const void *weights, const double *sums, int64_t cell, int64_t end,
+                          double *totals, int packs, int kind, int columns) {
+    for (int pack = 0; pack < packs; pack++) {
+        const void *from = weights_of(weights, pack * PACK, kind);
+        lanes total[4];
+        for (int c = 0; c < columns; c++) memcpy(&total[c], totals + c * WIDEST + pack * PACK, sizeof(lanes));
+        for (int64_t at = cell; at < end; at++) {
+            lanes weight = weight_of(from, (int64_t)w->unit[at] * w->width, kind);
+            for (int c = 0; c < columns; c++) total[c] += weight * sums[c * w->cells + at];
         }
-        for (int c = 0; c < columns; c++)
-            memcpy(w->out + ((column + c) * w->keys + key) * w->vectors + vector, &total[c], sizeof(lanes));
+        for (int c = 0; c < columns; c++) memcpy(totals + c * WIDEST + pack * PACK, &total[c], sizeof(lanes));
     }
 }
 
-INLINE void weigh_pack(const weighing *w, int64_t vector, int kind) {
-    const void *weights = weights_of(w->weights, w->units, vector, kind);
+INLINE void weigh_columns(const weighing *w, int64_t group, int64_t column, int kind, int columns) {
+    const double *sums = w->sums + column * w->cells;
+    const void *weights = weights_of(w->weights, group * w->units * w->width, kind);
+    int packs = (lanes_used(w->width, w->vectors, group) + PACK - 1) / PACK;
+    int counted = kind == BYTES && columns == 1 && w->ones[column];
+    for (int64_t key = 0; key < w->keys; key++) {
+        double totals[4 * WIDEST];
+        for (int c = 0; c < columns; c++) memset(totals + c * WIDEST, 0, WIDEST * sizeof(double));
+        int64_t end = w->ends[key + 1];
+        if (counted) add_bytes(weights, w->width, w->unit, w->ends[key], end, totals);
+        else
+            for (int64_t cell = w->ends[key]; cell < end; cell += STRETCH) {
+                int64_t until = end - cell < STRETCH ? end : cell + STRETCH;
+                weigh_stretch(w, weights, sums, cell, until, totals, packs, kind, columns);
+            }
+        for (int c = 0; c < columns; c++)
+            memcpy(w->out + ((column + c) * w->keys + key) * w->stride + group * w->width, totals + c * WIDEST,
+                   (size_t)packs * sizeof(lanes));
+    }
+}
+
+INLINE int weigh_group(const weighing *w, int64_t group, int kind) {
     int64_t column = 0;
-    for (; column + 4 <= w->columns; column += 4) weigh_columns(w, weights, vector, column, kind, 4);
-    for (; column + 2 <= w->columns; column += 2) weigh_columns(w, weights, vector, column, kind, 2);
-    if (column < w->columns) weigh_columns(w, weights, vector, column, kind, 1);
+    while (column < w->columns) {
+        if (*w->stop) return STOPPED;
+        int64_t left = w->columns - column;
+        int ones = kind == BYTES && w->ones[column];
+        if (!ones && left >= 4 && !(kind == BYTES && (w->ones[column + 1] | w->ones[column + 2] | w->ones[column + 3]))) {
+            weigh_columns(w, group, column, kind, 4);
+            column += 4;
+        } else if (!ones && left >= 2 && !(kind == BYTES && w->ones[column + 1])) {
+            weigh_columns(w, group, column, kind, 2);
+            column += 2;
+        } else weigh_columns(w, group, column++, kind, 1);
+    }
+    return DONE;
 }
 
 PUBLIC int NAME(abstain_weigh)(const weighing *w) {
-    for (int64_t vector = 0; vector < w->vectors; vector += PACK) {
-        if (*w->stop) return STOPPED;
-        if (w->kind == BYTES) weigh_pack(w, vector, BYTES);
-        else weigh_pack(w, vector, DOUBLES);
-    }
-    return DONE;
+    int ended = DONE;
+    for (int64_t group = 0; group * w->width < w->vectors && !ended; group++)
+        ended = w->kind == BYTES ? weigh_group(w, group, BYTES) : weigh_group(w, group, DOUBLES);
+    return ended;
 }
 
 /* ---- the walk along ranks ------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t keys, units, vectors;
+    int64_t keys, units, vectors, width;
     int64_t stride; /* from row to row of thresholds and results; no power of two, so that rows share no place in a cache */
     const uint32_t *unit;
     const int64_t *ends;  /* NULL where every key has one cell */
@@ -342,12 +530,6 @@ typedef struct {
     const volatile int32_t *stop;
 } walk;
 
-/* The points of a lower hull, as far as it was walked. */
-typedef struct {
-    double *x, *y;
-    int64_t size, room;
-} hull;
-
 /* A block of ranks under work: place 0 is the state before it. */
 typedef struct {
     lanes count[BLOCK + 1], loss[BLOCK + 1], risk[BLOCK + 1], grown[BLOCK + 1];
@@ -356,61 +538,96 @@ typedef struct {
 
 /* What the vectors of a pack have so far; areas are doubled, and lack the flat piece below the first working point. */
 typedef struct {
+    lanes count, loss, risk, grown;
     lanes risk_area, loss_area, growth;
     double next[PACK];
     int64_t crossed[PACK]; /* how many thresholds were; the first of all is to accept anything */
+    unsigned areas_next;   /* which lanes need what lies below their next threshold */
     double first_count[PACK], first_loss[PACK];
-    hull hulls[PACK];
 } state;
 
-INLINE void sum_ranks(const walk *w, const void *weights, block *b, int kind, int single, int ones, int valued) {
-    lanes count = b->count[0], loss = b->loss[0];
+/* The points of a lower hull, as far as it was walked. */
+typedef struct {
+    double *x, *y;
+    int64_t size, room;
+} hull;
+
+/* What is kept of each block, so that hulls can be found without a second walk along all of them: (width, blocks + 1). */
+typedef struct {
+    int64_t blocks;
+    double *count, *loss; /* before each block, and at the end */
+    double *lowest;       /* the lowest risk in it */
+    hull coarse, hulls[WIDEST];
+} outline;
+
+INLINE double nothing_of(int quick) { return quick ? NOTHING_QUICK : NOTHING; }
+
+INLINE double real_count(double count, int quick) { return count <= 2 * nothing_of(quick) ? 0.0 : count; }
+
+/* Sum the cells of a rank up: how much it counts, and the loss sum with it. */
+INLINE lanes step_of(const walk *w, const void *weights, int64_t key, lanes *loss, int kind, int single, int ones, int valued) {
+    lanes step = {0};
+    int64_t cell = single ? key : w->ends[key], end = single ? key + 1 : w->ends[key + 1];
+    for (; cell < end; cell++) {
+        lanes weight = weight_of(weights, (int64_t)w->unit[cell] * w->width, kind);
+        step += ones ? weight : weight * w->count[cell];
+        if (!valued) *loss += weight * w->loss[cell];
+    }
+    if (valued) *loss += step * w->value[key];
+    return step;
+}
+
+/* Walk along a block of ranks: running sums, and the areas below them. */
+INLINE void walk_ranks(const walk *w, const void *weights, const double *steps, block *b, state *s, int kind, int single,
+                       int ones, int valued, int quick) {
+    lanes count = s->count, loss = s->loss, risk = s->risk, area = {0}, under = {0};
+    int with_risk = (w->wanted & WANT_RISK) != 0;
+    b->count[0] = count;
+    b->loss[0] = loss;
+    b->risk[0] = risk;
     for (int64_t i = 1; i <= b->ranks; i++) {
-        int64_t key = b->first + i - 1;
-        lanes step = {0};
-        int64_t cell = single ? key : w->ends[key], end = single ? key + 1 : w->ends[key + 1];
-        for (; cell < end; cell++) {
-            lanes weight = weight_of(weights, w->unit[cell], kind);
-            step += ones ? weight : weight * w->count[cell];
-            if (!valued) loss += weight * w->loss[cell];
-        }
+        lanes before = loss, step;
+        if (steps) { /* summed already, for all lanes */
+            memcpy(&step, steps + (i - 1) * WIDEST, sizeof step);
+            loss += step * w->value[b->first + i - 1];
+        } else step = step_of(w, weights, b->first + i - 1, &loss, kind, single, ones, valued);
         count += step;
-        if (valued) loss += step * w->value[key];
+        area += step * (loss + before);
         b->count[i] = count;
         b->loss[i] = loss;
+        if (with_risk) {
+            lanes here = risk_of(loss, count, quick);
+            under += step * (here + risk);
+            b->risk[i] = risk = here;
+        }
     }
-}
-
-INLINE void sum_block(const walk *w, const void *weights, block *b, int kind) {
-    if (w->value) {
-        if (!w->count) sum_ranks(w, weights, b, kind, 0, 1, 1);
-        else sum_ranks(w, weights, b, kind, 0, 0, 1);
-    } else if (!w->ends) {
-        if (!w->count) sum_ranks(w, weights, b, kind, 1, 1, 0);
-        else sum_ranks(w, weights, b, kind, 1, 0, 0);
-    } else {
-        if (!w->count) sum_ranks(w, weights, b, kind, 0, 1, 0);
-        else sum_ranks(w, weights, b, kind, 0, 0, 0);
-    }
-}
-
-INLINE void add_areas(block *b, state *s, int64_t wanted) {
-    lanes area = {0};
-    for (int64_t i = 1; i <= b->ranks; i++)
-        area += (b->count[i] - b->count[i - 1]) * (b->loss[i] + b->loss[i - 1]);
+    s->count = count;
+    s->loss = loss;
+    s->risk = risk;
     s->loss_area += area;
-    if (!(wanted & WANT_RISK)) return;
-    lanes under = {0};
-    for (int64_t i = 1; i <= b->ranks; i++) {
-        b->risk[i] = b->loss[i] / b->count[i];
-        under += (b->count[i] - b->count[i - 1]) * (b->risk[i] + b->risk[i - 1]);
-    }
     s->risk_area += under;
 }
 
-/* A rank of mean loss l after k0 items of loss sum S0 adds (S0 - k0*l) * (H[k] - H[k0]). */
-INLINE void add_growth(const walk *w, block *b, state *s) {
+INLINE void walk_block(const walk *w, const void *weights, const double *steps, block *b, state *s, int kind, int quick) {
+    if (w->value) {
+        if (!w->count) walk_ranks(w, weights, steps, b, s, kind, 0, 1, 1, quick);
+        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 1, quick);
+    } else if (!w->ends) {
+        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 1, 1, 0, quick);
+        else walk_ranks(w, weights, NULL, b, s, kind, 1, 0, 0, quick);
+    } else {
+        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 0, 1, 0, quick);
+        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 0, quick);
+    }
+}
+
+/* A rank of mean loss l after k0 items of loss sum S0 adds (S0 - k0*l) * (H[k] - H[k0]). False where a count lies beyond
+ * the table. */
+INLINE int add_growth(const walk *w, block *b, state *s) {
+    for (int lane = 0; lane < PACK; lane++)
+        if (b->count[b->ranks][lane] >= (double)w->counts) return 0;
     lanes sum = {0};
+    b->grown[0] = s->grown;
     for (int64_t i = 1; i <= b->ranks; i++) {
         lanes mean;
         if (w->value) mean = (lanes){0} + w->value[b->first + i - 1];
@@ -418,7 +635,9 @@ INLINE void add_growth(const walk *w, block *b, state *s) {
         for (int lane = 0; lane < PACK; lane++) b->grown[i][lane] = w->table[(int64_t)b->count[i][lane]];
         sum += (b->loss[i - 1] - b->count[i - 1] * mean) * (b->grown[i] - b->grown[i - 1]);
     }
+    s->grown = b->grown[b->ranks];
     s->growth += sum;
+    return 1;
 }
 
 INLINE void keep_bounds(const walk *w, block *b, int64_t vector) {
@@ -431,53 +650,94 @@ INLINE void keep_bounds(const walk *w, block *b, int64_t vector) {
     }
 }
 
-static double real_count(double count) { return count <= 2 * NOTHING ? 0.0 : count; }
+/* Both areas up to the last rank of a block whose count lies below the next threshold. */
+typedef struct {
+    lanes risk, loss;
+} areas;
 
-/* Write down where a lane crosses its next threshold, which it does at a place of this block; `area` holds both areas up
- * to the block. */
-INLINE void cross(const walk *w, const block *b, state *s, const double *area, int64_t first, int lane, int64_t at) {
-    int64_t threshold = s->crossed[lane]++ - 1, vector = first + lane;
-    if (threshold < 0) {
-        s->first_count[lane] = b->count[at][lane];
-        s->first_loss[lane] = b->loss[at][lane];
-        w->out[FIRST_COUNT * w->stride + vector] = b->count[at][lane];
-        w->out[FIRST_LOSS * w->stride + vector] = b->loss[at][lane];
-    } else {
-        double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
-        out[COUNT_AT * w->stride] = b->count[at][lane];
-        out[LOSS_AT * w->stride] = b->loss[at][lane];
-        if (w->with_areas[threshold]) {
-            double before = real_count(b->count[at - 1][lane]), risk = 0.0, loss = 0.0;
-            for (int64_t i = 1; i < at; i++) {
-                double step = b->count[i][lane] - b->count[i - 1][lane];
-                risk += step * (b->risk[i][lane] + b->risk[i - 1][lane]);
-                loss += step * (b->loss[i][lane] + b->loss[i - 1][lane]);
-            }
-            out[COUNT_BELOW * w->stride] = before;
-            out[LOSS_BELOW * w->stride] = b->loss[at - 1][lane];
-            out[RISK_AREA_BELOW * w->stride] = 0.5 * (area[lane] + risk + (before > 0.0 ? s->first_loss[lane] : 0.0));
-            out[LOSS_AREA_BELOW * w->stride] = 0.5 * (area[PACK + lane] + loss);
-        }
+INLINE areas areas_below(const block *b, lanes next, areas before) {
+    areas inside = {{0}, {0}};
+    for (int64_t i = 1; i < b->ranks; i++) {
+        lanes step = chosen(b->count[i] < next, b->count[i] - b->count[i - 1], (lanes){0});
+        inside.risk += step * (b->risk[i] + b->risk[i - 1]);
+        inside.loss += step * (b->loss[i] + b->loss[i - 1]);
     }
-    double next = threshold + 1 < w->thresholds ? w->threshold[(threshold + 1) * w->stride + vector] : DBL_MAX;
-    s->next[lane] = next > 2 * NOTHING ? next : 2 * NOTHING;
+    return (areas){before.risk + inside.risk, before.loss + inside.loss};
 }
 
-/* Write down all thresholds that are crossed in a block: one for each lane at a time, whose places are counted at once. */
-INLINE void cross_all(const walk *w, const block *b, state *s, const double *area, int64_t first) {
+/* What stands at a place of its own for each lane. */
+INLINE lanes at_places(const lanes *values, choice place) {
+#if PACK == 8
+    return (lanes)_mm512_i64gather_pd((__m512i)(place * PACK + (choice){0, 1, 2, 3, 4, 5, 6, 7}), (const double *)values, 8);
+#else
+    lanes found;
+    for (int lane = 0; lane < PACK; lane++) found[lane] = values[place[lane]][lane];
+    return found;
+#endif
+}
+
+/* The first place of a block whose count reaches what is given, for lanes whose last one does. */
+INLINE choice place_reaching(const block *b, lanes next) {
+    if (b->ranks < BLOCK) { /* the last block, which may be short */
+        choice place = {0};
+        for (int64_t i = 1; i < b->ranks; i++) place -= b->count[i] < next;
+        return place + 1;
+    }
+    choice place = {0};
+    for (int64_t i = 8; i < BLOCK; i += 8) place -= b->count[i] < next;
+    place *= 8; /* the last of these that is too low; seven more follow before the next, which is not */
+    for (int step = 4; step; step /= 2) place -= (at_places(b->count, place + step) < next) * step;
+    return place + 1;
+}
+
+/* Write down where a lane crosses its next threshold, which it does at a place of this block. */
+INLINE void cross(const walk *w, const block *b, state *s, const areas *below, int64_t vector, int lane, int64_t at, int quick) {
+    int64_t threshold = s->crossed[lane]++ - 1;
+    double count_at = b->count[at][lane], loss_at = b->loss[at][lane];
+    if (threshold < 0) {
+        s->first_count[lane] = w->out[FIRST_COUNT * w->stride + vector] = count_at;
+        s->first_loss[lane] = w->out[FIRST_LOSS * w->stride + vector] = loss_at;
+    } else {
+        double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
+        out[COUNT_AT * w->stride] = count_at;
+        out[LOSS_AT * w->stride] = loss_at;
+        if (w->with_areas[threshold]) {
+            double before = real_count(b->count[at - 1][lane], quick);
+            out[COUNT_BELOW * w->stride] = before;
+            out[LOSS_BELOW * w->stride] = b->loss[at - 1][lane];
+            out[RISK_AREA_BELOW * w->stride] = 0.5 * (below->risk[lane] + (before > 0.0 ? s->first_loss[lane] : 0.0));
+            out[LOSS_AREA_BELOW * w->stride] = 0.5 * below->loss[lane];
+        }
+    }
+    double next = DBL_MAX, least = 2 * nothing_of(quick);
+    s->areas_next &= ~(1U << lane);
+    if (threshold + 1 < w->thresholds) {
+        next = w->threshold[(threshold + 1) * w->stride + vector];
+        s->areas_next |= (unsigned)w->with_areas[threshold + 1] << lane;
+    }
+    s->next[lane] = next > least ? next : least;
+}
+
+/* Write down all thresholds that are crossed in a block: one for each lane at a time, whose places are found at once. */
+INLINE void cross_all(const walk *w, const block *b, state *s, areas before, int64_t first, int quick) {
     for (;;) {
         lanes next;
         memcpy(&next, s->next, sizeof next);
         unsigned left = bits_of(b->count[b->ranks] >= next);
         if (!left) return;
-        choice at = {0};
-        for (int64_t i = 1; i < b->ranks; i++) at -= b->count[i] < next;
+        choice place = place_reaching(b, next);
+        int64_t at[PACK];
+        memcpy(at, &place, sizeof at);
+        areas found = before;
+        if (left & s->areas_next) found = areas_below(b, next, before);
         for (; left; left &= left - 1) {
             int lane = __builtin_ctz(left);
-            cross(w, b, s, area, first, lane, at[lane] + 1);
+            cross(w, b, s, &found, first + lane, lane, at[lane], quick);
         }
     }
 }
+
+/* ---- the lower hull -------------------------------------------------------------------------------------------- */
 
 /* Add a point to a lower hull; points come from left to right, and one that repeats the last is left out. */
 static int push(hull *h, double x, double y) {
@@ -503,18 +763,24 @@ static int push(hull *h, double x, double y) {
     return DONE;
 }
 
+static double hull_area(const hull *h) {
+    double area = h->size ? 2.0 * h->x[0] * h->y[0] : 0.0;
+    for (int64_t i = 1; i < h->size; i++) area += (h->x[i] - h->x[i - 1]) * (h->y[i] + h->y[i - 1]);
+    return 0.5 * area;
+}
+
 typedef struct {
     lanes slope, height;
-} line;
+} straight;
 
 /* The line through two points, y = slope * x + height; where they are one, through it in the slope of another line. */
-INLINE line through(lanes x0, lanes y0, lanes x1, lanes y1, lanes otherwise) {
+INLINE straight through(lanes x0, lanes y0, lanes x1, lanes y1, lanes otherwise) {
     lanes slope = chosen(x1 > x0, (y1 - y0) / (x1 - x0 + NOTHING), otherwise);
-    return (line){slope, y0 - slope * x0};
+    return (straight){slope, y0 - slope * x0};
 }
 
 /* Move a point to the one of a block that lies furthest below a line. */
-INLINE void deepest(const block *b, line from, lanes *x, lanes *y) {
+INLINE void deepest(const block *b, straight from, lanes *x, lanes *y) {
     lanes depth = *y - from.slope * *x;
     for (int64_t i = 1; i <= b->ranks; i++) {
         lanes here = b->risk[i] - from.slope * b->count[i];
@@ -525,22 +791,22 @@ INLINE void deepest(const block *b, line from, lanes *x, lanes *y) {
     }
 }
 
-/* Give the hulls what can be a corner. A point on or above the line between two others is none, so that most of a block
+/* Few ranks: give the hulls what can be a corner. A point on or above the line between two others is none, so that most of a block
  * fall to two lines: from a corner before it to the point furthest below the line to its end, and from there to the end. */
-INLINE int add_points(const block *b, state *s) {
+INLINE int add_points(const block *b, const state *s, hull *hulls, int quick) {
     int64_t last = b->ranks;
     lanes x0, y0, x1 = b->count[last], y1 = b->risk[last];
     for (int lane = 0; lane < PACK; lane++) {
         /* The last corner so far is merely the end of the block before, and seldom stays; the first is the first point. */
-        const hull *h = &s->hulls[lane];
+        const hull *h = &hulls[lane];
         int64_t from = h->size >= 2 ? h->size - 2 : 0;
         x0[lane] = h->size ? h->x[from] : s->first_count[lane];
-        y0[lane] = h->size ? h->y[from] : s->first_loss[lane] / s->first_count[lane];
+        y0[lane] = h->size ? h->y[from] : risk_of_one(s->first_loss[lane], s->first_count[lane], quick);
     }
     lanes xm = x0, ym = y0;
-    line all = through(x0, y0, x1, y1, (lanes){0});
+    straight all = through(x0, y0, x1, y1, (lanes){0});
     deepest(b, all, &xm, &ym);
-    line down = through(x0, y0, xm, ym, all.slope), up = through(xm, ym, x1, y1, all.slope);
+    straight down = through(x0, y0, xm, ym, all.slope), up = through(xm, ym, x1, y1, all.slope);
     for (int64_t i = 1; i <= last; i++) {
         lanes x = b->count[i], y = b->risk[i];
         choice below = (y - down.slope * x < down.height) | (y - up.slope * x < up.height);
@@ -548,30 +814,177 @@ INLINE int add_points(const block *b, state *s) {
         unsigned left = i == last ? (1U << PACK) - 1 : bits_of(corner);
         for (; left; left &= left - 1) {
             int lane = __builtin_ctz(left);
-            if (x[lane] > 2 * NOTHING && push(&s->hulls[lane], x[lane], y[lane])) return NO_MEMORY;
+            if (x[lane] > 2 * nothing_of(quick) && push(&hulls[lane], x[lane], y[lane])) return NO_MEMORY;
         }
     }
     return DONE;
 }
 
-static double hull_area(const hull *h) {
-    double area = h->size ? 2.0 * h->x[0] * h->y[0] : 0.0;
-    for (int64_t i = 1; i < h->size; i++) area += (h->x[i] - h->x[i - 1]) * (h->y[i] + h->y[i - 1]);
-    return 0.5 * area;
+/* A piece of a hull, between two of its points. */
+typedef struct {
+    int64_t at;
+    double x, y, slope;
+} piece;
+
+static piece piece_at(const hull *h, int64_t at) {
+    piece p = {at, h->x[at], h->y[at], 0.0};
+    if (at + 1 < h->size) p.slope = (h->y[at + 1] - p.y) / (h->x[at + 1] - p.x);
+    return p;
 }
 
-static void finish(const walk *w, const block *b, const state *s, int64_t vector) {
+/* The height of a hull at a place right of its first point and of those asked for before. */
+INLINE double height_at(const hull *h, double x, piece *p) {
+    while (p->at + 2 < h->size && h->x[p->at + 1] < x) *p = piece_at(h, p->at + 1);
+    return p->y + p->slope * (x - p->x);
+}
+
+/* Give the hull of one lane the points of a block that lie below the coarse hull; it is walked along again for them. */
+static int add_block(const walk *w, outline *o, hull *h, const void *weights, int64_t first, double count, double loss, piece p,
+                     int kind, int quick) {
+    int64_t end = w->keys - first < BLOCK ? w->keys : first + BLOCK;
+    for (int64_t key = first; key < end; key++) {
+        double step = 0.0;
+        int64_t cell = w->ends ? w->ends[key] : key, until = w->ends ? w->ends[key + 1] : key + 1;
+        for (; cell < until; cell++) {
+            int64_t place = (int64_t)w->unit[cell] * w->width;
+            double weight = kind == BYTES ? ((const uint8_t *)weights)[place] : ((const double *)weights)[place];
+            step += w->count ? weight * w->count[cell] : weight;
+            if (!w->value) loss += weight * w->loss[cell];
+        }
+        if (w->value) loss += step * w->value[key];
+        count += step;
+        if (step <= 0.0) continue;
+        double risk = risk_of_one(loss, count, quick);
+        int below = count < o->coarse.x[0] || risk < height_at(&o->coarse, count, &p);
+        if (below && push(h, count, risk)) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+/* Many ranks: a coarse hull first, of so many ends of blocks at most. Most blocks lie above it, with all of their points. */
+#define COARSE 512
+
+static int coarse_hull(outline *o, int64_t lane, int quick) {
+    const double *count = o->count + lane * (o->blocks + 1), *loss = o->loss + lane * (o->blocks + 1);
+    int64_t every = o->blocks / COARSE + 1;
+    o->coarse.size = 0;
+    for (int64_t i = every; i < o->blocks + every; i += every) {
+        int64_t at = i < o->blocks ? i : o->blocks;
+        if (count[at] <= 2 * nothing_of(quick)) continue;
+        if (push(&o->coarse, count[at], risk_of_one(loss[at], count[at], quick))) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+/* The hull of one lane: what lies below the coarse one, and its corners. */
+static int hull_of_lane(const walk *w, outline *o, const void *weights, int64_t lane, int kind, int quick) {
+    const double *count = o->count + lane * (o->blocks + 1), *loss = o->loss + lane * (o->blocks + 1);
+    const double *lowest = o->lowest + lane * (o->blocks + 1);
+    if (coarse_hull(o, lane, quick)) return NO_MEMORY;
+    const hull *coarse = &o->coarse;
+    if (!coarse->size) return DONE;
+    piece here = piece_at(coarse, 0);
+    double height = coarse->y[0];
+    int64_t corner = 0;
+    for (int64_t i = 0; i < o->blocks; i++) {
+        double x0 = count[i], x1 = count[i + 1];
+        /* Left of its first point the coarse hull is unknown; else it is highest at an end of the block. */
+        piece before = here;
+        double highest = height;
+        if (x1 >= coarse->x[0]) height = height_at(coarse, x1, &here);
+        if (height > highest) highest = height;
+        if (x0 < coarse->x[0] || lowest[i] < highest)
+            if (add_block(w, o, &o->hulls[lane], weights, i * BLOCK, x0, loss[i], before, kind, quick)) return NO_MEMORY;
+        if (corner < coarse->size && coarse->x[corner] == x1) {
+            if (push(&o->hulls[lane], x1, coarse->y[corner])) return NO_MEMORY;
+            corner++;
+        }
+    }
+    return DONE;
+}
+
+/* Keep the outline of a block. */
+INLINE void keep_outline(outline *o, const block *b, int64_t first) {
+    lanes lowest = b->risk[1];
+    for (int64_t i = 2; i <= b->ranks; i++) lowest = smaller(b->risk[i], lowest);
+    int64_t place = first * (o->blocks + 1) + b->first / BLOCK;
+    for (int lane = 0; lane < PACK; lane++, place += o->blocks + 1) {
+        o->count[place] = b->count[0][lane];
+        o->loss[place] = b->loss[0][lane];
+        o->lowest[place] = lowest[lane];
+        /* What follows the last is its end. */
+        o->count[place + 1] = b->count[b->ranks][lane];
+        o->loss[place + 1] = b->loss[b->ranks][lane];
+    }
+}
+
+/* Up to so many ranks, hulls are found on the way; beyond, it is cheaper to look at few points first. */
+#define FEW_RANKS 4096
+
+static int open_outline(const walk *w, outline *o) {
+    if (!(w->wanted & WANT_HULL) || w->keys <= FEW_RANKS) return DONE;
+    o->blocks = (w->keys + BLOCK - 1) / BLOCK;
+    size_t places = ((size_t)o->blocks + 1) * (size_t)w->width;
+    o->count = malloc(3 * places * sizeof(double));
+    if (!o->count) return NO_MEMORY;
+    o->loss = o->count + places;
+    o->lowest = o->loss + places;
+    return DONE;
+}
+
+static void close_outline(outline *o) {
+    free(o->count);
+    free(o->coarse.x);
+    free(o->coarse.y);
+    for (int lane = 0; lane < WIDEST; lane++) {
+        free(o->hulls[lane].x);
+        free(o->hulls[lane].y);
+    }
+}
+
+INLINE int add_to_hulls(outline *o, const block *b, const state *s, int64_t first, int quick) {
+    if (!o->blocks) return add_points(b, s, o->hulls + first, quick);
+    keep_outline(o, b, first);
+    return DONE;
+}
+
+static int finish_hulls(const walk *w, outline *o, const void *weights, int64_t first, int used, int kind, int quick) {
+    for (int lane = 0; lane < used; lane++) {
+        if (*w->stop) return STOPPED;
+        if (o->blocks && hull_of_lane(w, o, weights_of(weights, lane, kind), lane, kind, quick)) return NO_MEMORY;
+        w->out[HULL_AREA * w->stride + first + lane] = hull_area(&o->hulls[lane]);
+        o->hulls[lane].size = 0;
+    }
+    return DONE;
+}
+
+/* ---- walking a group ------------------------------------------------------------------------------------------- */
+
+static void begin(const walk *w, state *s, int64_t vector, int quick) {
+    s->count = (lanes){0} + nothing_of(quick);
+    s->loss = s->risk = s->risk_area = s->loss_area = s->growth = (lanes){0};
+    s->grown = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
+    for (int64_t place = 0; place < w->bounds; place++) memset(w->out + (FIXED + place) * w->stride + vector, 0, sizeof(lanes));
+    s->areas_next = 0;
+    for (int lane = 0; lane < PACK; lane++) {
+        s->next[lane] = 2 * nothing_of(quick);
+        s->crossed[lane] = 0;
+        s->first_count[lane] = nothing_of(quick);
+        s->first_loss[lane] = 0.0;
+    }
+}
+
+static void finish(const walk *w, const state *s, int64_t vector, int quick) {
     for (int lane = 0; lane < PACK; lane++) {
         double *out = w->out + vector + lane;
-        out[COUNT * w->stride] = real_count(b->count[0][lane]);
-        out[LOSS * w->stride] = b->loss[0][lane];
+        out[COUNT * w->stride] = real_count(s->count[lane], quick);
+        out[LOSS * w->stride] = s->loss[lane];
         out[RISK_AREA * w->stride] = 0.5 * (s->risk_area[lane] + s->first_loss[lane]);
         out[LOSS_AREA * w->stride] = 0.5 * s->loss_area[lane];
-        out[HULL_AREA * w->stride] = hull_area(&s->hulls[lane]);
         out[GROWTH * w->stride] = s->growth[lane];
         for (int64_t place = 0; place < w->bounds; place++) {
             double *best = &out[(FIXED + place) * w->stride];
-            *best = real_count(*best);
+            *best = real_count(*best, quick);
         }
         if (!s->crossed[lane]) out[FIRST_COUNT * w->stride] = out[FIRST_LOSS * w->stride] = 0.0;
         for (int64_t missed = s->crossed[lane] ? s->crossed[lane] - 1 : 0; missed < w->thresholds; missed++)
@@ -580,55 +993,57 @@ static void finish(const walk *w, const block *b, const state *s, int64_t vector
     }
 }
 
-INLINE int walk_pack(const walk *w, int64_t vector, state *s, int kind) {
-    const void *weights = weights_of(w->weights, w->units, vector, kind);
+/* Ask for the weights of the block after this one, which are all over the memory. */
+INLINE void ask_ahead(const walk *w, const void *weights, int64_t first, int kind) {
+    if (first >= w->keys) return;
+    int64_t last = w->keys - first < BLOCK ? w->keys : first + BLOCK;
+    int64_t cell = w->ends ? w->ends[first] : first, end = w->ends ? w->ends[last] : last;
+    if (end - cell > 2 * BLOCK) end = cell + 2 * BLOCK;
+    for (; cell < end; cell++) __builtin_prefetch(weights_of(weights, (int64_t)w->unit[cell] * w->width, kind));
+}
+
+INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind, int quick) {
+    const void *weights = weights_of(w->weights, group * w->units * w->width, kind);
+    int used = lanes_used(w->width, w->vectors, group), packs = (used + PACK - 1) / PACK;
+    int64_t first = group * w->width;
+    state states[PACKS];
     block b;
-    b.count[0] = (lanes){0} + NOTHING;
-    b.loss[0] = b.risk[0] = (lanes){0};
-    b.grown[0] = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
-    s->risk_area = s->loss_area = s->growth = (lanes){0};
-    for (int64_t place = 0; place < w->bounds; place++) memset(w->out + (FIXED + place) * w->stride + vector, 0, sizeof(lanes));
-    for (int lane = 0; lane < PACK; lane++) {
-        s->next[lane] = 2 * NOTHING;
-        s->crossed[lane] = 0;
-        s->first_count[lane] = NOTHING;
-        s->first_loss[lane] = 0.0;
-        s->hulls[lane].size = 0;
-    }
+    double steps[BLOCK * WIDEST];
+    int summed = kind == BYTES && w->value && !w->count;
+    for (int pack = 0; pack < packs; pack++) begin(w, &states[pack], first + pack * PACK, quick);
     for (b.first = 0; b.first < w->keys; b.first += BLOCK) {
         if (*w->stop) return STOPPED;
         b.ranks = w->keys - b.first < BLOCK ? w->keys - b.first : BLOCK;
-        double area[2 * PACK];
-        memcpy(area, &s->risk_area, sizeof(lanes));
-        memcpy(area + PACK, &s->loss_area, sizeof(lanes));
-        sum_block(w, weights, &b, kind);
-        add_areas(&b, s, w->wanted);
-        if (w->wanted & WANT_GROWTH) {
-            for (int lane = 0; lane < PACK; lane++)
-                if (b.count[b.ranks][lane] >= (double)w->counts) return TOO_MANY;
-            add_growth(w, &b, s);
+        ask_ahead(w, weights, b.first + BLOCK, kind);
+        if (summed) {
+            memset(steps, 0, (size_t)b.ranks * WIDEST * sizeof(double));
+            for (int64_t i = 0; i < b.ranks; i++)
+                add_bytes(weights, w->width, w->unit, w->ends[b.first + i], w->ends[b.first + i + 1], steps + i * WIDEST);
         }
-        if (w->bounds) keep_bounds(w, &b, vector);
-        cross_all(w, &b, s, area, vector);
-        if (w->wanted & WANT_HULL && add_points(&b, s)) return NO_MEMORY;
-        b.count[0] = b.count[b.ranks];
-        b.loss[0] = b.loss[b.ranks];
-        b.risk[0] = b.risk[b.ranks];
-        b.grown[0] = b.grown[b.ranks];
+        for (int pack = 0; pack < packs; pack++) {
+            state *s = &states[pack];
+            areas before = {s->risk_area, s->loss_area};
+            const double *sums = summed ? steps + pack * PACK : NULL;
+            walk_block(w, weights_of(weights, pack * PACK, kind), sums, &b, s, kind, quick);
+            if (w->wanted & WANT_GROWTH && !add_growth(w, &b, s)) return TOO_MANY;
+            if (w->bounds) keep_bounds(w, &b, first + pack * PACK);
+            cross_all(w, &b, s, before, first + pack * PACK, quick);
+            if (w->wanted & WANT_HULL && add_to_hulls(o, &b, s, pack * PACK, quick)) return NO_MEMORY;
+        }
     }
-    finish(w, &b, s, vector);
+    for (int pack = 0; pack < packs; pack++) finish(w, &states[pack], first + pack * PACK, quick);
+    if (w->wanted & WANT_HULL) return finish_hulls(w, o, weights, first, used, kind, quick);
     return DONE;
 }
 
 PUBLIC int NAME(abstain_walk)(const walk *w) {
-    int ended = DONE;
-    state s;
-    memset(&s, 0, sizeof s);
-    for (int64_t vector = 0; vector < w->vectors && !ended; vector += PACK)
-        ended = w->kind == BYTES ? walk_pack(w, vector, &s, BYTES) : walk_pack(w, vector, &s, DOUBLES);
-    for (int lane = 0; lane < PACK; lane++) {
-        free(s.hulls[lane].x);
-        free(s.hulls[lane].y);
+    outline o = {0};
+    int ended = open_outline(w, &o);
+    for (int64_t group = 0; group * w->width < w->vectors && !ended; group++) {
+        if (w->kind == DOUBLES) ended = walk_group(w, group, &o, DOUBLES, 0);
+        else if (w->wanted & MAY_BE_QUICK) ended = walk_group(w, group, &o, BYTES, 1);
+        else ended = walk_group(w, group, &o, BYTES, 0);
     }
+    close_outline(&o);
     return ended;
 }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.tally._batch import Batch, Stop
+    from abstain.tally._table import Batch, Stop
 
     _Lanes = TypeVar("_Lanes", NDArray[np.uint8], NDArray[np.float64])
 
@@ -42,6 +42,7 @@ __all__ = [
     "description",
     "find",
     "kernel",
+    "lanes_for",
     "source_hash",
     "weigh_with",
 ]
@@ -62,6 +63,9 @@ SEAL = ".seal"
 MOST_CELLS = MOST_UNITS = (1 << 31) - 1
 _NO_MEMORY, _STOPPED, _TOO_MANY = 1, 2, 3
 _BYTES, _DOUBLES = 0, 1
+# How many lanes a group may have; those of a line of the memory serve best, and no group takes more
+# bytes than the C library keeps at hand.
+FEWEST_LANES, _MOST_LANES, _MOST_BYTES = 8, 64, 1 << 25
 # The levels that the library may have been compiled for, as the source numbers them.
 _LEVELS = ("", "_avx2", "_avx512")
 
@@ -97,7 +101,7 @@ class Library:
         chosen = self.levels[-1] if suffix is None else suffix
         self.stream_size = self._function("stream_size", chosen, restype=ctypes.c_int64)
         self.seed = self._function("seed", chosen, ctypes.c_void_p, ctypes.c_uint32)
-        numbers, places = [ctypes.c_int64] * 3, [ctypes.c_void_p] * 2
+        numbers, places = [ctypes.c_int64] * 4, [ctypes.c_void_p] * 2
         self.draw = self._function("draw", chosen, ctypes.c_void_p, ctypes.c_uint32, *numbers, *places)
         self.weigh = self._function("weigh", chosen, ctypes.c_void_p)
         self.walk = self._function("walk", chosen, ctypes.c_void_p)
@@ -114,8 +118,11 @@ class Library:
 
 class _Weighing(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("keys", "units", "vectors", "columns", "cells")),
-        *((name, ctypes.c_void_p) for name in ("unit", "ends", "sums", "weights")),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("keys", "units", "vectors", "width", "columns", "cells", "stride")
+        ),
+        *((name, ctypes.c_void_p) for name in ("unit", "ends", "sums", "ones", "weights")),
         ("kind", ctypes.c_int64),
         ("out", ctypes.c_void_p),
         ("stop", ctypes.c_void_p),
@@ -124,7 +131,7 @@ class _Weighing(ctypes.Structure):
 
 class _Walk(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("keys", "units", "vectors", "stride")),
+        *((name, ctypes.c_int64) for name in ("keys", "units", "vectors", "width", "stride")),
         *((name, ctypes.c_void_p) for name in ("unit", "ends", "count", "loss", "value", "weights")),
         *((name, ctypes.c_int64) for name in ("kind", "wanted")),
         ("table", ctypes.c_void_p),
@@ -216,6 +223,18 @@ def description() -> str:
     return f"numpy ({chosen.reason})" if chosen.reason else "numpy"
 
 
+def lanes_for(units: int, vectors: int) -> int:
+    """Return how many lanes a group of weight vectors has: up to 64, fewer where vectors are few or very long.
+
+    >>> lanes_for(100, 1000), lanes_for(100, 3), lanes_for(10_000_000, 1000)
+    (64, 8, 8)
+    """
+    width = _MOST_LANES
+    while width > FEWEST_LANES and (units * width > _MOST_BYTES or width >= 2 * vectors):
+        width //= 2
+    return width
+
+
 class Stream:
     """MT19937 as ``numpy.random.RandomState(seed).randint`` draws from it, counted at once."""
 
@@ -237,10 +256,14 @@ class Stream:
         """
         before = self._state.copy()
         try:
-            return self._counted(np.empty((-(-vectors // 8), units, 8), np.uint8), vectors, draws, stop)
+            width = lanes_for(units, vectors)
+            return self._counted(
+                np.empty((-(-vectors // width), units, width), np.uint8), vectors, draws, stop
+            )
         except OverflowError:
             self._state[:] = before
-            return self._counted(np.empty((-(-vectors // 8), units, 8)), vectors, draws, stop)
+            width = FEWEST_LANES
+            return self._counted(np.empty((-(-vectors // width), units, width)), vectors, draws, stop)
 
     def _counted(self, lanes: _Lanes, vectors: int, draws: int | None, stop: Stop | None) -> _Lanes:
         units = lanes.shape[1]
@@ -250,6 +273,7 @@ class Stream:
             units,
             units if draws is None else draws,
             vectors,
+            lanes.shape[2],
             _kind(lanes),
             _place(lanes),
             _place(flag),
@@ -261,17 +285,20 @@ class Stream:
 def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:
     """Return the sums by key (columns, batch, keys) of a tally's cells."""
     lanes = batch.lanes
-    columns, keys, vectors = len(cells.sums), cells.keys, 8 * len(lanes)
-    out = np.empty((columns, keys, vectors))
+    columns, keys, stride = len(cells.sums), cells.keys, _room(batch)
+    out = np.empty((columns, keys, stride))
     asked = _Weighing(
         keys=keys,
         units=batch.units,
-        vectors=vectors,
+        vectors=len(batch),
+        width=lanes.shape[2],
         columns=columns,
         cells=cells.sums.shape[1],
+        stride=stride,
         unit=_place(cells.unit),
         ends=_place(cells.ends),
         sums=_place(cells.sums),
+        ones=_place(cells.ones),
         weights=_place(lanes),
         kind=_kind(lanes),
         out=_place(out),
@@ -298,8 +325,7 @@ def walk(
     A count beyond the table of growth is an OverflowError.
     """
     lanes = batch.lanes
-    vectors = 8 * len(lanes)
-    stride = vectors + 8
+    stride = _room(batch) + FEWEST_LANES
     out = np.empty((FIXED + len(bound) + PER_CROSSING * len(threshold), stride))
     padded = np.empty((len(threshold), stride))
     padded[:, len(batch) :] = np.inf
@@ -307,7 +333,8 @@ def walk(
     asked = _Walk(
         keys=cells.keys,
         units=batch.units,
-        vectors=vectors,
+        vectors=len(batch),
+        width=lanes.shape[2],
         stride=stride,
         unit=_place(cells.unit),
         ends=_place(cells.ends if value is not None else cells.several),
@@ -332,7 +359,7 @@ def walk(
 
 
 # What a walk writes, in order: the enumerations of the source.
-WANT_RISK, WANT_HULL, WANT_GROWTH = 1, 2, 4
+WANT_RISK, WANT_HULL, WANT_GROWTH, MAY_BE_QUICK = 1, 2, 4, 8
 COUNT, LOSS, FIRST_COUNT, FIRST_LOSS, RISK_AREA, LOSS_AREA, HULL_AREA, GROWTH, FIXED = range(9)
 PER_CROSSING = 6
 
@@ -340,6 +367,11 @@ PER_CROSSING = 6
 def _place(array: NDArray[Any] | None) -> int | None:
     # Twice as fast as `array.ctypes.data`.
     return None if array is None else int(array.__array_interface__["data"][0])
+
+
+def _room(batch: Batch) -> int:
+    """How many places the results of a batch need: whole packs."""
+    return -(-len(batch) // FEWEST_LANES) * FEWEST_LANES
 
 
 def _kind(lanes: NDArray[Any]) -> int:

@@ -1,7 +1,10 @@
-"""The table of sums: one cell for each pair of unit and key that occurs, and its engine on numpy.
+"""The table of sums, the weights that are tried on it, and the measures that are made of both.
 
-The engine's interface is arrays in, arrays out: cells (unit, key, sums) and weights go in, sums by key come back.
-Where the table of all pairs is small it is kept dense, so that weighing is a matrix product; else cells are gathered.
+A `Tally` has one cell for each pair of unit and key that occurs: cells (unit, key, sums) and weights go in, sums by key
+come back. Where the table of all pairs is small it is kept dense, so that weighing is a matrix product; else cells are
+gathered. A `Batch` is the weight vectors under work, as numpy takes them and as the compiled kernel does. A `Measure`
+prepares its data once and after that only sees weights: most are tallies with a finisher; a few metrics are no function
+of sums (kernels over rows, a metric that a user wrote), and theirs weigh rows.
 """
 
 from __future__ import annotations
@@ -13,24 +16,105 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain.tally import _kernel
-from abstain.tally._batch import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Values = Sequence[float] | Floats | NDArray[np.bool_]
+    Lanes = NDArray[np.uint8] | NDArray[np.float64]
 
-__all__ = ["Cells", "Tally", "keys_ascending", "keys_descending", "total_by"]
+__all__ = ["Batch", "Cells", "Measure", "Stop", "Tally", "keys_ascending", "keys_descending", "total_by"]
 
 # A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
 _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23
 # Up to so large a share of the units is taken off the sums of all, in place of summing the others anew.
 _FEW_LEFT_OUT = 0.1
+
+
+class Stop:
+    """A flag that asks the kernel to leave off; it looks at it many times per millisecond."""
+
+    def __init__(self) -> None:
+        self.flag = np.zeros(1, np.int32)
+
+    def set(self) -> None:
+        """Ask."""
+        self.flag[0] = 1
+
+    @property
+    def asked(self) -> bool:
+        """True once somebody asked."""
+        return bool(self.flag[0])
+
+
+class Batch:
+    """Weights (batch, units) under work, and what several measures have in common, worked out once.
+
+    The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes where weights are
+    multiplicities up to 255, else of doubles; lanes beyond the last vector mean nothing. Each form is made of the other
+    when it is first asked for.
+
+    >>> batch = Batch(np.array([[1.0, 2.0]]))
+    >>> batch.lanes.shape, batch.lanes[0, :, 0].tolist()
+    ((1, 2, 8), [1, 2])
+    >>> Batch.of_lanes(batch.lanes, 1).weights.tolist()
+    [[1.0, 2.0]]
+    """
+
+    # True where the kernel may divide the quick way, which is right to 2e-14.
+    quick = False
+
+    def __init__(self, weights: Floats, stop: Stop | None = None) -> None:
+        self.weights = weights
+        self.units = weights.shape[1]
+        self.stop = Stop() if stop is None else stop
+        self._length = len(weights)
+        self._done: dict[Hashable, Any] = {}
+
+    @classmethod
+    def of_lanes(cls, lanes: Lanes, length: int, stop: Stop | None = None, *, quick: bool = False) -> Batch:
+        """Return the batch of the first so many vectors of some lanes; one of many, where it may be weighed quickly."""
+        made = cls.__new__(cls)
+        made.units, made._length, made._done = lanes.shape[1], length, {}
+        made.stop = Stop() if stop is None else stop
+        made.lanes, made.quick = lanes, quick
+        return made
+
+    def __len__(self) -> int:
+        return self._length
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The weights (batch, units)."""
+        every = self.lanes.transpose(0, 2, 1).reshape(-1, self.units)
+        return every[: self._length].astype(np.float64)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The weights (groups, units, width)."""
+        weights = self.weights
+        small = bool(((weights >= 0.0) & (weights <= 255.0) & (weights == np.floor(weights))).all())
+        width = _kernel.lanes_for(self.units, self._length) if small else _kernel.FEWEST_LANES
+        groups = -(-self._length // width)
+        padded = np.zeros((groups * width, self.units), np.uint8 if small else np.float64)
+        padded[: self._length] = weights
+        return np.ascontiguousarray(padded.reshape(groups, width, self.units).transpose(0, 2, 1))
+
+    @property
+    def whole(self) -> bool:
+        """True where all weights are multiplicities up to 255."""
+        return self.lanes.dtype == np.uint8
+
+    def once(self, key: Hashable, work: Callable[[], Any]) -> Any:
+        """Return what `work` gives, calling it the first time that `key` is asked for."""
+        if key not in self._done:
+            self._done[key] = work()
+        return self._done[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +139,19 @@ class Cells:
         return None if self.keys == len(self.unit) and bool((np.diff(self.ends) == 1).all()) else self.ends
 
     @cached_property
+    def ones(self) -> NDArray[np.uint8]:
+        """Which columns are 1 in all cells."""
+        return (self.sums == 1.0).all(axis=1).astype(np.uint8)
+
+    @property
     def counts(self) -> Floats | None:
         """How many rows each cell has; None where it is one."""
-        return None if bool((self.sums[0] == 1.0).all()) else self.sums[0]
+        return None if self.ones[0] else self.sums[0]
+
+    @cached_property
+    def moderate(self) -> bool:
+        """True where any sum of counts is a number that a float can hold."""
+        return bool(self.ones[0]) or bool(((self.sums[0] >= 2.0**-30) & (self.sums[0] <= 2.0**30)).all())
 
     @cached_property
     def values(self) -> Floats:
@@ -290,6 +384,84 @@ class Tally:
     def _ends(self) -> Indices:
         """How many cells come before each key, and how many there are."""
         return np.searchsorted(self.key, np.arange(self.keys + 1)).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Measure:
+    """Data prepared once that turn weights into metrics.
+
+    Attributes:
+        names: the metrics, one per column of the result.
+        units: how many units a weight vector has.
+        width: how many numbers one weight vector occupies while it is worked on; batches are sized by it.
+        finish: maps a batch to values (batch, metrics), NaN where a metric is undefined.
+
+    >>> accuracy = Measure.of_sums(("accuracy",), [[1.0, 0.0]], unit=[0, 1], units=2, finish=lambda n, hit: [hit / n])
+    >>> accuracy.points, accuracy(np.array([[2.0, 0.0]]))
+    (array([0.5]), array([[1.]]))
+    """
+
+    names: tuple[str, ...]
+    units: int
+    width: int
+    finish: Callable[[Batch], Floats]
+
+    @classmethod
+    def of_sums(
+        cls,
+        names: tuple[str, ...],
+        columns: Sequence[Values],
+        *,
+        unit: Sequence[int] | Indices,
+        units: int,
+        finish: Callable[..., Sequence[Floats]],
+        weight: Floats | None = None,
+    ) -> Measure:
+        """Return metrics that are functions of sums over rows: `finish` gets the count, then the sum of each column."""
+        key = np.zeros(len(unit), np.intp)
+        tally = Tally.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
+
+        def finished(batch: Batch) -> Floats:
+            return np.stack(finish(*tally.weigh(batch)[:, :, 0]), axis=1)
+
+        return cls(names, units, max(units, len(columns)), finished)
+
+    @classmethod
+    def undefined(cls, names: tuple[str, ...], units: int) -> Measure:
+        """Return metrics of which nothing is known: NaN, whatever the weights."""
+        return cls(names, units, 1, lambda batch: np.full((len(batch), len(names)), np.nan))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Measure], order: Sequence[int] | None = None) -> Measure:
+        """Return several measures over the same units as one: their columns side by side, or in another order."""
+        if len(parts) == 1 and order is None:
+            return parts[0]
+        names = tuple(name for part in parts for name in part.names)
+        places = list(range(len(names))) if order is None else list(order)
+
+        def finished(batch: Batch) -> Floats:
+            return np.concatenate([part.finish(batch) for part in parts], axis=1)[:, places]
+
+        width = max(part.width for part in parts)
+        return cls(tuple(names[place] for place in places), parts[0].units, width, finished)
+
+    def only(self, *places: int) -> Measure:
+        """Return some of the columns."""
+        return Measure.joined([self], [place % len(self.names) for place in places])
+
+    def __call__(self, weights: Floats | Batch) -> Floats:
+        """Map weights (batch, units) to values (batch, metrics)."""
+        return self.finish(weights if isinstance(weights, Batch) else Batch(weights))
+
+    @property
+    def points(self) -> Floats:
+        """The point estimates: the values at weights all one."""
+        return self(np.ones((1, self.units)))[0]
+
+    @property
+    def point(self) -> float:
+        """The first of the point estimates."""
+        return float(self.points[0])
 
 
 def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:

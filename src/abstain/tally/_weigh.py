@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.tally._batch import Batch
     from abstain.tally._kernel import Library
-    from abstain.tally._table import Cells, Tally
+    from abstain.tally._table import Batch, Cells, Tally
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -163,7 +162,8 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
 
 def _walked_by_kernel(library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats) -> Walked:
     risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
-    wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL
+    quick = batch.quick and cells.moderate
+    wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL + quick * _kernel.MAY_BE_QUICK
     work = partial(
         _kernel.walk,
         library,
