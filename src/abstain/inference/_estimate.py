@@ -10,7 +10,7 @@ import math
 import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -183,7 +183,8 @@ def replicates(
     if source.vectors and any(measure.units != source.units for measure in measures):
         raise DataError("measures that are weighed together must have the same clusters")
     _settle_heap()
-    values = [np.empty((source.vectors, len(measure.names))) for measure in measures]
+    # One metric beside the other, each in one piece.
+    values = [np.empty((len(measure.names), source.vectors)).T for measure in measures]
     width, stop = max((measure.width for measure in measures), default=1), Stop()
     batches = _numbered(source.batches(width, stop))
     telling = threading.Lock()
@@ -234,37 +235,56 @@ def with_draws(
     """
     if not draws.resamples:
         return estimate
-    kept = replicated[~np.isnan(replicated)]
+    undefined = np.isnan(replicated)
+    kept = replicated[~undefined] if undefined.any() else np.ascontiguousarray(replicated)
     dropped = 1.0 - len(kept) / draws.resamples if estimate.defined else 1.0
-    found = replace(estimate, resamples=draws.resamples, seed=draws.seed, drop_rate=dropped)
+    told: dict[str, Any] = {"resamples": draws.resamples, "seed": draws.seed, "drop_rate": dropped}
     if not estimate.defined:
-        return found
+        return replace(estimate, **told)
     drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
-    low, high = percentile = drawn.ends(estimate.level)
-    found = replace(found, percentile=percentile)
+    low, high = told["percentile"] = drawn.ends(estimate.level)
     if interval not in METHODS:
-        return found
+        return replace(estimate, **told)
     if interval == BCA and left_out is not None:
         drawn = Drawn.corrected(drawn.values, estimate.value, left_out)
         low, high = drawn.ends(estimate.level)
-    spread = float(kept.std(ddof=1)) if len(kept) >= 2 and np.isfinite(kept).all() else math.nan
-    method = METHODS[interval]
-    return replace(found, low=low, high=high, se=spread, degrees=0.0, method=method, drawn=drawn, reason="")
+    told |= {"low": low, "high": high, "se": _spread(kept), "drawn": drawn}
+    return replace(estimate, **told, degrees=0.0, method=METHODS[interval], reason="")
+
+
+def _spread(values: Floats) -> float:
+    """The standard deviation of finite values as `numpy.std` has it, which takes twice as long over a few thousand."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return math.nan
+    away = values - values.sum() / len(values)
+    np.multiply(away, away, out=away)
+    return math.sqrt(float(away.sum()) / (len(values) - 1))
 
 
 def _quantiles(values: Floats, shares: list[float]) -> tuple[float, float]:
-    """Two quantiles of finite values as `numpy.quantile` has them, which takes thrice as long over a few thousand."""
+    """Two quantiles of finite values as `numpy.quantile` has them, which takes six times as long over a few thousand."""
     places = [share * (len(values) - 1) for share in shares]
     below = [min(int(place), len(values) - 1) for place in places]
-    above = [min(place + 1, len(values) - 1) for place in below]
-    ordered = np.partition(values, [*below, *above])
     found = []
-    for place, left, right in zip(places, below, above, strict=True):
-        low, high, part = float(ordered[left]), float(ordered[right]), place - left
+    for place, left, (low, high) in zip(places, below, _neighbours(values, *below), strict=True):
+        part = place - left
         gap = high - low
         # From the nearer side, so that the ends are met exactly.
         found.append(low + gap * part if part < 0.5 else high - gap * (1.0 - part))
     return found[0], found[1]
+
+
+def _neighbours(values: Floats, first: int, second: int) -> list[tuple[float, float]]:
+    """The values at two places of their order, each with the next one; the last has no next but itself."""
+    last = len(values) - 1
+    if not first + 1 < second < last:
+        ordered = np.sort(values)
+        return [(float(ordered[place]), float(ordered[min(place + 1, last)])) for place in (first, second)]
+    # One place at a time: numpy is far slower where it is asked for several.
+    lower = np.partition(values, first + 1)
+    upper = np.partition(lower[first + 1 :], second - first - 1)
+    beside = (float(upper[second - first - 1]), float(upper[second - first :].min()))
+    return [(float(lower[: first + 1].max()), float(lower[first + 1])), beside]
 
 
 def _settle_heap() -> None:

@@ -251,7 +251,7 @@ def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Me
         work = Work(ranking, batch, sought)
         # Weights that leave no row at all make 0 / 0 of every metric, which is what is undefined there.
         with np.errstate(invalid="ignore"):
-            return np.stack([_value(work, metric) for metric in metrics], axis=1)
+            return np.stack([_value(work, metric) for metric in metrics]).T
 
     tallies = [ranking.counts]
     if any(metric.name not in _UNRANKED for metric in metrics):

@@ -422,7 +422,7 @@ class Measure:
         tally = Tally.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
 
         def finished(batch: Batch) -> Floats:
-            return np.stack(finish(*tally.weigh(batch)[:, :, 0]), axis=1)
+            return np.stack(finish(*tally.weigh(batch)[:, :, 0])).T
 
         return cls(names, units, max(units, len(columns)), finished)
 
@@ -440,7 +440,8 @@ class Measure:
         places = list(range(len(names))) if order is None else list(order)
 
         def finished(batch: Batch) -> Floats:
-            return np.concatenate([part.finish(batch) for part in parts], axis=1)[:, places]
+            columns = [column for part in parts for column in part.finish(batch).T]
+            return np.stack([columns[place] for place in places]).T
 
         width = max(part.width for part in parts)
         return cls(tuple(names[place] for place in places), parts[0].units, width, finished)
