@@ -262,7 +262,7 @@ def _spread(values: Floats) -> float:
 
 
 def _quantiles(values: Floats, shares: list[float]) -> tuple[float, float]:
-    """Two quantiles of finite values as `numpy.quantile` has them, which takes six times as long over a few thousand."""
+    """Two quantiles of finite values as `numpy.quantile` has them, which takes much longer over a few thousand."""
     places = [share * (len(values) - 1) for share in shares]
     below = [min(int(place), len(values) - 1) for place in places]
     found = []

@@ -540,10 +540,8 @@ typedef struct {
 typedef struct {
     lanes count, loss, risk, grown;
     lanes risk_area, loss_area, growth;
-    double next[PACK];
-    int64_t crossed[PACK]; /* how many thresholds were; the first of all is to accept anything */
-    unsigned areas_next;   /* which lanes need what lies below their next threshold */
-    double first_count[PACK], first_loss[PACK];
+    lanes first_count, first_loss; /* where anything is accepted first */
+    int64_t next;                  /* the first threshold that some lane has not crossed */
 } state;
 
 /* The points of a lower hull, as far as it was walked. */
@@ -561,8 +559,6 @@ typedef struct {
 } outline;
 
 INLINE double nothing_of(int quick) { return quick ? NOTHING_QUICK : NOTHING; }
-
-INLINE double real_count(double count, int quick) { return count <= 2 * nothing_of(quick) ? 0.0 : count; }
 
 /* Sum the cells of a rank up: how much it counts, and the loss sum with it. */
 INLINE lanes step_of(const walk *w, const void *weights, int64_t key, lanes *loss, int kind, int single, int ones, int valued) {
@@ -690,50 +686,55 @@ INLINE choice place_reaching(const block *b, lanes next) {
     return place + 1;
 }
 
-/* Write down where a lane crosses its next threshold, which it does at a place of this block. */
-INLINE void cross(const walk *w, const block *b, state *s, const areas *below, int64_t vector, int lane, int64_t at, int quick) {
-    int64_t threshold = s->crossed[lane]++ - 1;
-    double count_at = b->count[at][lane], loss_at = b->loss[at][lane];
-    if (threshold < 0) {
-        s->first_count[lane] = w->out[FIRST_COUNT * w->stride + vector] = count_at;
-        s->first_loss[lane] = w->out[FIRST_LOSS * w->stride + vector] = loss_at;
-    } else {
-        double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
-        out[COUNT_AT * w->stride] = count_at;
-        out[LOSS_AT * w->stride] = loss_at;
-        if (w->with_areas[threshold]) {
-            double before = real_count(b->count[at - 1][lane], quick);
-            out[COUNT_BELOW * w->stride] = before;
-            out[LOSS_BELOW * w->stride] = b->loss[at - 1][lane];
-            out[RISK_AREA_BELOW * w->stride] = 0.5 * (below->risk[lane] + (before > 0.0 ? s->first_loss[lane] : 0.0));
-            out[LOSS_AREA_BELOW * w->stride] = 0.5 * below->loss[lane];
-        }
-    }
-    double next = DBL_MAX, least = 2 * nothing_of(quick);
-    s->areas_next &= ~(1U << lane);
-    if (threshold + 1 < w->thresholds) {
-        next = w->threshold[(threshold + 1) * w->stride + vector];
-        s->areas_next |= (unsigned)w->with_areas[threshold + 1] << lane;
-    }
-    s->next[lane] = next > least ? next : least;
+/* Put values down for some of the lanes. */
+INLINE void put(double *out, choice where, lanes values) {
+    lanes old;
+    memcpy(&old, out, sizeof old);
+    old = chosen(where, values, old);
+    memcpy(out, &old, sizeof old);
 }
 
-/* Write down all thresholds that are crossed in a block: one for each lane at a time, whose places are found at once. */
-INLINE void cross_all(const walk *w, const block *b, state *s, areas before, int64_t first, int quick) {
-    for (;;) {
-        lanes next;
-        memcpy(&next, s->next, sizeof next);
-        unsigned left = bits_of(b->count[b->ranks] >= next);
-        if (!left) return;
-        choice place = place_reaching(b, next);
-        int64_t at[PACK];
-        memcpy(at, &place, sizeof at);
-        areas found = before;
-        if (left & s->areas_next) found = areas_below(b, next, before);
-        for (; left; left &= left - 1) {
-            int lane = __builtin_ctz(left);
-            cross(w, b, s, &found, first + lane, lane, at[lane], quick);
-        }
+/* Write down what stands where some lanes cross a threshold. */
+INLINE void cross(const walk *w, const block *b, const state *s, areas before, int64_t threshold, lanes row, choice here,
+                  int64_t vector, int quick) {
+    double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
+    choice place = place_reaching(b, row);
+    put(out + COUNT_AT * w->stride, here, at_places(b->count, place));
+    put(out + LOSS_AT * w->stride, here, at_places(b->loss, place));
+    if (!w->with_areas[threshold]) return;
+    areas below = areas_below(b, row, before);
+    lanes count = at_places(b->count, place - 1);
+    choice any = count > 2 * nothing_of(quick);
+    put(out + COUNT_BELOW * w->stride, here, chosen(any, count, (lanes){0}));
+    put(out + LOSS_BELOW * w->stride, here, at_places(b->loss, place - 1));
+    put(out + RISK_AREA_BELOW * w->stride, here, 0.5 * (below.risk + chosen(any, s->first_loss, (lanes){0})));
+    put(out + LOSS_AREA_BELOW * w->stride, here, 0.5 * below.loss);
+}
+
+/* The counts at which a threshold is crossed: one of 0 by the first rank that has any weight. */
+INLINE lanes row_of(const walk *w, int64_t threshold, int64_t vector, int quick) {
+    lanes row, least = (lanes){0} + 2 * nothing_of(quick);
+    memcpy(&row, w->threshold + threshold * w->stride + vector, sizeof row);
+    return chosen(row > least, row, least);
+}
+
+/* Write down all thresholds that are crossed in a block: those that its last count reaches and the one before it does not.
+ * Thresholds ascend, so that the first one which no lane reaches ends the search. */
+INLINE void cross_all(const walk *w, const block *b, state *s, areas before, int64_t vector, int quick) {
+    lanes start = b->count[0], end = b->count[b->ranks], least = (lanes){0} + 2 * nothing_of(quick);
+    choice begins = (start < least) & (end >= least);
+    if (bits_of(begins)) {
+        choice place = place_reaching(b, least);
+        s->first_count = chosen(begins, at_places(b->count, place), s->first_count);
+        s->first_loss = chosen(begins, at_places(b->loss, place), s->first_loss);
+    }
+    for (int64_t threshold = s->next; threshold < w->thresholds; threshold++) {
+        lanes row = row_of(w, threshold, vector, quick);
+        choice reached = end >= row, here = reached & (start < row);
+        unsigned lanes_there = bits_of(reached);
+        if (!lanes_there) return;
+        if (bits_of(here)) cross(w, b, s, before, threshold, row, here, vector, quick);
+        if (lanes_there == (1U << PACK) - 1 && threshold == s->next) s->next++;
     }
 }
 
@@ -965,31 +966,35 @@ static void begin(const walk *w, state *s, int64_t vector, int quick) {
     s->loss = s->risk = s->risk_area = s->loss_area = s->growth = (lanes){0};
     s->grown = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
     for (int64_t place = 0; place < w->bounds; place++) memset(w->out + (FIXED + place) * w->stride + vector, 0, sizeof(lanes));
-    s->areas_next = 0;
-    for (int lane = 0; lane < PACK; lane++) {
-        s->next[lane] = 2 * nothing_of(quick);
-        s->crossed[lane] = 0;
-        s->first_count[lane] = nothing_of(quick);
-        s->first_loss[lane] = 0.0;
-    }
+    s->next = 0;
+    s->first_count = (lanes){0} + nothing_of(quick);
+    s->first_loss = (lanes){0};
 }
 
-static void finish(const walk *w, const state *s, int64_t vector, int quick) {
-    for (int lane = 0; lane < PACK; lane++) {
-        double *out = w->out + vector + lane;
-        out[COUNT * w->stride] = real_count(s->count[lane], quick);
-        out[LOSS * w->stride] = s->loss[lane];
-        out[RISK_AREA * w->stride] = 0.5 * (s->risk_area[lane] + s->first_loss[lane]);
-        out[LOSS_AREA * w->stride] = 0.5 * s->loss_area[lane];
-        out[GROWTH * w->stride] = s->growth[lane];
-        for (int64_t place = 0; place < w->bounds; place++) {
-            double *best = &out[(FIXED + place) * w->stride];
-            *best = real_count(*best, quick);
-        }
-        if (!s->crossed[lane]) out[FIRST_COUNT * w->stride] = out[FIRST_LOSS * w->stride] = 0.0;
-        for (int64_t missed = s->crossed[lane] ? s->crossed[lane] - 1 : 0; missed < w->thresholds; missed++)
-            for (int part = 0; part < PER_CROSSING; part++)
-                out[(FIXED + w->bounds + missed * PER_CROSSING + part) * w->stride] = NAN;
+/* A count that is too small to be one is 0. */
+INLINE lanes real_count(lanes count, int quick) { return chosen(count > 2 * nothing_of(quick), count, (lanes){0}); }
+
+INLINE void put_all(const walk *w, int64_t row, int64_t vector, lanes values) {
+    memcpy(w->out + row * w->stride + vector, &values, sizeof values);
+}
+
+INLINE void finish(const walk *w, const state *s, int64_t vector, int quick) {
+    put_all(w, COUNT, vector, real_count(s->count, quick));
+    put_all(w, LOSS, vector, s->loss);
+    put_all(w, FIRST_COUNT, vector, real_count(s->first_count, quick));
+    put_all(w, FIRST_LOSS, vector, s->first_loss);
+    put_all(w, RISK_AREA, vector, 0.5 * (s->risk_area + s->first_loss));
+    put_all(w, LOSS_AREA, vector, 0.5 * s->loss_area);
+    put_all(w, GROWTH, vector, s->growth);
+    for (int64_t place = FIXED; place < FIXED + w->bounds; place++) {
+        lanes best;
+        memcpy(&best, w->out + place * w->stride + vector, sizeof best);
+        put_all(w, place, vector, real_count(best, quick));
+    }
+    for (int64_t threshold = s->next; threshold < w->thresholds; threshold++) {
+        choice missed = ~(s->count >= row_of(w, threshold, vector, quick));
+        for (int part = 0; part < PER_CROSSING; part++)
+            put(w->out + (FIXED + w->bounds + threshold * PER_CROSSING + part) * w->stride + vector, missed, (lanes){0} + NAN);
     }
 }
 
