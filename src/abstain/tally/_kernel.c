@@ -173,23 +173,27 @@ typedef uint64_t line __attribute__((vector_size(WIDEST)));
 
 /* Add the bytes of some cells up, lane by lane: whole numbers, so that any order gives the same. Every other byte is the
  * low end of 16 bits, which hold 256 of them. */
-static void add_bytes(const uint8_t *weights, int64_t width, const uint32_t *unit, int64_t cell, int64_t end, double *total) {
+INLINE void add_bytes_of(const uint8_t *weights, int width, const uint32_t *unit, int64_t cell, int64_t end, double *total) {
     while (cell < end) {
         line even = {0}, odd = {0}, word = {0};
         int64_t until = end - cell < 256 ? end : cell + 256;
         for (; cell < until; cell++) {
-            const uint8_t *from = weights + (int64_t)unit[cell] * width;
-            if (width == WIDEST) memcpy(&word, from, WIDEST);
-            else
-                for (int64_t part = 0; part < width; part += 8) memcpy((char *)&word + part, from + part, 8);
+            memcpy(&word, weights + (int64_t)unit[cell] * width, (size_t)width);
             even += word & EVERY_OTHER;
             odd += word >> 8 & EVERY_OTHER;
         }
         uint16_t sums[2][WIDEST / 2];
         memcpy(sums[0], &even, WIDEST);
         memcpy(sums[1], &odd, WIDEST);
-        for (int64_t lane = 0; lane < width; lane++) total[lane] += sums[lane % 2][lane / 2];
+        for (int lane = 0; lane < width; lane++) total[lane] += sums[lane % 2][lane / 2];
     }
+}
+
+static void add_bytes(const uint8_t *weights, int64_t width, const uint32_t *unit, int64_t cell, int64_t end, double *total) {
+    if (width == 64) add_bytes_of(weights, 64, unit, cell, end, total);
+    else if (width == 32) add_bytes_of(weights, 32, unit, cell, end, total);
+    else if (width == 16) add_bytes_of(weights, 16, unit, cell, end, total);
+    else add_bytes_of(weights, 8, unit, cell, end, total);
 }
 
 /* ---- the random stream ---------------------------------------------------------------------------------------- */
@@ -400,14 +404,17 @@ static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int
     return total == draws;
 }
 
+/* How many bytes the rows of a group need; none where it is counted in place. */
+PUBLIC int64_t NAME(abstain_draw_room)(uint32_t units, int64_t width, int64_t kind) {
+    if (kind == DOUBLES || (int64_t)units * width <= IN_PLACE) return 0;
+    return (int64_t)row_stride(units) * width;
+}
+
 /* Draw `draws` of `units` clusters for each vector, as numpy's RandomState.randint(0, units) would, vector by vector. */
 PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int64_t kind,
-                              void *out, const volatile int32_t *stop) {
+                              uint8_t *rows, void *out, const volatile int32_t *stop) {
     size_t size = kind == BYTES ? 1 : sizeof(double), whole = (size_t)units * (size_t)width * size, stride = row_stride(units);
-    int near = kind == DOUBLES || whole <= IN_PLACE;
-    uint8_t *rows = near ? NULL : malloc(stride * (size_t)width);
-    if (!near && !rows) return NO_MEMORY;
-    int ended = DONE;
+    int near = !NAME(abstain_draw_room)(units, width, kind), ended = DONE;
     sieve v;
     open_sieve(&v, s, units);
     for (int64_t group = 0; group * width < vectors && !ended; group++) {
@@ -427,7 +434,6 @@ PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t 
         if (!near && !ended) interleave(rows, (int64_t)stride, units, (uint8_t *)place, width);
     }
     close_sieve(&v);
-    free(rows);
     return ended;
 }
 

@@ -101,8 +101,10 @@ class Library:
         chosen = self.levels[-1] if suffix is None else suffix
         self.stream_size = self._function("stream_size", chosen, restype=ctypes.c_int64)
         self.seed = self._function("seed", chosen, ctypes.c_void_p, ctypes.c_uint32)
-        numbers, places = [ctypes.c_int64] * 4, [ctypes.c_void_p] * 2
+        numbers, places = [ctypes.c_int64] * 4, [ctypes.c_void_p] * 3
         self.draw = self._function("draw", chosen, ctypes.c_void_p, ctypes.c_uint32, *numbers, *places)
+        room = (ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64)
+        self.draw_room = self._function("draw_room", chosen, *room, restype=ctypes.c_int64)
         self.weigh = self._function("weigh", chosen, ctypes.c_void_p)
         self.walk = self._function("walk", chosen, ctypes.c_void_p)
 
@@ -242,6 +244,8 @@ class Stream:
         self._library = library
         self._state = np.zeros(library.stream_size(), np.uint8)
         library.seed(_place(self._state), seed)
+        # Kept, because memory that is asked for anew costs as much as it takes to fill it.
+        self._rows = np.empty(0, np.uint8)
 
     def multiplicities(
         self, units: int, vectors: int, *, draws: int | None = None, stop: Stop | None = None
@@ -266,15 +270,19 @@ class Stream:
             return self._counted(np.empty((-(-vectors // width), units, width)), vectors, draws, stop)
 
     def _counted(self, lanes: _Lanes, vectors: int, draws: int | None, stop: Stop | None) -> _Lanes:
-        units = lanes.shape[1]
+        units, width = lanes.shape[1:]
+        room = self._library.draw_room(units, width, _kind(lanes))
+        if room > len(self._rows):
+            self._rows = np.empty(room, np.uint8)
         flag = np.zeros(1, np.int32) if stop is None else stop.flag
         ended = self._library.draw(
             _place(self._state),
             units,
             units if draws is None else draws,
             vectors,
-            lanes.shape[2],
+            width,
             _kind(lanes),
+            _place(self._rows),
             _place(lanes),
             _place(flag),
         )
