@@ -79,7 +79,7 @@ def against_scipy() -> None:
         ("328 items, 41 clusters, continuous", 328, 41, None, 70, (10_000, 100)),
         ("328 items, 41 clusters, 7 levels", 328, 41, 7, 100, (10_000, 100)),
         ("10,000 items of their own", 10_000, 10_000, None, 30, (400, 10)),
-        ("100,000 items of their own", 100_000, 100_000, None, 30, (80, 2)),
+        ("100,000 items of their own", 100_000, 100_000, None, 30, (256, 2)),
     ):
         loss, confidence = rows(items, levels)
         cluster = np.repeat(np.arange(clusters), items // clusters)
@@ -87,7 +87,7 @@ def against_scipy() -> None:
             ours(loss, confidence, cluster, ARTIFACT, resamples[0]),
             peer(loss, confidence, resamples[1]),
             clock=time.process_time,
-            rounds=30,
+            rounds=15,
         )
         report(f"{what}: scipy.stats.bootstrap", (theirs / resamples[1]) / (mine / resamples[0]), wanted)
 
@@ -96,8 +96,8 @@ def against_numpy() -> None:
     for what, items, clusters, levels, wanted, resamples in (
         ("328 items, 41 clusters, continuous", 328, 41, None, 15, (2048, 400, 100)),
         ("328 items, 41 clusters, 7 levels", 328, 41, 7, None, (2048, 1024, 100)),
-        ("100,000 items of their own", 100_000, 100_000, None, 20, (16, 2, 60)),
-        ("1,000,000 items of their own", 1_000_000, 1_000_000, None, 20, (16, 1, 5)),
+        ("100,000 items of their own", 100_000, 100_000, None, 20, (128, 2, 12)),
+        ("1,000,000 items of their own", 1_000_000, 1_000_000, None, 20, (64, 1, 4)),
     ):
         for kind, names in (("ci95", ARTIFACT), ("all metrics", EVERYTHING)):
             mine, twin = best_times(
@@ -114,7 +114,7 @@ def against_numpy() -> None:
 
 def threads() -> None:
     def with_threads(count: int) -> Callable[[], object]:
-        work = weighing(100_000, 100_000, None, ARTIFACT, 400)
+        work = weighing(100_000, 100_000, None, ARTIFACT, 1280)
 
         def run() -> object:
             set_threads(count)

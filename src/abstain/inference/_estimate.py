@@ -194,6 +194,7 @@ def replicates(
         for found, measure in zip(values, measures, strict=True):
             # A measure that is asked for twice is weighed once.
             found[start : start + len(batch)] = batch.once(("measure", id(measure)), partial(measure, batch))
+        batch.done()
         if progress is not None:
             with telling:
                 progress(len(batch))

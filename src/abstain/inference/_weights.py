@@ -104,9 +104,7 @@ class Draws:
 
     def _drawn_by_kernel(self, sizes: Iterable[int], stop: Stop | None, stream: Stream) -> Iterator[Batch]:
         for rows in sizes:
-            yield Batch.of_lanes(
-                stream.multiplicities(self.clusters, rows, stop=stop), rows, stop, quick=True
-            )
+            yield Batch.drawn(stream, self.clusters, rows, stop)
 
     def _drawn_by_numpy(self, sizes: Iterable[int], stop: Stop | None) -> Iterator[Batch]:
         stream = np.random.RandomState(self.seed)

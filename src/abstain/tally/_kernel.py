@@ -15,7 +15,7 @@ import ctypes
 import hashlib
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -246,6 +246,7 @@ class Stream:
         library.seed(_place(self._state), seed)
         # Kept, because memory that is asked for anew costs as much as it takes to fill it.
         self._rows = np.empty(0, np.uint8)
+        self._spare: list[NDArray[np.uint8]] = []
 
     def multiplicities(
         self, units: int, vectors: int, *, draws: int | None = None, stop: Stop | None = None
@@ -261,13 +262,25 @@ class Stream:
         before = self._state.copy()
         try:
             width = lanes_for(units, vectors)
-            return self._counted(
-                np.empty((-(-vectors // width), units, width), np.uint8), vectors, draws, stop
-            )
+            lanes = self._room((-(-vectors // width), units, width))
+            return self._counted(lanes, vectors, draws, stop)
         except OverflowError:
             self._state[:] = before
             width = FEWEST_LANES
             return self._counted(np.empty((-(-vectors // width), units, width)), vectors, draws, stop)
+
+    def take_back(self, lanes: NDArray[Any]) -> None:
+        """Use the memory of lanes again that nobody needs any more."""
+        if lanes.dtype == np.uint8:
+            self._spare.append(lanes)
+
+    def _room(self, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+        while self._spare:
+            with suppress(IndexError):  # another thread was faster
+                spare = self._spare.pop()
+                if spare.shape == shape:
+                    return spare
+        return np.empty(shape, np.uint8)
 
     def _counted(self, lanes: _Lanes, vectors: int, draws: int | None, stop: Stop | None) -> _Lanes:
         units, width = lanes.shape[1:]
@@ -292,6 +305,8 @@ class Stream:
 
 def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:
     """Return the sums by key (columns, batch, keys) of a tally's cells."""
+    if batch.total is not None and cells.even is not None:
+        return np.repeat(cells.even * batch.total, len(batch)).reshape(len(cells.sums), len(batch), 1)
     lanes = batch.lanes
     columns, keys, stride = len(cells.sums), cells.keys, _room(batch)
     out = np.empty((columns, keys, stride))

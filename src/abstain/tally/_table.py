@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.tally._kernel import Stream
+
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Values = Sequence[float] | Floats | NDArray[np.bool_]
@@ -68,6 +70,9 @@ class Batch:
 
     # True where the kernel may divide the quick way, which is right to 2e-14.
     quick = False
+    # What every vector sums up to, where that is known.
+    total: int | None = None
+    _stream: Stream | None = None
 
     def __init__(self, weights: Floats, stop: Stop | None = None) -> None:
         self.weights = weights
@@ -84,6 +89,18 @@ class Batch:
         made.stop = Stop() if stop is None else stop
         made.lanes, made.quick = lanes, quick
         return made
+
+    @classmethod
+    def drawn(cls, stream: Stream, units: int, length: int, stop: Stop | None = None) -> Batch:
+        """Return the next so many resamples of all units from a stream, which takes their memory back when told."""
+        made = cls.of_lanes(stream.multiplicities(units, length, stop=stop), length, stop, quick=True)
+        made.total, made._stream = units, stream
+        return made
+
+    def done(self) -> None:
+        """Say that nobody will weigh with it any more."""
+        if self._stream is not None:
+            self._stream.take_back(self.__dict__.pop("lanes"))
 
     def __len__(self) -> int:
         return self._length
@@ -126,12 +143,14 @@ class Cells:
         ends: how many cells come before each key, and how many there are.
         sums: (columns, cells); the first column is the count.
         keys: how many keys there are.
+        everywhere: True where there is a cell for every pair of unit and key.
     """
 
     unit: NDArray[np.uint32]
     ends: NDArray[np.int64]
     sums: Floats
     keys: int
+    everywhere: bool = False
 
     @cached_property
     def several(self) -> NDArray[np.int64] | None:
@@ -147,6 +166,12 @@ class Cells:
     def counts(self) -> Floats | None:
         """How many rows each cell has; None where it is one."""
         return None if self.ones[0] else self.sums[0]
+
+    @cached_property
+    def even(self) -> Floats | None:
+        """What every unit has of each column, where that is the same for all units and there is one key; else None."""
+        even = self.keys == 1 and bool((self.sums == self.sums[:, :1]).all())
+        return self.sums[:, 0] if even and len(self.unit) and self.everywhere else None
 
     @cached_property
     def moderate(self) -> bool:
@@ -258,8 +283,9 @@ class Tally:
         if count > _kernel.MOST_CELLS or self.units > _kernel.MOST_UNITS:
             return None
         if self.units == 1:
-            return Cells(np.zeros(count, np.uint32), np.arange(count + 1), self.sums, self.keys)
-        return Cells(self.unit.astype(np.uint32), self._ends.astype(np.int64), self.sums, self.keys)
+            return Cells(np.zeros(count, np.uint32), np.arange(count + 1), self.sums, self.keys, True)
+        unit, ends = self.unit.astype(np.uint32), self._ends.astype(np.int64)
+        return Cells(unit, ends, self.sums, self.keys, count == self.units * self.keys)
 
     def weigh(self, weights: Floats | Batch) -> Floats:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
