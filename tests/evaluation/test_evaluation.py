@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import tracemalloc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -516,3 +517,17 @@ class TestReadOnTheWay:
             evaluate(items, confidense="c")
         with pytest.raises(ArgumentError, match="a system must be Items, a data frame, a path, or a mapping"):
             evaluate(3)
+
+
+def test_point_estimates_need_little_memory_beyond_the_columns() -> None:
+    rng, rows = np.random.default_rng(3), 300_000
+    sure, truth = rng.random(rows), np.zeros(rows, np.intp)
+    said, declined = (rng.random(rows) < 0.5 - 0.4 * sure).astype(np.intp), rng.random(rows) < 0.2
+    items = Items.from_arrays(truth, said, abstained=declined, confidence=sure)
+    tracemalloc.start()
+    try:
+        evaluate(items, interval="none")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * sum(column.nbytes for column in (truth, said, sure, declined))

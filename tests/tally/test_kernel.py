@@ -128,9 +128,56 @@ def test_a_walk_gives_what_numpy_gives(
         expected = walked_parts(walk(tally, Batch(weights), asked, targets), asked)
     for kernel in compiled():
         with weigh_with(kernel):
-            found = walked_parts(walk(tally, Batch(weights), asked, targets), asked)
-        for name, values in expected.items():
-            close(found[name], values, err_msg=name)
+            for quick in (False, True):
+                batch = Batch.of_lanes(Batch(weights).lanes, vectors, quick=quick)
+                found = walked_parts(walk(tally, batch, asked, targets), asked)
+                for name, values in expected.items():
+                    close(found[name], values, err_msg=name)
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+@pytest.mark.parametrize("signal", [0.0, 0.4])
+def test_hulls_of_many_ranks_are_those_of_numpy(cells: int, signal: float) -> None:
+    """Beyond a few thousand ranks, most of them are never looked at a second time."""
+    rng = np.random.default_rng(cells)
+    ranks, units = 5000, 2000
+    key = np.repeat(np.arange(ranks), cells)
+    wrong = (rng.random(len(key)) < 0.3 + signal * key / ranks).astype(float)
+    unit = rng.integers(0, units, len(key))
+    tally = Tally.of_rows(unit=unit, key=key, columns=[wrong], units=units, keys=ranks)
+    drawn = rng.multinomial(units, np.full(units, 1.0 / units), 20).astype(float)
+    drawn[3, unit[: cells * 3000]] = 0.0  # nothing is accepted for long
+    drawn[4] = 0.0
+    for weights in (drawn, drawn / 3.0):
+        with weigh_with(NUMPY):
+            expected = walk(tally, Batch(weights), Asked(risk=True, hull=True)).hull_area
+        for kernel in compiled():
+            with weigh_with(kernel):
+                batch = Batch.of_lanes(Batch(weights).lanes, 20, quick=True)
+                close(walk(tally, batch, Asked(risk=True, hull=True)).hull_area, expected)
+
+
+def test_the_width_of_a_group_changes_no_bit() -> None:
+    """As many lanes as a line of the memory has bytes, or as few as a register holds."""
+    rng = np.random.default_rng(8)
+    tally = some_tally(3, rows=700, units=90, keys=300)
+    weights = rng.multinomial(90, np.full(90, 1.0 / 90), 70).astype(np.uint8)
+    asked = Asked(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.5,), areas_at=(True, False))
+    targets = np.array([[100.0], [400.0]]) * np.ones(70)
+    for kernel in compiled():
+        with weigh_with(kernel):
+            found = []
+            for width in (8, 16, 32, 64):
+                groups = -(-70 // width)
+                padded = np.zeros((groups * width, 90), np.uint8)
+                padded[:70] = weights
+                lanes = np.ascontiguousarray(padded.reshape(groups, width, 90).transpose(0, 2, 1))
+                batch = Batch.of_lanes(lanes, 70, quick=True)
+                parts = walked_parts(walk(tally, batch, asked, targets), asked)
+                found.append([*parts.values(), *tally.weigh(batch)])
+            for others in found[1:]:
+                for one, other in zip(others, found[0], strict=True):
+                    np.testing.assert_array_equal(one, other)
 
 
 @settings(deadline=None, max_examples=40)
@@ -235,6 +282,16 @@ class TestStream:
             np.testing.assert_array_equal(
                 following[0], np.bincount(again.randint(0, units, size=units), minlength=units)
             )
+
+    def test_a_batch_keeps_its_memory_until_it_is_done(self) -> None:
+        for kernel in compiled()[-1:]:
+            stream = Stream(kernel.library, 2)  # type: ignore[arg-type]
+            first, second = (Batch.drawn(stream, 3000, 10) for _ in range(2))
+            kept, taken = second.weights.copy(), first.lanes
+            first.done()
+            third = Batch.drawn(stream, 3000, 10)
+            assert third.lanes is taken
+            np.testing.assert_array_equal(Batch.of_lanes(second.lanes, 10).weights, kept)
 
     def test_zero_clusters_are_drawn_as_nothing(self) -> None:
         for kernel in (NUMPY, *compiled()):
@@ -388,20 +445,20 @@ import numpy as np
 from abstain.inference import Draws, replicates
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
-n = 300_000
+n = 1_000_000
 rng = np.random.default_rng(0)
 columns = Columns.of(n, loss=rng.random(n), confidence=rng.random(n), cluster=np.arange(n), units=n)
-measure = measure_metrics(columns, [METRICS["aurc"]])
+measure = measure_metrics(columns, [METRICS["aurc_achievable"]])
 began = []
 def interrupt():
     time.sleep(1.0)
-    began.append(time.perf_counter())
+    began.extend((time.process_time(), time.perf_counter()))
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
 try:
     replicates([measure], Draws(n, 10_000_000, 1))
 except KeyboardInterrupt:
-    print(time.perf_counter() - began[0])
+    print(time.process_time() - began[0], time.perf_counter() - began[1])
 """
         environment = os.environ | {"ABSTAIN_KERNEL": "auto"}
         done = subprocess.run(
@@ -412,8 +469,10 @@ except KeyboardInterrupt:
             check=True,
             env=environment,
         )
-        # A tenth of a second is meant; a busy machine may need more.
-        assert float(done.stdout) < 2.0
+        worked, waited = map(float, done.stdout.split())
+        # A tenth of a second of work, in all threads together; on a busy machine it may be long before they get to it.
+        assert worked < 0.1
+        assert waited < 2.0
 
 
 def test_the_kernel_keeps_to_its_memory(tmp_path: Path) -> None:

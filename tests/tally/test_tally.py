@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abstain.tally import Batch, Measure, Tally, _table, keys_ascending, keys_descending, total_by
+from abstain.tally import (
+    Batch,
+    Measure,
+    Run,
+    Tally,
+    _table,
+    keys_ascending,
+    keys_descending,
+    prefix_mean_sum,
+    total_by,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -243,3 +253,9 @@ def test_units_left_out_are_taken_off_the_sums_of_all(monkeypatch: pytest.Monkey
         unit=unit, key=key, columns=[rng.random(3000)], units=40, keys=500, weight=np.full(3000, 0.5)
     )
     np.testing.assert_allclose(halves.run(weights), halves._run_of_cells(weights), atol=1e-12)
+
+
+def test_a_rank_without_weight_has_no_mean_though_rounding_leaves_it_a_loss() -> None:
+    run = Run(np.array([[0.0, 2.0, 2.0, 3.0]]), np.array([[0.0, 0.3, 0.30000000000000004, 1.3]]))
+    without = Run(np.array([[0.0, 2.0, 3.0]]), np.array([[0.0, 0.3, 1.3]]))
+    assert prefix_mean_sum(run) == pytest.approx(prefix_mean_sum(without), rel=1e-12)

@@ -408,7 +408,10 @@ def prefix_mean_sum(run: Run, *, continuous: bool = False) -> Floats:
     total = run.last_risk_sum.copy()
     for part in _blocks(run):
         before_count, before_sum = part.count[:, :-1], part.risk_sum[:, :-1]
-        mean = np.diff(part.risk_sum, axis=1) / np.maximum(part.step, np.finfo(np.float64).tiny)
+        # A rank without weight has no mean, though rounding may leave it a loss.
+        mean = np.divide(
+            np.diff(part.risk_sum, axis=1), part.step, out=np.zeros_like(part.step), where=part.step > 0.0
+        )
         growth = logarithm(part.count) if continuous else harmonic(part.count)
         total += np.vecdot(before_sum - before_count * mean, np.diff(growth, axis=1))
     return total
