@@ -13,7 +13,7 @@ from abstain.metrics._columns import Columns
 from abstain.metrics._risk import CONVENTIONS, Ranking, risk_measure
 from abstain.metrics.curves import threshold_measure
 from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
-from abstain.tally._walk import harmonic
+from abstain.tally._weigh import harmonic
 from memory import run_measured
 
 GRID = (0.1, 0.35, 0.5, 0.9)

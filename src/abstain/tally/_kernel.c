@@ -1004,12 +1004,14 @@ INLINE void finish(const walk *w, const state *s, int64_t vector, int quick) {
     }
 }
 
-/* Ask for the weights of the block after this one, which are all over the memory. */
-INLINE void ask_ahead(const walk *w, const void *weights, int64_t first, int kind) {
+/* Ask for the weights of the block after this one, which are all over the memory: a share of them before each pack, as only
+ * few can be on their way at a time. */
+INLINE void ask_ahead(const walk *w, const void *weights, int64_t first, int pack, int packs, int kind) {
     if (first >= w->keys) return;
     int64_t last = w->keys - first < BLOCK ? w->keys : first + BLOCK;
-    int64_t cell = w->ends ? w->ends[first] : first, end = w->ends ? w->ends[last] : last;
-    if (end - cell > 2 * BLOCK) end = cell + 2 * BLOCK;
+    int64_t from = w->ends ? w->ends[first] : first, cells = (w->ends ? w->ends[last] : last) - from;
+    if (cells > 2 * BLOCK) cells = 2 * BLOCK;
+    int64_t cell = from + cells * pack / packs, end = from + cells * (pack + 1) / packs;
     for (; cell < end; cell++) __builtin_prefetch(weights_of(weights, (int64_t)w->unit[cell] * w->width, kind));
 }
 
@@ -1025,7 +1027,6 @@ INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind, int qu
     for (b.first = 0; b.first < w->keys; b.first += BLOCK) {
         if (*w->stop) return STOPPED;
         b.ranks = w->keys - b.first < BLOCK ? w->keys - b.first : BLOCK;
-        ask_ahead(w, weights, b.first + BLOCK, kind);
         if (summed) {
             memset(steps, 0, (size_t)b.ranks * WIDEST * sizeof(double));
             for (int64_t i = 0; i < b.ranks; i++)
@@ -1034,6 +1035,7 @@ INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind, int qu
         for (int pack = 0; pack < packs; pack++) {
             state *s = &states[pack];
             areas before = {s->risk_area, s->loss_area};
+            ask_ahead(w, weights, b.first + BLOCK, pack, packs, kind);
             const double *sums = summed ? steps + pack * PACK : NULL;
             walk_block(w, weights_of(weights, pack * PACK, kind), sums, &b, s, kind, quick);
             if (w->wanted & WANT_GROWTH && !add_growth(w, &b, s)) return TOO_MANY;
