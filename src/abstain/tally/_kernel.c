@@ -141,7 +141,7 @@ INLINE unsigned bits_of(choice where) {
 #endif
 }
 
-/* Loss / count. The quick way takes half the time and is right to 2e-14: the inverse of the count as a float, and one
+/* Loss / count. The quick way takes less time and is right to 2e-14: the inverse of the count as a float, and one
  * step of Newton's; it asks for counts that a float can hold. */
 INLINE lanes risk_of(lanes loss, lanes count, int quick) {
     if (!quick) return loss / count;
