@@ -582,7 +582,7 @@ def _compression(snapshot: Snapshot) -> str:
         raise FormatError(
             f"{snapshot.paths[0]}: some of the files are compressed and some are not; read them apart"
         )
-    return "gzip" if found == {True} else "none"
+    return "gzip" if found == {True} else "uncompressed"
 
 
 def _json_layout(snapshot: Snapshot) -> str:
