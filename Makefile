@@ -23,6 +23,7 @@ help:  ## Show the targets
 KERNEL := src/abstain/tally/_kernel.c build_kernel.py hatch_build.py
 
 # pip names what it fetches, so that nobody waits for something unknown; what it has to complain of goes to stderr.
+# It compiles nothing: Python compiles what the demo imports, a small part of it.
 $(LIGHT_READY): pyproject.toml $(KERNEL)
 	@echo "Preparing $(VENV) (once): abstain and what it needs to run, about 150 MB."
 	@if command -v uv >/dev/null 2>&1; then \
@@ -30,7 +31,7 @@ $(LIGHT_READY): pyproject.toml $(KERNEL)
 		uv pip install --python $(BIN)/python --editable . ; \
 	else \
 		$(PYTHON) -m venv $(VENV) && rm -f $(VENV)/.failed && \
-		{ $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable . || touch $(VENV)/.failed; } | \
+		{ $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --no-compile --editable . || touch $(VENV)/.failed; } | \
 			sed -n -e 's/^Collecting \([^ <>=!~;[]*\).*/  fetching \1/p' -e 's/^Installing collected packages.*/  installing/p' \
 				-e 's/^Building wheels.*/  building abstain and its kernel/p' ; \
 		test ! -e $(VENV)/.failed ; \
