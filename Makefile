@@ -14,7 +14,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-numpy test-lowest test-browser fuzz check bench simulate docs screenshots format wheel clean
+.PHONY: help demo test test-fast test-numpy test-lowest test-browser fuzz check bench simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -124,9 +124,6 @@ docs: $(DOCS_READY)  ## Regenerate the pages that are made from the code, and bu
 
 screenshots: $(BROWSER_READY)  ## Take the pictures of README and docs anew (needs chromium)
 	$(BIN)/python docs/screenshots.py
-
-wheel: $(READY)  ## Build the wheel of this platform and the source archive into dist/
-	$(BIN)/python -m build --outdir dist .
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .

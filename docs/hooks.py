@@ -110,6 +110,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"How to": _pages(docs, "how-to")},
         {"Definitions": ["definitions.md", *_pages(docs, "definitions")]},
         {"Reference": [*_pages(docs, "reference"), {"Python": python}]},
+        {"How to cite": "cite.md"},
         {"Changes": _pages(docs, "changes")},
         {"Decisions": ["decisions/README.md", *_pages(docs, "decisions")]},
     ]
