@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 
 @pytest.mark.parametrize("path", GENERATE["PAGES"], ids=lambda path: path.name)
 def test_generated_pages_are_current(path: Path) -> None:
+    if path.name == "cli.md" and [int(part) for part in version("typer").split(".")[:2]] < [0, 28]:
+        pytest.skip("the page has the words of typer 0.28")
     # How help is wrapped differs between releases of the libraries that print it; its words do not.
     assert path.read_text().split() == GENERATE["PAGES"][path]().split(), "run make docs"
 
