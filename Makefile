@@ -95,7 +95,7 @@ test-numpy: $(READY)  ## Run the tests of the working loop without the compiled 
 test-lowest: $(LOWEST_READY)  ## Run the tests with the lowest versions that are allowed (Python 3.11; SELECT="not slow" for some)
 	$(LOWEST)/bin/python $(PYTEST) $(OLD_WARNINGS) $(if $(SELECT),-m "$(SELECT)")
 
-test-browser: $(BROWSER_READY)  ## Use the report in a real browser (needs chromium: apt-get install chromium)
+test-browser: $(BROWSER_READY) $(DOCS_READY)  ## Use the report and the site in a real browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser
 
 fuzz: $(READY)  ## Try hostile and sound input on every verb for FUZZ_SECONDS (five minutes when left out)
