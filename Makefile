@@ -2,15 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What is in the environment: the package alone (for the demo), or with all that developing it takes.
+LIGHT_READY := $(VENV)/.ready-light
 READY := $(VENV)/.ready
 BROWSER_READY := $(VENV)/.ready-browser
 DOCS_READY := $(VENV)/.ready-docs
+LOWEST := .venv-lowest
+LOWEST_READY := $(LOWEST)/.ready
 
 install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python $(BIN)/python --group $(1); \
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo offline test test-fast test-numpy test-browser fuzz check bench simulate docs screenshots format clean
+.PHONY: help demo offline test test-fast test-numpy test-lowest test-browser fuzz check bench simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -18,7 +22,24 @@ help:  ## Show the targets
 # The compiled kernel is built by the installation, and again when its source changes; ABSTAIN_KERNEL says whether it must.
 KERNEL := src/abstain/tally/_kernel.c build_kernel.py hatch_build.py
 
+# pip names what it fetches, so that nobody waits for something unknown; what it has to complain of goes to stderr.
+# It compiles nothing: Python compiles what the demo imports, a small part of it.
+$(LIGHT_READY): pyproject.toml $(KERNEL)
+	@echo "Preparing $(VENV) (once): abstain and what it needs to run, about 150 MB."
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
+		uv pip install --python $(BIN)/python --editable . ; \
+	else \
+		$(PYTHON) -m venv $(VENV) && rm -f $(VENV)/.failed && \
+		{ $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --no-compile --editable . || touch $(VENV)/.failed; } | \
+			sed -n -e 's/^Collecting \([^ <>=!~;[]*\).*/  fetching \1/p' -e 's/^Installing collected packages.*/  installing/p' \
+				-e 's/^Building wheels.*/  building abstain and its kernel/p' ; \
+		test ! -e $(VENV)/.failed ; \
+	fi
+	@touch $@
+
 $(READY): pyproject.toml $(KERNEL)
+	@echo "Preparing $(VENV) (once): abstain, its test tools and the systems that it is compared with."
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
 		uv pip install --quiet --python $(BIN)/python --group dev --editable . ; \
@@ -27,6 +48,17 @@ $(READY): pyproject.toml $(KERNEL)
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable . ; \
 	fi
+	@touch $(LIGHT_READY) $@
+
+# The lowest versions that pyproject.toml allows, of what the package itself asks for, its extras and data frames;
+# everything else (test tools, peers) as new as goes with them. Only uv can choose so.
+$(LOWEST_READY): pyproject.toml $(KERNEL)
+	@echo "Preparing $(LOWEST) (once): the lowest versions that pyproject.toml allows."
+	@$(PYTHON) -m venv $(LOWEST) && $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@$(LOWEST)/bin/uv pip compile --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --no-annotate \
+		--all-extras --group frames pyproject.toml --output-file $(LOWEST)/lowest.txt
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --constraint $(LOWEST)/lowest.txt \
+		--group test --editable '.[excel,inspect,matplotlib]'
 	@touch $@
 
 $(BROWSER_READY): $(READY)
@@ -37,26 +69,36 @@ $(DOCS_READY): $(READY)
 	@$(call install_group,docs)
 	@touch $@
 
-demo: $(READY)  ## Judge two real classifiers that may abstain
+demo: $(LIGHT_READY)  ## Judge two real classifiers that may abstain
+	@echo "Training and judging two classifiers."
 	@$(BIN)/abstain demo
 
 offline: $(READY)  ## Ask a tiny model that is served on this machine, and judge it; no network
 	@$(BIN)/python -m offline
 
+# Tests run on every core; WORKERS=0 runs them in one process.
+WORKERS ?= logical
+PYTEST := -m pytest -n $(WORKERS)
+OLD_WARNINGS := $(addprefix -Wdefault::,DeprecationWarning PendingDeprecationWarning FutureWarning)
+
 test: $(READY)  ## Run every test, doctest and README example, and the fuzzed inputs of every commit
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 	$(BIN)/python -m fuzz --seconds 0
 
 # The rooms where numbers are made: no files, no pages, no processes, no simulations.
 FAST := $(addprefix tests/,tally metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
 
 test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules alone, in half a minute
-	$(BIN)/python -m pytest -m "not slow" $(FAST)
+	$(BIN)/python $(PYTEST) -m "not slow" $(FAST)
 
 test-numpy: $(READY)  ## Run the tests of the working loop without the compiled kernel
-	ABSTAIN_KERNEL=skip $(BIN)/python -m pytest $(FAST)
+	ABSTAIN_KERNEL=skip $(BIN)/python $(PYTEST) $(FAST)
 
-test-browser: $(BROWSER_READY)  ## Use the report in a real browser (needs chromium: apt-get install chromium)
+# Old releases deprecate each other's parts: that is no error here, where `make test` makes it one.
+test-lowest: $(LOWEST_READY)  ## Run the tests with the lowest versions that are allowed (Python 3.11; SELECT="not slow" for some)
+	$(LOWEST)/bin/python $(PYTEST) $(OLD_WARNINGS) $(if $(SELECT),-m "$(SELECT)")
+
+test-browser: $(BROWSER_READY) $(DOCS_READY)  ## Use the report and the site in a real browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser
 
 fuzz: $(READY)  ## Try hostile and sound input on every verb for FUZZ_SECONDS (five minutes when left out)
@@ -91,4 +133,4 @@ format: $(READY)  ## Format the code
 	$(BIN)/ruff format .
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from abstain.metrics.registry import BUNDLES, METRICS
 
 HERE = Path(__file__).parent
@@ -122,7 +124,44 @@ def promises_page() -> str:
     return page(SIMULATIONS / "promises.jsonl")
 
 
+def citation_page() -> str:
+    """Return the page that says how to cite, from CITATION.cff."""
+    cited = yaml.safe_load((HERE.parent / "CITATION.cff").read_text())
+    authors = [author["name"] for author in cited["authors"]]
+    fields = {
+        "title": f"{{{cited['title']}}}",
+        # A name of several words that is no person's stands in braces of its own.
+        "author": " and ".join(f"{{{name}}}" for name in authors),
+        "year": str(cited["date-released"].year),
+        "version": cited["version"],
+        "license": cited["license"],
+    }
+    lines = [f"  {name:8}= {{{value}}}," for name, value in fields.items()]
+    text = f"{' and '.join(authors)} ({fields['year']}). {cited['title']} (version {cited['version']})."
+    return "\n".join(
+        [
+            "# How to cite",
+            "",
+            "Made from `CITATION.cff` by `make docs`. Name the version that made your numbers (`abstain --version`):",
+            "a number may change between versions, and the changelog says when and why.",
+            "",
+            "```bibtex",
+            "@software{abstain,",
+            *lines,
+            "}",
+            "```",
+            "",
+            f"In words: {text}",
+            "",
+            "Metrics have authors, too: the [definitions](definitions.md) say who introduced each one. For an area",
+            "under a risk-coverage curve, name the [convention](definitions.md#conventions) with it.",
+            "",
+        ]
+    )
+
+
 PAGES = {
+    HERE / "cite.md": citation_page,
     HERE / "definitions" / "simulated-coverage.md": simulations_page,
     HERE / "definitions" / "simulated-promises.md": promises_page,
     HERE / "reference" / "cli.md": command_line_page,

@@ -1,17 +1,20 @@
-"""What the site has beyond the pages in docs/: a reference made from docstrings, and the order of the pages.
+"""What the site has beyond the pages in docs/: a reference made from docstrings, formulas, search, the order of pages.
 
 Used by mkdocs while it builds. The reference is not kept in the repository: its examples are run where they
-stand, in the code.
+stand, in the code. Formulas are written in LaTeX and become MathML, which browsers draw by themselves: no script and
+no font is needed. The site opens from disk, and is searched there.
 """
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 if TYPE_CHECKING:
@@ -45,10 +48,15 @@ MODULES = {
     "abstain.compat.mapie": "MAPIE's names",
     "abstain.calibrators": "Calibrators",
     "abstain.confidence": "Confidences",
+    "abstain.integrations.sklearn": "Scorers and a display for scikit-learn",
+    "abstain.integrations.thresholded": "A classifier of scikit-learn that may decline",
+    "abstain.integrations.inspect": "Metrics for Inspect AI",
     "abstain.report.charts": "Charts",
     "abstain.report.html": "HTML report",
     "abstain.errors": "Errors",
 }
+# Pages from disk may start no worker, and the theme searches in one.
+WORKER = Path(__file__).parent / "worker_from_disk.js"
 _SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields", "Examples", "Example")
 
 
@@ -59,20 +67,37 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_content(output: str, page: object, config: MkDocsConfig, files: Files) -> str:
+    """Turn LaTeX into MathML."""
+    del page, config, files
+    return with_formulas(output)
+
+
+def with_formulas(text: str) -> str:
+    """Return HTML in which every formula that arithmatex found is MathML."""
+    return re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', _formula, text, flags=re.DOTALL)
+
+
+def _formula(found: re.Match[str]) -> str:
+    display = "block" if found[1] == "div" else "inline"
+    return convert(html.unescape(found[2]).strip(), display=display)
+
+
 def on_post_page(output: str, page: object, config: MkDocsConfig) -> str:
-    """Take out the one script that the theme would fetch, a help for searching from disk."""
+    """Search from disk without the script that the theme would fetch for it."""
     del page, config
-    return _without_fetched_scripts(output)
+    return with_own_worker(output)
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
     """The same for pages that are no documents, such as the one for a page that is not there."""
     del template_name, config
-    return _without_fetched_scripts(output_content)
+    return with_own_worker(output_content)
 
 
-def _without_fetched_scripts(output: str) -> str:
-    return re.sub(r'<script src="https://[^"]*"></script>', "", output)
+def with_own_worker(output: str) -> str:
+    """Return a page that fetches nothing: our own stand-in for a worker takes the place of the theme's."""
+    return re.sub(r'<script src="https://[^"]*"></script>', f"<script>{WORKER.read_text()}</script>", output)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -85,6 +110,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"How to": _pages(docs, "how-to")},
         {"Definitions": ["definitions.md", *_pages(docs, "definitions")]},
         {"Reference": [*_pages(docs, "reference"), {"Python": python}]},
+        {"How to cite": "cite.md"},
         {"Changes": _pages(docs, "changes")},
         {"Decisions": ["decisions/README.md", *_pages(docs, "decisions")]},
     ]

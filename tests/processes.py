@@ -12,8 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from examples import EXAMPLES
 
+# Whether a process minds signals, and a device that is full, are found on Linux alone.
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc or /dev/full")
 RUN = EXAMPLES / "run_a.json"
 FEW_SHOT = (str(RUN), "--mode", "few_shot", "--bootstrap-resamples", "10")
 _DROP_FROM_BOUNDING_SET = 24
@@ -27,7 +31,9 @@ def abstain(*arguments: object, cwd: Path, **options: Any) -> subprocess.Complet
 
 
 def without_rights() -> None:
-    """Be held to permissions, even as root."""
+    """Be held to permissions, even as root; nothing to do where tests never run as root."""
+    if sys.platform != "linux":
+        return
     library = ctypes.CDLL(None)
     for right in (_MAY_WRITE_ANYWHERE, _MAY_READ_ANYWHERE):
         library.prctl(_DROP_FROM_BOUNDING_SET, right, 0, 0, 0)
@@ -40,6 +46,8 @@ def with_small_disk() -> None:
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[bytes]:
     """Start a call and return once it minds signals: Python takes a moment before any line of the package runs."""
+    if sys.platform != "linux":
+        pytest.skip("whether a process minds signals is read from Linux's /proc")
     process = subprocess.Popen(
         [sys.executable, "-m", "abstain", *(str(part) for part in arguments)],
         stdout=subprocess.PIPE,

@@ -16,7 +16,7 @@ import pytest
 
 from abstain import _outputs
 from abstain.errors import ArgumentError
-from processes import names
+from processes import names, on_linux
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +70,7 @@ def test_a_link_of_a_stranger_in_a_shared_folder_is_not_followed(tmp_path: Path)
         assert target.read_bytes() == b"mine"
 
 
+@on_linux
 def test_a_pipe_and_a_device_are_written_to_and_stay_what_they_are(tmp_path: Path) -> None:
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
@@ -157,6 +158,7 @@ def test_a_rename_that_fails_takes_back_those_before_it(
     assert (names(tmp_path), (tmp_path / "a").read_bytes()) == (["a", "c"], b"old")
 
 
+@on_linux
 def test_a_stream_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with (
         pytest.raises(ArgumentError, match="No space"),

@@ -100,7 +100,7 @@ def test_the_display_is_the_curve() -> None:
 
 def test_bad_calls() -> None:
     with pytest.raises(ArgumentError, match="LinearSVC has no predict_proba"):
-        integration.aurc_scorer(LinearSVC().fit(X, y), X, y)
+        integration.aurc_scorer(LinearSVC(dual=False).fit(X, y), X, y)
     with pytest.raises(DataError, match=r"probabilities in \[0, 1\], and does not at row 1"):
         integration.aurc_loss([0, 1], [0.5, 1.5])
     with pytest.raises(DataError, match="one column per class"):

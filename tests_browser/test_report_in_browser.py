@@ -8,13 +8,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
 
 from abstain import Items, compare, evaluate
 from abstain.metrics.calibration import reliability_curve
@@ -29,17 +27,6 @@ if TYPE_CHECKING:
 
     Visit = Callable[..., "Watched"]
 
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 @dataclass
 class Watched:
@@ -48,18 +35,6 @@ class Watched:
     page: Page
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "install chromium first: apt-get install chromium"
-    with sync_playwright() as playwright:
-        context = playwright.chromium.launch_persistent_context(
-            tmp_path_factory.mktemp("profile"), executable_path=program, args=ARGUMENTS, headless=True
-        )
-        yield context
-        context.close()
 
 
 @pytest.fixture

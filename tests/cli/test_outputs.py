@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from abstain.cli import app
-from processes import FEW_SHOT, RUN, abstain, names, started, with_small_disk, without_rights
+from processes import FEW_SHOT, RUN, abstain, names, on_linux, started, with_small_disk, without_rights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,6 +177,7 @@ def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
         assert json.loads(pipe.read())["schema_version"] == "1"
 
 
+@on_linux
 def test_a_gate_writes_all_of_its_files_or_none(tmp_path: Path, files: dict[str, bytes]) -> None:
     gate = ("gate", *FEW_SHOT, "--fail-if", "cmax below 0.1", "--junit", "junit.xml", "--markdown")
     done = abstain(*gate, "/dev/full", cwd=tmp_path)

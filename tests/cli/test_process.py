@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import abstain as package
 from abstain import sources
 from abstain.cli import app
-from processes import FEW_SHOT, RUN, abstain, names, started
+from processes import FEW_SHOT, RUN, abstain, names, on_linux, started
 
 VERBS = {
     "evaluate": ("evaluate", *FEW_SHOT),
@@ -96,6 +96,7 @@ def test_closed_streams_harm_nothing(verb: str, closed: tuple[int, ...], tmp_pat
         assert (tmp_path / "out").read_bytes().startswith(b"{")
 
 
+@on_linux
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_full_stdout_is_said_and_nothing_is_written(verb: str, tmp_path: Path) -> None:
     given = (*VERBS[verb], "-o", "out") if verb == "evaluate" else VERBS[verb]
@@ -109,6 +110,7 @@ def test_a_full_stdout_is_said_and_nothing_is_written(verb: str, tmp_path: Path)
     assert names(tmp_path) == []
 
 
+@on_linux
 def test_a_full_stderr_does_not_change_the_exit_code_of_an_error(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = abstain("evaluate", "missing.json", cwd=tmp_path, stderr=full)

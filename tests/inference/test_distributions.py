@@ -32,7 +32,8 @@ def test_t_quantiles_are_those_of_scipy(degrees: float, probability: float) -> N
 @pytest.mark.parametrize("probability", [0.005, 0.025, 0.05, 0.5, 0.8, 0.975, 0.995])
 def test_quantiles_of_intervals_are_the_same_numbers(degrees: float, probability: float) -> None:
     expected = float(stdtrit(degrees, probability))
-    assert t_quantile(degrees, probability) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    # Releases of scipy differ among each other in the eleventh digit.
+    assert t_quantile(degrees, probability) == pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
 def test_the_ends_are_infinite() -> None:

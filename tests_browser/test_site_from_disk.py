@@ -1,0 +1,70 @@
+"""The documentation, opened from disk: it is searched, its formulas are drawn, and nothing is asked of any network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import BrowserContext, Page
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def page(browser: BrowserContext) -> Iterator[Page]:
+    """A page; afterwards, nothing may have been said on the console and nothing fetched but files."""
+    page = browser.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda problem: said.append(str(problem)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.set_viewport_size({"width": 1300, "height": 900})
+    yield page
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    page.close()
+
+
+def test_search_finds_a_metric(site: Path, page: Page) -> None:
+    page.goto((site / "index.html").as_uri())
+    page.locator("label.md-search__icon").first.wait_for(state="attached")
+    page.locator(".md-search__input").focus()
+    page.keyboard.type("winkler")
+    found = page.locator(".md-search-result__link")
+    found.first.wait_for()
+    assert any("intervals" in (link.get_attribute("href") or "") for link in found.all())
+
+
+def test_formulas_are_drawn(site: Path, page: Page) -> None:
+    page.goto((site / "definitions.html").as_uri())
+    formulas = page.locator("article math")
+    assert formulas.count() > 40
+    heights = formulas.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+    assert min(heights) > 5
+    # A fraction stands on two lines, and nothing of its LaTeX is left to be read.
+    assert max(heights) > 30
+    assert "\\frac" not in page.inner_text("article")
+
+
+def test_the_reference_has_the_integrations(site: Path) -> None:
+    for name in ("sklearn", "thresholded", "inspect"):
+        assert (site / "reference" / "python" / f"abstain.integrations.{name}.html").exists()
