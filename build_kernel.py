@@ -28,7 +28,14 @@ ABI = 1
 
 # Never -ffast-math, and no fused operations: the same numbers on every level and every machine.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wextra")
-SANITIZERS = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+# Watched code takes minutes to optimize in full.
+SANITIZERS = (
+    "-g",
+    "-O1",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+)
 
 
 class CompilerError(Exception):

@@ -509,15 +509,15 @@ assert found is not None
 for level in found.levels:
     library = found.at_level(level)
     with weigh_with(Kernel(library)):
-        for rows, units, keys in ((0, 1, 1), (1, 1, 1), (7, 3, 2), (63, 9, 64), (500, 41, 7), (2000, 2000, 2000)):
+        for rows, units, keys in ((0, 1, 1), (1, 1, 1), (7, 3, 2), (63, 9, 64), (500, 41, 7), (9000, 700, 5000)):
             rng = np.random.default_rng(rows)
             tally = Tally.of_rows(
                 unit=rng.integers(0, units, rows), key=rng.integers(0, keys, rows),
                 columns=[rng.random(rows)], units=units, keys=keys,
             )
             stream = Stream(library, rows)
-            for vectors in (1, 8, 13):
-                batch = Batch.of_lanes(stream.multiplicities(units, vectors), vectors)
+            for vectors in (1, 13, 70):
+                batch = Batch.drawn(stream, units, vectors)
                 targets = np.linspace(0.0, 2.0, 7)[:, None] * np.full(vectors, float(rows))
                 asked = Asked(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.2, 9.0), areas_at=(True,) * 7)
                 walk(tally, batch, asked, targets)
