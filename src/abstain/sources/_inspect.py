@@ -28,6 +28,7 @@ from abstain.sources._log_items import (
     items_from_log,
     keep_scalars,
     named_cluster,
+    noun_of,
     scalar,
     token_log_signals,
 )
@@ -164,8 +165,8 @@ def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Seq
         for row in rows:
             row.item = f"{row.question}_epoch_{row.epoch}"
         _add_agreement(rows)
-    noun = cluster or ("question" if epochs else "sample")
-    return items_from_log(rows, path, scale=scale, cluster_noun=noun)
+    usual = "question" if epochs else "sample"
+    return items_from_log(rows, path, scale=scale, cluster_noun=noun_of(cluster, usual))
 
 
 def _parts(

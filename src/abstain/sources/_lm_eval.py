@@ -27,6 +27,7 @@ from abstain.sources._log_items import (
     items_from_log,
     keep_scalars,
     named_cluster,
+    noun_of,
     scalar,
     token_log_signals,
 )
@@ -75,7 +76,9 @@ def read_lm_eval(
         for name, row in rows:
             row.item = f"{row.item}_{name}"
             row.metadata["filter"] = name
-    items = items_from_log([row for _, row in rows], path, scale=scale, cluster_noun=cluster or "document")
+    items = items_from_log(
+        [row for _, row in rows], path, scale=scale, cluster_noun=noun_of(cluster, "document")
+    )
     return items.with_provenance(filters=tuple(filters), sha256=content, **ruling.provenance())
 
 
