@@ -58,6 +58,16 @@ CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     "calibrate train": (TRAIN, {"INPUT": "run.json", "--input": "run.json"}, ("-o",)),
     "intervals": (INTERVALS, {"TABLE": "table.csv"}, ("-o",)),
     "sets": (SETS, {"TABLE": "sets.jsonl"}, ("-o",)),
+    "run": (
+        ("--model", "mockllm/model"),
+        {
+            "QUESTIONS": "table.csv",
+            "--examples": "phrases.txt",
+            "--template": "@phrases.txt",
+            "--instrument": "form.json",
+        },
+        ("-o",),
+    ),
 }
 # What a parameter that names files is called; `check` and `metrics` write nothing, `demo` reads nothing.
 FILES = {"FILE", "INPUT", "RUN", "TABLE", "POLICY", "RULE", "INPUT...", "KEY FILE"}

@@ -156,9 +156,7 @@ def test_bad_calls() -> None:
     a, b = system(1), system(2)
     with pytest.raises(ArgumentError, match="at least two systems, got 1"):
         judged({"a": a})
-    with pytest.raises(
-        ArgumentError, match="a system must be Items, or a mapping from names to them, got a list"
-    ):
+    with pytest.raises(ArgumentError, match="a system must be Items, a data frame, a path, .* got a list"):
         judged([a, b])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="two systems are called 'left'"):
         compare(a, {"left": b, "right": a}, b)

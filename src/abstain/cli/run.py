@@ -98,6 +98,12 @@ class Asking:
     ] = None
 
     @property
+    def files(self) -> list[Path]:
+        """The files of the template and of the instrument, where they are files."""
+        template = [Path(self.template[1:])] if (self.template or "").startswith("@") else []
+        return [*template, *([Path(self.instrument)] if self.instrument else [])]  # type: ignore[index]
+
+    @property
     def named(self) -> dict[str, Any]:
         """What was given, by the names that `read_questions` knows."""
         given = {name: getattr(self, name) for name in self.__slots__}
@@ -171,7 +177,7 @@ def run_command(
         raise ArgumentError("--resume goes on with a run by its run file; name it with --output")
     json_file(output, "a run file")
     place = output or new_name(source.stem, "-run.json")
-    inputs = [source, *([examples] if examples else [])]
+    inputs = [source, *filter(None, [examples]), *asking.files]
     check_outputs(place, inputs=inputs)
     plan = RunPlan(
         source=str(source),

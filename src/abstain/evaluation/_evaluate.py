@@ -193,6 +193,7 @@ def compare(*systems: Any, **options: Any) -> Result:
     >>> result.difference("A", "B").verdict
     'right'
     """
+    _check_kinds(systems)
     count = sum(len(system) if isinstance(system, Mapping) else 1 for system in systems)
     if count < 2:
         raise ArgumentError(f"a comparison needs at least two systems, got {count}")
@@ -205,6 +206,7 @@ def _is_run(items: Items) -> bool:
 
 def _named(systems: Sequence[Any], columns: Mapping[str, Any]) -> dict[str, Items]:
     """Return the systems by name: left and right where two have none."""
+    _check_kinds(systems)
     named: dict[str, Any] = {}
     bare = sum(not isinstance(system, Mapping) for system in systems)
     unnamed = iter(("left", "right") if bare == 2 else [f"system {place + 1}" for place in range(bare)])
@@ -218,6 +220,18 @@ def _named(systems: Sequence[Any], columns: Mapping[str, Any]) -> dict[str, Item
     return {name: _as_items(name, system, columns) for name, system in named.items()}
 
 
+def _check_kinds(systems: Iterable[Any]) -> None:
+    """Refuse what is no system before anything is read: a list may be systems that lack their stars, or paths."""
+    for system in systems:
+        if isinstance(system, Mapping):
+            _check_kinds(system.values())
+        elif system is None or isinstance(system, (bool, int, float, list, tuple)):
+            raise ArgumentError(
+                "a system must be Items, a data frame, a path, or a mapping from names to them, got "
+                f"{_validate.kind(system)}"
+            )
+
+
 def _as_items(name: str, system: Any, columns: Mapping[str, Any]) -> Items:
     known = inspect.signature(sources.read).parameters if columns else ()
     for argument in columns:
@@ -229,11 +243,6 @@ def _as_items(name: str, system: Any, columns: Mapping[str, Any]) -> Items:
                 f"{next(iter(columns))} names a column of a data frame or a file, and {name} is Items already"
             )
         return system
-    if system is None or isinstance(system, (bool, int, float)):
-        raise ArgumentError(
-            "a system must be Items, a data frame, a path, or a mapping from names to them, got "
-            f"{_validate.kind(system)}"
-        )
     return sources.read(system, **columns)
 
 
