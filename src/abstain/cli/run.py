@@ -100,8 +100,8 @@ class Asking:
     @property
     def files(self) -> list[Path]:
         """The files of the template and of the instrument, where they are files."""
-        template = [Path(self.template[1:])] if (self.template or "").startswith("@") else []
-        return [*template, *([Path(self.instrument)] if self.instrument else [])]  # type: ignore[index]
+        named = [self.template[1:]] if self.template is not None and self.template.startswith("@") else []
+        return [Path(name) for name in (*named, *filter(None, [self.instrument]))]
 
     @property
     def named(self) -> dict[str, Any]:
