@@ -52,7 +52,10 @@ REFUSALS = (
     r"correctness is [01] for all",
     r"has no standard error to go by",
     r"cannot be divided into two parts",
-    r"stands? twice",
+    r"stands? twice|have the same name",
+    r"the ending means|the ending decides",
+    # A table of answers is no table of questions, and a policy may be for another confidence.
+    r"has no column|unknown confidence",
     r"rows are not matched by their places",
     r"at matched coverage there are",
     r"real numbers",
