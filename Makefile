@@ -25,7 +25,7 @@ KERNEL := src/abstain/tally/_kernel.c build_kernel.py hatch_build.py
 # pip names what it fetches, so that nobody waits for something unknown; what it has to complain of goes to stderr.
 # It compiles nothing: Python compiles what the demo imports, a small part of it.
 $(LIGHT_READY): pyproject.toml $(KERNEL)
-	@echo "Preparing $(VENV) (once): abstain and what it needs to run, about 150 MB."
+	@echo "Preparing $(VENV) (once): abstain and what it needs to run."
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
 		uv pip install --python $(BIN)/python --editable . ; \
