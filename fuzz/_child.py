@@ -39,7 +39,13 @@ for _module in (
     *("abstain.calibrators", "abstain.evaluation.conformal", "abstain.report.artifact_conformal"),
     *("abstain.report.charts.intervals", "abstain.report.html"),
     *("abstain.report.gate", "abstain.report.check"),
-    *("abstain.report.views", "abstain.sources._inspect", "abstain.sources._tables", "abstain.sources._scan"),
+    *(
+        "abstain.report.views",
+        "abstain.sources._inspect",
+        "abstain.sources._tables",
+        "abstain.sources._counting",
+        "abstain.sources._duckdb_engine",
+    ),
     *("altair", "duckdb", "pandas", "polars", "pyarrow.parquet", "sklearn.isotonic", "sklearn.linear_model"),
     *("vl_convert", "scipy.stats", "scipy.optimize", "jinja2", "rich.table"),
 ):

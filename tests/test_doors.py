@@ -227,10 +227,10 @@ def test_check_states_the_defaults_that_are_taken(question: Question) -> None:
     assert defaults["confidence"] == question.confidence
 
 
-def test_scan_says_what_python_says(question: Question) -> None:
+def test_an_engine_says_what_python_says(question: Question) -> None:
     source = source_of(question)
     expected = in_python(source, question)["confidence"]
-    result = abstain.scan(source, **question.keywords)
+    result = abstain.evaluate(source, engine="duckdb", interval="none", **question.keywords)
     assert result.loss is not None
     assert (result.loss.name, result.loss.rule) == (question.loss, question.rule)
     (found,) = result.values()
@@ -291,7 +291,7 @@ def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
     with pytest.raises(abstain.ArgumentError, match="not a whole number in every answered row"):
         abstain.evaluate(abstain.read(source))
     with pytest.raises(abstain.ArgumentError, match="not a whole number in every answered row"):
-        abstain.scan(source)
+        abstain.evaluate(source, engine="duckdb")
     for verb in (
         ("evaluate", source),
         ("compare", source, source),

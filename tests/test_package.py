@@ -80,7 +80,6 @@ def test_the_public_names() -> None:
         "read",
         "read_policy",
         "register_confidence",
-        "scan",
     ]
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         evaluate,
         gate,
         power,
-        scan,
     )
     from abstain.evaluation.conformal import (
         CoverageResult,
@@ -85,7 +84,6 @@ __all__ = [
     "read",
     "read_policy",
     "register_confidence",
-    "scan",
 ]
 
 

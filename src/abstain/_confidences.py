@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from abstain import calibrators
-from abstain.confidence import confidence_values, find_variant, is_calibrated, select
+from abstain.confidence import confidence_values, find_variant, is_calibrated, select, signals_needed
 from abstain.errors import ArgumentError, DataError, ResultWarning
 
 if TYPE_CHECKING:
@@ -36,11 +36,19 @@ _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VariantConfidence:
-    """One confidence per item, what it is called, and what the reader of its metrics must know."""
+    """One confidence per item, what it is called, and what the reader of its metrics must know.
+
+    Attributes:
+        name: what it is called.
+        values: one number per item.
+        warnings: what the reader must know.
+        items: the items; those of a table that is counted are counted anew for each confidence.
+    """
 
     name: str
     values: Floats
     warnings: tuple[ResultWarning, ...]
+    items: Items
 
 
 def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
@@ -68,9 +76,7 @@ def variant_confidences(
             "verbalized_calibrated or calibrated:<name>"
         )
     return {
-        name: _calibrated(items, name, calibrations)
-        if is_calibrated(name)
-        else VariantConfidence(name, confidence_values(items, name), ())
+        name: _calibrated(items, name, calibrations) if is_calibrated(name) else _plain(items, name)
         for name in names
     }
 
@@ -78,14 +84,22 @@ def variant_confidences(
 def stated_confidence(items: Items, name: str) -> VariantConfidence:
     """Return a confidence that nobody asked for by name: a signal as it is, NaN where none was stated."""
     if name in items.signals and find_variant(name) is None:
-        return VariantConfidence(name, items.signals[name].values, ())
-    return VariantConfidence(name, confidence_values(items, name), ())
+        rows = items.under((name,))
+        return VariantConfidence(name, rows.signals[name].values, (), rows)
+    return _plain(items, name)
+
+
+def _plain(items: Items, name: str) -> VariantConfidence:
+    rows = items.under(signals_needed(name) or ())
+    return VariantConfidence(name, confidence_values(rows, name), (), rows)
 
 
 def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) -> VariantConfidence:
     """Return the values of a calibrated variant for every item."""
     calibration = _choose(name, calibrations)
     warnings = []
+    base = "verbalized" if name == "verbalized_calibrated" else name.removeprefix("calibrated:")
+    items = items.under(calibration.feature_names if name == "calibrated" else signals_needed(base) or ())
     if name == "calibrated":
         try:
             features = calibrators.extract_features(items, calibration.feature_names)
@@ -97,7 +111,6 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
             message = calibrators.filled_message(filled, items.counts.answered)
             warnings.append(ResultWarning("features_filled", message))
     else:
-        base = "verbalized" if name == "verbalized_calibrated" else name.removeprefix("calibrated:")
         try:
             predicted = calibration.calibrator.predict(confidence_values(items, base))
         except DataError as problem:
@@ -108,7 +121,7 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
                 f"the calibrator was fitted on {learned}, not on {base}: its values need not be probabilities"
             )
             warnings.append(ResultWarning("calibrated_elsewhere", message))
-    return VariantConfidence(name, predicted, (*_seen_before(items, calibration), *warnings))
+    return VariantConfidence(name, predicted, (*_seen_before(items, calibration), *warnings), items)
 
 
 def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:

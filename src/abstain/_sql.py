@@ -7,26 +7,39 @@ listen to Ctrl-C by itself.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import threading
 import weakref
 from typing import TYPE_CHECKING, TypeVar
 
+from abstain.errors import ArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import duckdb
 
-__all__ = ["connect", "identifier", "literal", "run"]
+__all__ = ["check_memory", "connect", "identifier", "literal", "run"]
 
 _MEMORY_LIMIT = "1GB"
+_MEMORY = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})? ?[KMGT]i?B", re.ASCII | re.IGNORECASE)
 _PATIENCE = 0.05
 
 Found = TypeVar("Found")
 
 
-def connect() -> duckdb.DuckDBPyConnection:
+def check_memory(text: str) -> None:
+    """Raise unless a text says how much memory to take.
+
+    >>> check_memory("4GB")
+    """
+    if not _MEMORY.fullmatch(text):
+        raise ArgumentError(f"memory must be a number with its unit, such as 4GB or 800MB, got {text!r}")
+
+
+def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
     """Return a connection without extensions, and so without the network, within a fixed memory."""
     import duckdb  # noqa: PLC0415
 
@@ -36,7 +49,7 @@ def connect() -> duckdb.DuckDBPyConnection:
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "allow_community_extensions": "false",
-            "memory_limit": _MEMORY_LIMIT,
+            "memory_limit": memory or _MEMORY_LIMIT,
             "temp_directory": folder,
         }
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     # Lists with None are no ArrayLike to numpy, and yet what people have.
     Column = ArrayLike | Sequence[Any]
 
-__all__ = ["CONFIDENCE_NAMES", "Items", "Outcome", "OutcomeCounts", "Signal"]
+__all__ = ["CONFIDENCE_NAMES", "Bins", "Counted", "Items", "Outcome", "OutcomeCounts", "Signal"]
 
 # How a column of confidences is usually called, most telling first; compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
@@ -114,6 +114,50 @@ class OutcomeCounts:
         return self.answered / self.n if self.n else float("nan")
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Counted:
+    """What an engine found out about rows that it counted and did not hand over.
+
+    Attributes:
+        engine: which one: "duckdb" or "spark".
+        rows: how many rows the source has.
+        clusters: how many clusters the items come from.
+        members: how many clusters with a judged item each group has, by its number; None where every cluster is its
+            own group, and known by its name.
+        view: returns the same items with some of the signals, by their names.
+        having: returns, for columns of metadata and by the label of every group of items that they make, how many
+            clusters of each group of clusters have a judged one of them.
+        bins: by signal, how wide its bins are where confidences that lie close together became one.
+    """
+
+    engine: str
+    rows: int
+    clusters: int
+    members: NDArray[np.float64] | None
+    view: Callable[[tuple[str, ...]], Items]
+    having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]]
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> Counted:
+        """The same of judged items alone."""
+        clusters = self.clusters if self.members is None else int(self.members.sum())
+        return replace(self, clusters=clusters, view=lambda names: self.view(names).judged)
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """How finely a continuous confidence was counted.
+
+    Attributes:
+        count: how many bins there are.
+        widest: the largest share of the items in one of them.
+    """
+
+    count: int
+    widest: float
+
+
 @dataclass(frozen=True, eq=False)
 class Items:
     """A frozen columnar table of items; build one with `from_arrays`, `from_records` or `abstain.read`.
@@ -135,6 +179,8 @@ class Items:
         intervals: (rows, 2), the lower and the upper bound of a prediction, or None; NaN where nothing is answered.
         sets: (rows, classes), True where a class is in the predicted set, or None.
         classes: the names of the classes that the columns of `sets` stand for.
+        counted: what an engine counted, where rows that are alike are one item with a weight; None where every row of
+            the source is here.
 
     >>> items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True], confidence=[0.9, 0.6, 0.1])
     >>> items
@@ -158,6 +204,7 @@ class Items:
     intervals: NDArray[np.float64] | None = None
     sets: Mask | None = None
     classes: tuple[str, ...] = ()
+    counted: Counted | None = None
 
     def __post_init__(self) -> None:
         columns = self._columns()
@@ -306,7 +353,7 @@ class Items:
         return len(self.outcome)
 
     def __repr__(self) -> str:
-        counts, clusters = self.counts, len(self.cluster_ids)
+        counts, clusters = self.counts, self.clusters
         return (
             f"Items({len(self)} {_plural(len(self), 'item')} in {clusters} {_plural(clusters, self.cluster_noun)}: "
             f"{counts.answered} answered, {counts.abstained} abstained, {counts.failed} failed, "
@@ -348,7 +395,36 @@ class Items:
     def judged(self) -> Items:
         """The items of N: answered and abstained ones, with nothing else left."""
         kept = self.outcome <= Outcome.ABSTAINED
-        return self if kept.all() else self.take(kept)
+        if kept.all():
+            return self
+        judged = self.take(kept)
+        return judged if self.counted is None else replace(judged, counted=self.counted.judged)
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters the items come from."""
+        if self.counted is None or self.counted.members is None:
+            return len(self.cluster_ids)
+        return self.counted.clusters
+
+    @property
+    def members(self) -> NDArray[np.float64] | None:
+        """How many clusters each of `cluster_ids` stands for; None where each is one."""
+        if self.counted is None or self.counted.members is None:
+            return None
+        return self.counted.members[self.cluster_ids]
+
+    def under(self, signals: tuple[str, ...]) -> Items:
+        """Return the items with the signals that are asked for; an engine counts rows anew for them."""
+        return self if self.counted is None else self.counted.view(signals)
+
+    def row_by_row(self, what: str) -> None:
+        """Raise where an engine counted the rows and `what` needs each of them."""
+        if self.counted is not None:
+            raise ArgumentError(
+                f"{what} needs every row, and the rows were counted by {self.counted.engine}; load the table (engine, "
+                "--engine: numpy)"
+            )
 
     @cached_property
     def cluster_ids(self) -> NDArray[Any]:
@@ -407,6 +483,15 @@ class Items:
     def with_provenance(self, **provenance: Any) -> Items:
         """Return the same items with more said about where they came from."""
         return replace(self, provenance={**self.provenance, **provenance})
+
+    def where(self, rows: Mask) -> str:
+        """Return in words for an error message where a mask is true: the first row, and how many there are."""
+        count = int(rows.sum())
+        if self.counted is not None:
+            weight = 0 if self.weight is None else round(float(self.weight[rows].sum()))
+            return f"{weight:,} items of {self.provenance.get('path', 'the table')}"
+        row = int(np.argmax(rows))
+        return f"{self.describe_row(row)} (row {row}{f'; {count} such items' if count > 1 else ''})"
 
     def describe_row(self, row: int) -> str:
         """Return the place of a row in words for an error message: its cluster, its item and its file."""

@@ -191,10 +191,9 @@ def _checked(
 ) -> ItemLoss:
     wrong = items.answered & ~np.isfinite(values)
     if wrong.any():
-        row = int(np.argmax(wrong))
         raise DataError(
-            f"loss {name} is {values[row]} for {items.describe_row(row)} (row {row}; {int(wrong.sum())} such items); "
-            "every answered item needs a finite loss"
+            f"loss {name} is {values[int(np.argmax(wrong))]} for {items.where(wrong)}; every answered item needs a "
+            "finite loss"
         )
     return ItemLoss(name, definition, raw_multiplier, values, f"loss {name}: {why}")
 

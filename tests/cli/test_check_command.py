@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from abstain import check, cli
-from abstain.cli import _steps
+from abstain.sources import _engines
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -166,16 +166,29 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
     assert "must be choice:<choice>, regex:<pattern>" in err
 
 
-def test_a_very_large_table_is_scanned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "preds.csv").write_text(TABLE)
-    flags = ("--confidence", "prob", "--bootstrap-resamples", 0, "--json")
+    flags = ("--confidence", "prob", "--json")
     loaded = json.loads(run("evaluate", "preds.csv", *flags)[1])
-    monkeypatch.setattr(_steps, "SCAN_BYTES", 10)
+    asked = json.loads(run("evaluate", "preds.csv", "--engine", "duckdb", "--memory", "500MB", *flags)[1])
+    monkeypatch.setattr(_engines, "COUNTED_BYTES", 10)
     code, out, err = run("evaluate", "preds.csv", *flags)
     assert code == 0, err
-    scanned = json.loads(out)
-    for part in ("population", "confidence_variants", "loss", "inputs"):
-        assert scanned[part] == loaded[part]
-    code, out, _ = run("evaluate", "preds.csv", "--bootstrap-resamples", 0)
+    assert "preds.csv: its rows are counted by duckdb; --engine numpy loads them" in err
+    for counted in (json.loads(out), asked):
+        for part in ("population", "confidence_variants", "loss", "inputs"):
+            assert counted[part] == loaded[part]
+    code, out, _ = run("evaluate", "preds.csv")
     assert code == 0
     assert out.rstrip().endswith(".md .csv .tex .txt")
+    code, _, err = run("evaluate", "preds.csv", "preds.csv", "--engine", "duckdb")
+    assert (code, "--engine duckdb counts one table at a time; leave it out to load them" in err) == (2, True)
+    for verb in (("report", "-o", "r.html"), ("plot", "-o", "c.svg")):
+        code, _, err = run(verb[0], "preds.csv", *verb[1:], "--engine", "duckdb", "--confidence", "prob")
+        assert code == 0, err
+    assert "rows of this table were counted where they are" not in (tmp_path / "r.html").read_text()
+    assert run("report", "preds.csv", "-o", "m.html", "--engine", "duckdb", "--mistakes", 3)[0] == 0
+    assert (
+        "The rows of this table were counted where they are, and none is shown"
+        in (tmp_path / "m.html").read_text()
+    )

@@ -127,7 +127,9 @@ class TestLosses:
             evaluate(self.items, loss="abs_nrom")
 
     def test_not_finite(self) -> None:
-        with pytest.raises(DataError, match="loss custom is nan for cluster 1, item 1 .row 1; 1 such items"):
+        with pytest.raises(
+            DataError, match="loss custom is nan for cluster 1, item 1 .row 1.; every answered item"
+        ):
             evaluate(self.items, loss=[1.0, np.nan])
 
     def test_text_has_no_distance(self) -> None:
@@ -510,7 +512,7 @@ class TestReadOnTheWay:
     def test_what_names_no_column_is_refused(self) -> None:
         items = Items.from_arrays([1, 0], [1, 1], confidence=[0.9, 0.1])
         with pytest.raises(
-            ArgumentError, match="truth names a column of a data frame or a file, and system 1 is"
+            ArgumentError, match="truth says how a data frame or a file is read, and system 1 is"
         ):
             evaluate(items, truth="y")
         with pytest.raises(ArgumentError, match=r"evaluate takes no confidense"):

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 from scipy.stats import ttest_1samp as one_sample
 
 from abstain import ArgumentError, DataError
+from abstain._units import group_of
 from abstain.inference import (
     Estimate,
     LeaveOut,
@@ -21,7 +22,6 @@ from abstain.inference import (
     clusters_needed,
     decide,
     difference_estimate,
-    group_of,
     holm,
     p_value,
     verdict_words,
@@ -129,7 +129,7 @@ def test_the_jackknife_of_a_mean_is_the_t_test() -> None:
 
 def test_unequal_groups_follow_the_delete_m_formula() -> None:
     """Three groups of 1, 2 and 3 clusters, worked out by hand from the pseudo-values."""
-    leave = LeaveOut(np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 3.0]), 2.0)
+    leave = LeaveOut(np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 3.0]), 2.0, 6)
     value, left_out = 2.0, np.array([2.1, 1.8, 2.4])
     # h = 6, 3, 2: pseudo-values 12 - 5*2.1 = 1.5, 6 - 2*1.8 = 2.4, 4 - 2.4 = 1.6;
     # centre 6 - (5/6*2.1 + 2/3*1.8 + 1/2*2.4) = 1.85; squares .1225/5 + .3025/2 + .0625/1 = .23825, over 3.

@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-import abstain
 from abstain import ArgumentError, DataError, Items, evaluate, read
 from abstain.confidence import NO_CONFIDENCE, select
-from abstain.sources import open_table, scan_table
+from abstain.sources import countable, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,11 +80,12 @@ def test_a_verdict_stands_for_truth_and_prediction(
     assert items.prediction.tolist() == [1.0, 0.0, 1.0]
     assert items.provenance["columns"] == {"correct": name, "confidence": "prob"}
     if form != "frame":
-        scanned, whole = abstain.scan(source), evaluate(items, confidence="prob", resamples=0)
-        assert scanned["prob"].aurc.value == whole["prob"].aurc.value
-        assert scanned.loss is not None
+        counted = evaluate(source, confidence="prob", engine="duckdb")
+        whole = evaluate(items, confidence="prob", resamples=0)
+        assert counted["prob"].aurc.value == whole["prob"].aurc.value
+        assert counted.loss is not None
         assert whole.loss is not None
-        assert scanned.loss.rule == whole.loss.rule == "loss zero_one: whole-number labels, no scale declared"
+        assert counted.loss.rule == whole.loss.rule == "loss zero_one: whole-number labels, no scale declared"
 
 
 def test_a_verdict_is_guessed_only_where_nothing_is_predicted() -> None:
@@ -151,19 +151,20 @@ def test_bad_weights() -> None:
         read(frame.with_columns(weight=pl.Series([1.0, None])), weight="weight")
 
 
-def test_a_scan_weighs_rows(tmp_path: Path) -> None:
+def test_an_engine_weighs_rows(tmp_path: Path) -> None:
     columns = {"truth": [1, 0, 1], "prediction": [1, 1, None], "prob": [0.9, 0.4, 0.1], "w": [2.0, 1.0, 5.0]}
     pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
-    found = scan_table(tmp_path / "t.parquet", weight="w", null_prediction="abstained")
-    assert found.items.weight is not None
-    assert sorted(found.items.weight.tolist()) == [1.0, 2.0, 5.0]
-    assert found.items.weight[-1] == 5.0
-    assert (found.counts.answered, found.counts.abstained) == (2, 1)
-    pl.DataFrame({**columns, "w": [2.0, -1.0, 5.0]}).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"the weight \(w\) is missing, negative or not finite in 1 row"):
-        scan_table(tmp_path / "t.parquet", weight="w", null_prediction="abstained")
-    with pytest.raises(ArgumentError, match="low is not scanned; read the table and evaluate it"):
-        scan_table(tmp_path / "t.parquet", low="w", high="w")
+    table = countable(tmp_path / "t.parquet", engine="duckdb", weight="w", null_prediction="abstained")
+    assert table is not None
+    counting = table.count(signals=("prob",))
+    items = counting.items(np.arange(len(counting.kinds)), ("prob",))
+    assert items.weight is not None
+    assert sorted(zip(items.outcome.tolist(), items.weight.tolist(), strict=True)) == [
+        (0, 1.0),
+        (0, 2.0),
+        (1, 5.0),
+    ]
+    assert (items.counts.answered, items.counts.abstained) == (3, 5)
 
 
 # Intervals
@@ -295,7 +296,8 @@ def test_what_may_be_the_cluster_is_named(
     items = read(source, signals=(), metadata=())
     assert items.provenance.get("possible_cluster") == expected
     if form != "frame":
-        assert abstain.scan(source).provenance.get("possible_cluster") == expected
+        counted = evaluate(source, confidence="prob", engine="duckdb")
+        assert counted.provenance.get("possible_cluster") == expected
     if expected is not None:
         assert "possible_cluster" not in read(source, cluster=expected).provenance
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsJson",
     "Commands",
+    "Counted",
     "Group",
     "InputFile",
     "Inputs",
@@ -67,6 +68,8 @@ _JOIN = "A second table with the columns that the first lacks, such as the truth
 _SYSTEM = "Whose row it is, in a table of several systems; else a column called system or model."
 _PERCENT = "This confidence is per cent; may be repeated. `none` where values above 10 are no per cent."
 CROSSED = "What a lower bound above the upper one means: sort or empty; an error when left out."
+_ENGINE = "numpy loads a table; duckdb counts its rows in the file, by default above 256 MB. The numbers are the same."
+_MEMORY = "How much memory DuckDB may take, such as 4GB; it goes on on disk beyond."
 _MATCH = "How items of several inputs are matched: names, or rows where the order of rows is the match."
 _INTERSECTION = "Compare what all inputs have when some lack some."
 _TRUTH_DIFFERS = "Compare although the inputs disagree about the truth of items."
@@ -292,6 +295,15 @@ class Group:
     def options(self) -> dict[str, Any]:
         """The arguments by name."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "threads"}
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Group):
+    """What reads large tables: the arguments of that name of `abstain.evaluate`."""
+
+    heading: ClassVar[str] = DATA
+    engine: Annotated[str | None, named("--engine", "NAME", _ENGINE)] = None
+    memory: Annotated[str | None, named("--memory", "SIZE", _MEMORY)] = None
 
 
 @dataclass(frozen=True, slots=True)

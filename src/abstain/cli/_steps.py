@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from abstain.cli._options import Counted
 from abstain.cli._terminal import progress_bar, say, say_json, show
 from abstain.errors import ArgumentError, DataError, at
 
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
     from abstain.report.tables import Table
+    from abstain.sources import Countable
 
-# Without intervals, a table of more bytes is scanned and not loaded.
-SCAN_BYTES = 1 << 28
 # A name may have 255 bytes, and a letter takes four at most; a number and an ending follow.
 _LONGEST_STEM = 50
 
@@ -46,6 +46,7 @@ def evaluated(
     reading: Reading,
     pairing: Pairing,
     judging: Judging,
+    counted: Counted | None = None,
     *,
     quiet: bool,
     most: int | None = 2,
@@ -60,6 +61,7 @@ def evaluated(
         reading: how they are read.
         pairing: how their items are matched.
         judging: how they are judged.
+        counted: what reads a large table.
         quiet: True where nothing is said of what was guessed, and no bar is shown.
         most: how many inputs the verb takes.
         selective: whether the selective metrics are wanted, where it does not go by the question.
@@ -72,11 +74,15 @@ def evaluated(
             f"give {wanted}, got {len(sources)}{'; abstain compare takes more' if sources else ''}"
         )
     settings = {**question.options, **judging.options, **pairing.options, "selective": selective}
-    if len(sources) == 1 and not (everything or question.instrument):
-        (source,) = sources.values()
-        scanned = _scanned(source, settings, reading.options)
-        if scanned is not None:
-            return Judged(source.path.stem, scanned)
+    if len(sources) == 1 and not question.instrument:
+        ((name, source),) = sources.items()
+        result = _counted(name, source, settings, reading, counted or Counted(), quiet=quiet)
+        if result is not None:
+            return Judged(source.path.stem, result)
+    elif counted is not None and counted.engine is not None:
+        raise ArgumentError(
+            f"--engine {counted.engine} counts one table at a time; leave it out to load them"
+        )
     systems = read_systems(
         sources,
         reading,
@@ -129,7 +135,9 @@ def read_systems(
     return systems
 
 
-def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_progress: bool = True) -> Result:
+def judge(
+    systems: Mapping[str, Items | Countable], settings: Mapping[str, Any], *, show_progress: bool = True
+) -> Result:
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
 
@@ -140,9 +148,14 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
         return evaluate(systems, **settings, progress=progress)
 
 
-def at_data(systems: Mapping[str, Items]) -> AbstractContextManager[None]:
+def at_data(systems: Mapping[str, Items | Countable]) -> AbstractContextManager[None]:
     """Let what is wrong with data say which files they came from."""
-    paths = dict.fromkeys(items.provenance.get("path", name) for name, items in systems.items())
+    from abstain.items import Items  # noqa: PLC0415
+
+    paths = dict.fromkeys(
+        items.provenance.get("path", name) if isinstance(items, Items) else items.label
+        for name, items in systems.items()
+    )
     return at(*paths, kind=DataError) if paths else contextlib.nullcontext()
 
 
@@ -155,35 +168,32 @@ def resampling_bar(
     return progress_bar("resampling", resamples_wanted(resamples, interval, of_a_run=True), wanted=wanted)
 
 
-def _scanned(source: InputFile, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Result | None:
-    """Judge a table that is too large to be loaded, if it is one and one column is asked for; else None."""
-    served = ("truth", "prediction", "abstained", "failed", "cluster", "null_prediction", "scale", "format")
-    unserved = [settings[name] for name in ("metrics", "by", "calibration", "resamples", "simultaneous")]
-    if (
-        settings["interval"] != "none"
-        or any(unserved)
-        or source.mode is not None
-        or not set(reading) <= set(served)
-    ):
-        return None
-    from abstain import scan  # noqa: PLC0415
-    from abstain.confidence import signals_needed  # noqa: PLC0415
-    from abstain.sources import expand, recognise  # noqa: PLC0415
+def _counted(
+    name: str,
+    source: InputFile,
+    settings: Mapping[str, Any],
+    reading: Reading,
+    counted: Counted,
+    *,
+    quiet: bool,
+) -> Result | None:
+    """Judge a table whose rows are counted where they are; None where it is to be loaded."""
+    from abstain.sources import CountingError, countable  # noqa: PLC0415
 
-    paths = expand(source.path)
-    if sum(part.stat().st_size for part in paths) < SCAN_BYTES:
+    table = countable(source.path, mode=source.mode, **counted.options, **reading.options)
+    if table is None:
         return None
-    confidence = settings["confidence"]
-    columns = signals_needed(confidence or "confidence") or ()
-    if len(columns) != 1 or (reading.get("format") or recognise(paths[0])) not in ("csv", "parquet", "jsonl"):
+    try:
+        result = judge({name: table}, settings, show_progress=not quiet)
+    except CountingError:
+        if table.asked:
+            raise
         return None
-    shared = ("loss", "coverage_grid", "area_coverage", "convention")
-    return scan(
-        source.path,
-        confidence=columns[0] if confidence else None,
-        **{name: settings[name] for name in shared},
-        **reading,
-    )
+    if not quiet:
+        settled = ("confidence",) if settings["confidence"] else ()
+        for line in announcements(result.only.provenance, settled):
+            say(line, error=True)
+    return result
 
 
 def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
@@ -204,12 +214,15 @@ def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
     return found
 
 
-def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
+def announcements(
+    provenance: Mapping[str, Any], settled: Iterable[str] = (), metadata: Iterable[str] = ()
+) -> list[str]:
     """Return what was found or guessed about a source and must be said aloud, but for roles that are `settled`."""
     from abstain.sources import FORMATS  # noqa: PLC0415
 
-    provenance = items.provenance
     path, lines = provenance.get("path", "items"), []
+    if "engine" in provenance:
+        lines.append(f"{path}: its rows are counted by {provenance['engine']}; --engine numpy loads them")
     guessed = [role for role in provenance.get("guessed", ()) if role not in settled]
     if guessed:
         columns = provenance["columns"]
@@ -224,11 +237,11 @@ def announcements(items: Items, settled: Iterable[str] = ()) -> list[str]:
                 for state in ("abstained", "answered", "undetermined")
             )
             lines.append(f"{path}: the {words} found {counts}")
-    return [*lines, *_table_announcements(items, path), *_log_announcements(items, path)]
+    return [*lines, *_table_announcements(provenance, path), *_log_announcements(provenance, path, metadata)]
 
 
-def _table_announcements(items: Items, path: str) -> list[str]:
-    provenance, lines = items.provenance, []
+def _table_announcements(provenance: Mapping[str, Any], path: str) -> list[str]:
+    lines = []
     percent = provenance.get("percent")
     if percent:
         lines.append(
@@ -240,19 +253,20 @@ def _table_announcements(items: Items, path: str) -> list[str]:
     return lines
 
 
-def _log_announcements(items: Items, path: str) -> list[str]:
-    provenance, lines = items.provenance, []
+def _log_announcements(provenance: Mapping[str, Any], path: str, metadata: Iterable[str]) -> list[str]:
+    lines = []
     if provenance.get("format") == "inspect" and provenance.get("status") != "success":
         lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
     filters = provenance.get("filters", ())
-    if len(filters) > 1 and "filter" in items.metadata:
+    if len(filters) > 1 and "filter" in metadata:
         lines.append(f"{path}: {len(filters)} filters read together; --filter chooses one")
     return lines
 
 
 def _announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
     """Say it, once, on stderr."""
-    for line in dict.fromkeys(line for items in sources for line in announcements(items, settled)):
+    found = (announcements(items.provenance, settled, items.metadata) for items in sources)
+    for line in dict.fromkeys(line for lines in found for line in lines):
         say(line, error=True)
 
 

@@ -49,7 +49,11 @@ def check_command(
         from abstain.evaluation import NEVER_EQUAL  # noqa: PLC0415
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 
-        notes = [line for line in announcements(found.items) if "guessed" not in line]
+        notes = [
+            line
+            for line in announcements(found.items.provenance, metadata=found.items.metadata)
+            if "guessed" not in line
+        ]
         notes += [f"{found.source}: {NEVER_EQUAL}"] if found.items.never_equal else []
         present(wanted.form, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
     if found.problems:

@@ -8,6 +8,7 @@ from typing import Annotated
 from abstain.cli._options import (
     AsJson,
     Commands,
+    Counted,
     Inputs,
     Judging,
     Pairing,
@@ -46,12 +47,13 @@ def evaluate_command(
     judging: Judging,
     pairing: Pairing,
     reading: Reading,
+    counted: Counted,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
     wanted = printing(table_format, output, as_json=as_json, quiet=quiet)
     files = files_of(inputs, question, judging, reading)
     check_outputs(output, inputs=files)
-    result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet).result
+    result = evaluated(inputs, question, reading, pairing, judging, counted, quiet=quiet).result
     publish(wanted, forms_of(result), output, inputs=files)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from abstain.cli._options import (
     Commands,
+    Counted,
     Inputs,
     Judging,
     Pairing,
@@ -49,6 +50,7 @@ def plot_command(
     judging: Judging,
     pairing: Pairing,
     reading: Reading,
+    counted: Counted,
 ) -> None:
     """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
     from abstain.report.charts import chart_content, chart_format, draw  # noqa: PLC0415
@@ -56,7 +58,9 @@ def plot_command(
     form = chart_format(output)
     files = files_of(inputs, question, judging, reading)
     check_outputs(output, inputs=files)
-    result = evaluated(inputs, question, reading, pairing, judging, quiet=quiet, selective=True).result
+    result = evaluated(
+        inputs, question, reading, pairing, judging, counted, quiet=quiet, selective=True
+    ).result
     figure = draw(result, chart, confidence=of, risk=risk, metric=shown)
     with putting({output: chart_content(figure, form)}, inputs=files):
         pass

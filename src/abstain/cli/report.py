@@ -11,6 +11,7 @@ import typer
 
 from abstain.cli._options import (
     Commands,
+    Counted,
     Inputs,
     Judging,
     Pairing,
@@ -67,6 +68,7 @@ def report_command(
     judging: Judging,
     pairing: Pairing,
     reading: Reading,
+    counted: Counted,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _validate  # noqa: PLC0415
@@ -87,6 +89,7 @@ def report_command(
         reading,
         pairing,
         judging,
+        counted,
         quiet=quiet,
         most=None,
         selective=True,

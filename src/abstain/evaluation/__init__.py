@@ -2,7 +2,7 @@
 
 `evaluate` judges one system, or several on the same items, under one or more confidences and by any metrics;
 `compare` is the same for two or more. `gate` passes or fails a run by conditions; `check` says what a source
-can serve; `scan` judges a table that does not fit into memory. Results are frozen; their numbers carry their
+can serve. Results are frozen; their numbers carry their
 intervals, and their warnings travel with them into every output.
 """
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Settings,
         SystemResult,
     )
-    from abstain.evaluation._scan import scan
     from abstain.evaluation._system import Basis
     from abstain.evaluation._warnings import NEVER_EQUAL
 else:
@@ -65,5 +64,4 @@ __all__ = [
     "gate",
     "parse_condition",
     "power",
-    "scan",
 ]

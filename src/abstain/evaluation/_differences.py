@@ -297,10 +297,7 @@ class DifferenceWork:
                 return f"{name} answered nothing, and what is not answered must not win"
         for name, value in zip(pair, values, strict=True):
             if not math.isfinite(value):
-                work = self.works[name]
-                rows = work.rows(key.confidence)
-                group = next((group for group in work.groups if group.label == key.group), None)
-                problem = metric.problem(rows if group is None else rows.take(group.rows))
+                problem = metric.problem(self.works[name].views[key.confidence].rows(key.group))
                 why = f": {problem.sentence}" if problem else ""
                 return f"{key.metric} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
         return ""

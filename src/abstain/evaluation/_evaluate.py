@@ -12,6 +12,7 @@ is 0, and 0 must not win.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -37,8 +38,7 @@ from abstain.evaluation._warnings import (
     general_warnings,
     left_out_warnings,
 )
-from abstain.groups import groups as groups_of
-from abstain.inference import Intervals, resamples_wanted
+from abstain.inference import NONE, Intervals, resamples_wanted
 from abstain.items import Items
 from abstain.losses import LOSS_NAMES, common_loss, item_loss
 from abstain.matching import match as match_items
@@ -51,12 +51,14 @@ if TYPE_CHECKING:
 
     from abstain._confidences import CalibrationLike
     from abstain.calibrators import Calibration
+    from abstain.evaluation._counted import Wanted
     from abstain.evaluation._differences import Difference
     from abstain.inference import Estimate, Weighed
     from abstain.losses import ItemLoss, Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.metrics.registry import MetricLike
+    from abstain.sources import Countable
 
     Progress = Callable[[int], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
@@ -89,6 +91,8 @@ def evaluate(
     resamples: int | None = None,
     seed: int = 42,
     level: float = 0.95,
+    engine: str | None = None,
+    memory: str | None = None,
     progress: Progress | None = None,
     **columns: Any,
 ) -> Result:
@@ -124,6 +128,9 @@ def evaluate(
             interval is asked for and for run files, whose artifact has one; else none.
         seed: the same seed gives the same intervals.
         level: confidence level of the intervals; a difference is told at ``1 - level``.
+        engine: what reads a table: "numpy" loads it, "duckdb" and "spark" count its rows where they are, with the same
+            numbers; when left out, what fits the source and its size.
+        memory: how much memory DuckDB may take, such as "4GB"; it goes on on disk beyond.
         progress: called with the number of resamples done since the last call.
         columns: of data frames and files, the arguments of `abstain.read`: truth="y", prediction="p", cluster="id".
 
@@ -140,18 +147,18 @@ def evaluate(
     >>> print(evaluate(frame, truth="y", prediction="p", confidence="sure", interval="none")["sure"].aurc)
     0.056
     """
-    named = _named(systems, columns)
+    given = _given(systems)
     if isinstance(loss, str):
         _validate.choice(loss, "loss", LOSS_NAMES)
     settings = Settings.checked(
         coverage_grid=coverage_grid,
         area_coverage=area_coverage,
         interval=interval,
-        resamples=resamples_wanted(resamples, interval, of_a_run=any(map(_is_run, named.values()))),
+        resamples=resamples_wanted(resamples, interval),
         seed=seed,
         level=level,
         convention=convention,
-        reference=None if reference is None else _validate.choice(reference, "reference", named),
+        reference=None if reference is None else _validate.choice(reference, "reference", given),
         margin=margin,
         simultaneous=simultaneous,
     )
@@ -167,6 +174,11 @@ def evaluate(
         loss=loss,
         settings=settings,
     )
+    reading = _Reading(columns, engine, memory, request)
+    named = {name: reading.items(name, system, several=len(given) > 1) for name, system in given.items()}
+    if any(map(_is_run, named.values())):
+        drawn = resamples_wanted(resamples, interval, of_a_run=True)
+        request = replace(request, settings=replace(settings, resamples=drawn))
     if len(named) == 1:
         name, items = next(iter(named.items()))
         return _Job.alone(request, name, items).run(progress)
@@ -204,7 +216,7 @@ def _is_run(items: Items) -> bool:
     return items.provenance.get("format") == "run"
 
 
-def _named(systems: Sequence[Any], columns: Mapping[str, Any]) -> dict[str, Items]:
+def _given(systems: Sequence[Any]) -> dict[str, Any]:
     """Return the systems by name: left and right where two have none."""
     _check_kinds(systems)
     named: dict[str, Any] = {}
@@ -217,7 +229,7 @@ def _named(systems: Sequence[Any], columns: Mapping[str, Any]) -> dict[str, Item
             named[str(name)] = items
     if not named:
         raise ArgumentError("no system was given; pass the items of at least one")
-    return {name: _as_items(name, system, columns) for name, system in named.items()}
+    return named
 
 
 def _check_kinds(systems: Iterable[Any]) -> None:
@@ -232,18 +244,44 @@ def _check_kinds(systems: Iterable[Any]) -> None:
             )
 
 
-def _as_items(name: str, system: Any, columns: Mapping[str, Any]) -> Items:
-    known = inspect.signature(sources.read).parameters if columns else ()
-    for argument in columns:
-        if argument not in known:
-            raise ArgumentError(f"evaluate takes no {argument}{_validate.suggestion(argument, known)}")
-    if isinstance(system, Items):
-        if columns:
-            raise ArgumentError(
-                f"{next(iter(columns))} names a column of a data frame or a file, and {name} is Items already"
-            )
-        return system
-    return sources.read(system, **columns)
+@dataclass(frozen=True, eq=False, slots=True)
+class _Reading:
+    """How systems that are no items yet become some."""
+
+    columns: Mapping[str, Any]
+    engine: str | None
+    memory: str | None
+    request: _Request
+
+    def items(self, name: str, system: Any, *, several: bool) -> Items:
+        """Return the items of a system: as they are, loaded, or counted where they lie."""
+        known = inspect.signature(sources.read).parameters if self.columns else ()
+        for argument in self.columns:
+            if argument not in known:
+                raise ArgumentError(f"evaluate takes no {argument}{_validate.suggestion(argument, known)}")
+        if isinstance(system, Items):
+            for argument, value in (*self.columns.items(), ("engine", self.engine), ("memory", self.memory)):
+                if value is not None:
+                    raise ArgumentError(
+                        f"{argument} says how a data frame or a file is read, and {name} is Items already"
+                    )
+            return system
+        if isinstance(system, sources.Countable):
+            return self._counted(name, system, None, several=several)
+        table = sources.countable(system, engine=self.engine, memory=self.memory, **self.columns)
+        if table is None:
+            return sources.read(system, **self.columns)
+        return self._counted(name, table, system, several=several)
+
+    def _counted(self, name: str, table: Countable, system: Any, *, several: bool) -> Items:
+        from abstain.evaluation._counted import counted_items  # noqa: PLC0415
+
+        try:
+            return counted_items(name, table, self.request.wanted, several=several)
+        except sources.CountingError:
+            if table.asked or system is None:
+                raise
+            return sources.read(system, **self.columns)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -282,6 +320,19 @@ class _Request:
         """The metrics that were asked for, and whose differences are told."""
         bundle = [metric for metric in self.bundle if ranked or not metric.ranked] if self.selective else []
         return tuple({metric.key: metric for metric in (*bundle, *self.asked)}.values())
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is asked of a table before it is read."""
+        from abstain.evaluation._counted import Wanted  # noqa: PLC0415
+
+        return Wanted(
+            metrics=self.metrics(ranked=True),
+            confidence=self.confidence,
+            by=self.by,
+            loss=self.loss,
+            units=self.settings.interval != NONE,
+        )
 
     @property
     def by_default(self) -> bool:
@@ -374,8 +425,9 @@ class _Job:
                 metrics,
                 confidences={slot: confidences[name][slot] for slot in common},
                 loss=losses[name],
+                asked_loss=request.loss,
                 intervals=intervals,
-                groups=groups_of(items, request.by) if request.by else (),
+                by=request.by,
             )
             for name, items in kept.items()
         }
@@ -440,7 +492,7 @@ class _Job:
                 *left_out_warnings(found, population),
             ),
             cluster_noun=work.judged.cluster_noun,
-            design_effect=work.design_effect(),
+            design_effect=math.nan if settings.interval == NONE else work.design_effect(),
             calibrations=request.calibrations,
             confidences={slot: confidence.name for slot, confidence in work.confidences.items()},
             estimates=found,
@@ -452,7 +504,7 @@ class _Job:
     def _population(self, name: str, right: int) -> Population:
         source, judged = self.sources[name], self.works[name].judged
         own, counts = source.counts, judged.counts
-        total, included = len(source.cluster_ids), len(judged.cluster_ids)
+        total, included = source.clusters, judged.clusters
         if self.matching is not None:
             total = self.matching.clusters_shared
         return Population(
@@ -490,11 +542,12 @@ def _intervals(items: Items, settings: Settings) -> Intervals:
         resamples=settings.resamples,
         seed=settings.seed,
         level=settings.level,
+        members=items.members,
     )
 
 
 def _unstated(slot: str, items: Items) -> VariantConfidence:
-    return VariantConfidence(slot, np.full(len(items), np.nan), ())
+    return VariantConfidence(slot, np.full(len(items), np.nan), (), items)
 
 
 def _losses(

@@ -19,7 +19,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
 from abstain.evaluation._coverage_results import ClaimResult, CoverageResult, CoverageSettings, Stratum
 from abstain.evaluation._warnings import few_clusters
-from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Weighed, coverage_verdict
+from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Weighed, Within, coverage_verdict
 from abstain.metrics.coverage import (
     Search,
     Strata,
@@ -299,16 +299,17 @@ class Judgement(Generic[AnyRows]):
         found = []
         for place, part in enumerate(entry.parts):
             one = Weighed(values.left_out[:, [place]], values.drawn[:, [place]])
-            scale, items = replace(entry.scales[place], trials=part.count, chosen=together), None
+            scale, within = replace(entry.scales[place], trials=part.count, chosen=together), None
             if part.rows is None:  # rows of one key are spread over several parts
                 whole = entry.scales[place]
                 scale = replace(scale, units=whole.units and whole.units * part.count / whole.trials)
             else:
                 weight = None if self.rows.weight is None else self.rows.weight[part.rows]
                 held = np.bincount(self.index[part.rows], weights=weight, minlength=self.clusters)
-                items, scale = held.astype(np.float64), replace(scale, units=units_of(self._mass(part.rows)))
+                within = Within(held.astype(np.float64))
+                scale = replace(scale, units=units_of(self._mass(part.rows)))
             point = entry.measure.points[[place]]
-            found += self.intervals.estimates(point, one, [scale], n=len(self.rows), items=items)
+            found += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
         return found
 
     def _worst(self, entry: Entry, values: Weighed, found: list[Estimate]) -> Estimate:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain._units import unit_of
 from abstain.evaluation._differences import Difference
 from abstain.evaluation._system import fingerprint
 from abstain.guarantees import promised_thresholds
@@ -126,7 +127,7 @@ class Profile:
 
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:
     """Return the profile of a system, with at most about `most` working points per confidence."""
-    judged, settings, columns = basis.judged, basis.settings, basis.work.columns
+    judged, settings = basis.judged, basis.settings
     if not len(judged):
         nothing = Line(np.empty(0), np.empty(0), np.empty(0))
         return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
@@ -135,7 +136,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
     first = {key: name for name, key in reversed(shared.items())}
     curves, found = {}, {}
     for key, name in first.items():
-        rows = columns.with_confidence(basis.confidences[name])
+        rows = basis.work.rows(name)
         curves[key] = risk_coverage_curve(
             rows.loss, rows.confidence, abstained=rows.abstained, sample_weight=rows.weight
         )
@@ -167,8 +168,12 @@ def _promised(curve: RiskCoverageCurve, basis: Basis, name: str) -> dict[float, 
     loss = basis.work.loss
     if loss is None or loss.name not in SHARES or not len(curve):
         return {}
+    items = basis.work.views[name].items
+    if items.members is not None:  # a promise is made over single clusters
+        return {}
+    rows = basis.work.rows(name)
     thresholds = promised_thresholds(
-        basis.judged, basis.confidences[name], basis.loss, PROMISED_RISKS, sure=basis.settings.level
+        items, rows.confidence, rows.loss, PROMISED_RISKS, sure=basis.settings.level
     )
     return {
         risk: int(np.searchsorted(-curve.threshold, -threshold, side="right")) - 1
@@ -181,12 +186,9 @@ def _contrasts(basis: Basis, shared: Mapping[str, bytes]) -> tuple[str, dict[str
     judged, settings = basis.judged, basis.settings
     if not basis.confidences or not judged.answered.any():
         return "", {}
-    intervals, columns = basis.work.intervals, basis.work.columns
+    intervals = basis.work.intervals
     metric = in_convention(METRICS["augrc"], settings.convention)
-    measures = {
-        name: measure_metrics(columns.with_confidence(values), [metric])
-        for name, values in basis.confidences.items()
-    }
+    measures = {name: measure_metrics(basis.work.rows(name), [metric]) for name in basis.confidences}
     area = {name: measure.point for name, measure in measures.items()}
     leader = min(area, key=area.__getitem__)
     others = [name for name in area if shared[name] != shared[leader]]
@@ -196,7 +198,7 @@ def _contrasts(basis: Basis, shared: Mapping[str, bytes]) -> tuple[str, dict[str
     found = []
     for name, weighed in zip(others, rest, strict=True):
         ends = (area[leader], area[name])
-        estimate = intervals.difference(ends[1] - ends[0], weighed.less(first).column(0), n=len(judged))
+        estimate = intervals.difference(ends[1] - ends[0], weighed.less(first).column(0), n=judged.counts.n)
         made = Difference("augrc", "lower", "", "", leader, name, *ends, estimate, p=p_value(estimate))
         found.append(replace(made, cluster_noun=judged.cluster_noun))
     adjusted = holm([each.p for each in found]).tolist()
@@ -237,16 +239,16 @@ def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Ind
 def _working_points(
     curve: RiskCoverageCurve, chosen: Indices, basis: Basis, name: str, progress: Progress | None
 ) -> WorkingPoints:
-    answered = basis.judged.answered
+    rows, settings = basis.work.rows(name), basis.settings
+    answered = rows.answered
     thresholds, count = curve.threshold[chosen], len(chosen)
-    rung = np.searchsorted(-thresholds, -basis.confidences[name][answered])
-    weight, wrong = basis.weights[answered], basis.loss[answered] > 0
+    rung = np.searchsorted(-thresholds, -rows.confidence[answered])
+    weight, wrong = rows.weight[answered], rows.loss[answered] > 0
 
     def climbed(weights: Floats) -> Indices:
         added = np.bincount(rung, weights=weights, minlength=count)
         return np.cumsum(added).round().astype(np.intp)
 
-    rows, settings = basis.work.columns.with_confidence(basis.confidences[name]), basis.settings
     points = points_of(
         rows, thresholds, basis.work.intervals, simultaneous=settings.simultaneous, progress=progress
     )
@@ -280,20 +282,20 @@ def _random(basis: Basis) -> Line:
 
 
 def _reliability(basis: Basis) -> dict[str, ReliabilityCurve]:
-    judged = basis.judged
-    answered = judged.answered
     found = {}
-    for name, values in basis.confidences.items():
-        stated = values[answered]
+    for name in basis.confidences:
+        rows, items = basis.work.rows(name), basis.work.views[name].items
+        answered = rows.answered
+        stated = rows.confidence[answered]
         if name in _ORDERS_ONLY or name.startswith(_ORDERS_ONLY_PREFIXES):
             continue
         if len(stated) and stated.min() >= 0.0 and stated.max() <= 1.0:
             found[name] = reliability_curve(
-                basis.loss[answered] == 0.0,
+                rows.loss[answered] == 0.0,
                 stated,
                 bins=RELIABILITY_BINS,
-                cluster=judged.cluster_index[answered],
+                cluster=unit_of(items.cluster_ids)[items.cluster_index[answered]],
                 level=basis.settings.level,
-                sample_weight=basis.weights[answered],
+                sample_weight=rows.weight[answered],
             )
     return found

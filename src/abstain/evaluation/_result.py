@@ -223,7 +223,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         warnings: what holds for all of its numbers.
         cluster_noun: what a cluster is called.
         design_effect: how many times the variance of the mean loss is what it were if all answers were independent;
-            NaN where no cluster has several.
+            NaN where no cluster has several, and without intervals.
         calibrations: the artifacts that calibrated confidences rest on.
         confidences: the confidence behind each name; they differ where systems have their own.
         estimates: every estimate by (confidence, metric, group).
@@ -291,6 +291,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
             raise ArgumentError(
                 f"{self.name}: a threshold needs a confidence and a loss, and none was judged by"
             )
+        self.basis.judged.row_by_row("a threshold with a promise")
         used = self.calibrations if is_calibrated(self[name].name) else None
         loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.loss
         return guarantees.choose_threshold(

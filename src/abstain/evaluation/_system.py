@@ -10,17 +10,21 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import labels
+from abstain._units import unit_of
 from abstain.errors import DataError
 from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._result import ConfidenceResult
-from abstain.evaluation._warnings import EMPTY_RANGE, nothing_judged, variant_warnings
-from abstain.inference import with_companions
+from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_judged, variant_warnings
+from abstain.groups import groups
+from abstain.inference import Within, with_companions
 from abstain.inference.points import read_off_points
+from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
 from abstain.metrics.curves import NO_CURVE, NO_TIES
 from abstain.results import items_to_results
@@ -35,19 +39,50 @@ if TYPE_CHECKING:
     from abstain.groups import Group
     from abstain.inference import Estimate, Intervals, Weighed
     from abstain.items import Items
-    from abstain.losses import ItemLoss
+    from abstain.losses import ItemLoss, Loss
     from abstain.metrics import MetricSpecification
     from abstain.metrics.abstention import PopulationTable
     from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Basis", "SystemWork", "fingerprint"]
+__all__ = ["Basis", "SystemWork", "View", "fingerprint"]
 
 # Fewer clusters than this say next to nothing: an interval over them is not to be believed.
 SMALLEST_GROUP = 10
 # Where more than this share of the items is left out, their fate could matter.
 MOST_LEFT_OUT = 0.01
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """The rows that metrics are measured over: the items, what metrics read of them, and their groups.
+
+    There is one for all confidences, but for a table that is counted: its rows are counted anew for each of them.
+    """
+
+    items: Items
+    columns: Columns
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def of(
+        cls, items: Items, loss: ItemLoss | None, needed: set[str], by: tuple[str, ...], intervals: Intervals
+    ) -> View:
+        """Prepare rows, in the units that the intervals weigh."""
+        columns = _columns(items, loss, needed)
+        if intervals.units > 1:
+            columns = columns.in_units(intervals.unit_of_cluster[items.cluster_index], intervals.units)
+        return cls(items, columns, groups(items, by) if by else ())
+
+    def group(self, label: str) -> Group | None:
+        """Return a group by its label; None for all rows."""
+        return next((group for group in self.groups if group.label == label), None)
+
+    def rows(self, label: str) -> Columns:
+        """Return the rows of a group."""
+        group = self.group(label)
+        return self.columns if group is None else self.columns.take(group.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +92,10 @@ class SystemWork:
     Attributes:
         name: what it is called.
         source: its items, judged or not.
-        judged: the items that are judged.
-        loss: the loss of each, or None where no metric needs one.
+        loss: the loss of each judged item, or None where no metric needs one.
         confidences: by name, the confidence of every item.
-        columns: the rows, without a confidence.
-        groups: the groups of rows.
+        views: by confidence, the rows with it; under the empty name those without one.
+        by: the columns that groups are made of.
         measures: by (confidence, group): the measure of its metrics.
         intervals: how intervals are made.
         metrics: by confidence, the metrics that are measured under it; the empty name for those that need none.
@@ -70,11 +104,10 @@ class SystemWork:
 
     name: str
     source: Items
-    judged: Items
     loss: ItemLoss | None
     confidences: Mapping[str, VariantConfidence]
-    columns: Columns
-    groups: tuple[Group, ...]
+    views: Mapping[str, View]
+    by: tuple[str, ...]
     metrics: Mapping[str, tuple[MetricSpecification, ...]]
     measures: Mapping[tuple[str, str], Measure]
     intervals: Intervals
@@ -90,43 +123,62 @@ class SystemWork:
         *,
         confidences: Mapping[str, VariantConfidence],
         loss: ItemLoss | None,
+        asked_loss: Loss | None = None,
         intervals: Intervals,
-        groups: tuple[Group, ...] = (),
+        by: tuple[str, ...] = (),
     ) -> SystemWork:
         """Build the measures of judged items, over the units that the intervals weigh."""
-        columns = _columns(judged, loss, {column for metric in metrics for column in metric.needs})
-        if intervals.units > 1:
-            columns = columns.in_units(intervals.unit_of_cluster[judged.cluster_index], intervals.units)
+        needed = {column for metric in metrics for column in metric.needs}
+        whole = View.of(judged, loss, needed, by, intervals)
+        views = {ALL: whole}
+        for slot, confidence in confidences.items():
+            view = whole
+            if confidence.items is not judged:
+                own = loss and item_loss(confidence.items, asked_loss if callable(asked_loss) else loss.name)
+                view = View.of(confidence.items, own, needed, by, intervals)
+            views[slot] = replace(view, columns=view.columns.with_confidence(confidence.values))
         ranked = tuple(metric for metric in metrics if metric.ranked)
         by_confidence = {ALL: tuple(metric for metric in metrics if not metric.ranked)}
         if confidences:
             by_confidence |= dict.fromkeys(confidences, ranked)
         else:  # the metrics that need a confidence are undefined, and say so
             by_confidence[ALL] += ranked
-        work = cls(name, source, judged, loss, confidences, columns, groups, by_confidence, {}, intervals)
+        work = cls(name, source, loss, confidences, views, by, by_confidence, {}, intervals)
         built: dict[tuple[bytes | None, str], Measure] = {}
         measures: dict[tuple[str, str], Measure] = {}
         for slot, asked in by_confidence.items():
             if not asked:
                 continue
-            rows = work.rows(slot)
-            _check_probabilities(judged, asked, rows.confidence, slot)
-            for label, kept in ((ALL, None), *((group.label, group.rows) for group in groups)):
+            view = views[slot]
+            _check_probabilities(view.items, asked, view.columns.confidence, slot)
+            for label in (ALL, *(group.label for group in whole.groups)):
                 # Confidences that are the same numbers under another name share their measure: weighed once.
-                same = (fingerprint(rows.confidence) if slot else None, label)
+                same = (fingerprint(view.columns.confidence) if slot else None, label)
                 if same not in built:
-                    wanted = rows if kept is None else rows.take(kept)
-                    built[same] = measure_metrics(wanted, with_companions(asked))
+                    built[same] = measure_metrics(view.rows(label), with_companions(asked))
                 measures[slot, label] = built[same]
         work = replace(work, measures=measures)
         work.rests.update(work._rests())
         return work
 
+    @property
+    def judged(self) -> Items:
+        """The items that are judged."""
+        return self.views[ALL].items
+
+    @property
+    def columns(self) -> Columns:
+        """The judged rows, without a confidence."""
+        return self.views[ALL].columns
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of the judged rows."""
+        return self.views[ALL].groups
+
     def rows(self, slot: str) -> Columns:
         """Return the rows under one of the confidences."""
-        if not slot:
-            return self.columns
-        return self.columns.with_confidence(self.confidences[slot].values)
+        return self.views[slot].columns
 
     @property
     def answered(self) -> int:
@@ -159,12 +211,10 @@ class SystemWork:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
         found = {}
         for ((slot, label), measure), values in zip(self.measures.items(), weighed, strict=False):
-            rows = self.rows(slot)
-            group = next((group for group in self.groups if group.label == label), None)
-            rows = rows if group is None else rows.take(group.rows)
-            items = None if group is None else self._items_by_cluster(group)
+            rows, group = self.views[slot].rows(label), self.views[ALL].group(label)
+            within = None if group is None else self._within(group)
             made = self.intervals.metrics(
-                rows, self.metrics[slot], measure, values, n=_count(rows.weight), items=items
+                rows, self.metrics[slot], measure, values, n=_count(rows.weight), within=within
             )
             made = read_off_points(self.metrics[slot], made, rows, self.intervals)
             for metric, estimate in zip(self.metrics[slot], made, strict=True):
@@ -208,24 +258,28 @@ class SystemWork:
     def design_effect(self) -> float:
         """Return how many times the variance of the mean loss is what it were if all answers were independent.
 
-        Without a loss, the share of right answers is taken. NaN where no cluster has several answers.
+        Very many clusters are taken in groups, whose variances add up to the same. Without a loss, the share of right
+        answers is taken. NaN where no cluster has several answers.
         """
-        answered = self.judged.answered
-        values = (self.columns.correct if self.loss is None else self.columns.loss)[answered]
-        cluster = self.judged.cluster_index[answered]
-        sizes = np.bincount(cluster)
-        clusters = int((sizes > 0).sum())
-        if clusters < 2 or clusters == len(values):
+        answered, weight = self.judged.answered, self.columns.weight
+        values = self.columns.correct if self.loss is None else self.columns.loss
+        unit = unit_of(self.judged.cluster_ids)[self.judged.cluster_index[answered]]
+        values, weight = values[answered], weight[answered]
+        count, units = float(weight.sum()), int((np.bincount(unit, weights=weight) > 0).sum())
+        if units < 2 or self.judged.clusters == self.judged.counts.n:
             return math.nan
-        excess = values - values.mean()
-        independent = float((excess**2).sum()) * len(values) / (len(values) - 1)
-        together = float((np.bincount(cluster, weights=excess) ** 2).sum()) * clusters / (clusters - 1)
+        excess = values - float(values @ weight) / count
+        independent = float(excess**2 @ weight) * count / (count - 1.0)
+        together = float((np.bincount(unit, weights=excess * weight) ** 2).sum()) * units / (units - 1)
         return together / independent if independent > 0.0 else math.nan
 
     def clusters(self, group: Group | None = None) -> int:
         """Return how many clusters the items, or those of a group, come from."""
         if group is None:
-            return len(self.judged.cluster_ids)
+            return self.judged.clusters
+        members = self._within(group).members
+        if members is not None:
+            return int(members.sum())
         return len(np.unique(self.judged.cluster_index[group.rows]))
 
     def note(self, group: Group) -> str:
@@ -244,15 +298,18 @@ class SystemWork:
                 for key, estimate in found.items()
                 if key.confidence in (ALL, slot) and key.group == ALL
             }
-            arguments: dict[str, Any] = {
-                "abstained": self.judged.abstained,
-                "sample_weight": self.judged.weight,
-            }
-            rows = (self.columns.loss, confidence.values)
+            items, losses = self.views[slot].items, self.rows(slot).loss
+            arguments: dict[str, Any] = {"abstained": items.abstained, "sample_weight": items.weight}
             curve, ties = NO_CURVE, NO_TIES
-            if len(self.judged):
-                curve, ties = risk_coverage_curve(*rows, **arguments), tie_sensitivity(*rows, **arguments)
-            warnings = (*confidence.warnings, *variant_warnings(metrics, ties, settings))
+            if len(items):
+                curve = risk_coverage_curve(losses, confidence.values, **arguments)
+                ties = tie_sensitivity(losses, confidence.values, **arguments)
+            bins = {} if items.counted is None else items.counted.bins
+            warnings = (
+                *confidence.warnings,
+                *binned(slot, bins, curve, self.columns.worst_loss),
+                *variant_warnings(metrics, ties, settings),
+            )
             results[slot] = ConfidenceResult(slot, metrics, curve, ties, warnings)
         return results
 
@@ -297,7 +354,7 @@ class SystemWork:
     def _gaps(
         self, keys: Mapping[str, Key], found: Mapping[Key, Estimate], weighed: Sequence[Weighed]
     ) -> dict[str, GroupGap]:
-        values, n = self.by_key(weighed), len(self.columns)
+        values, n = self.by_key(weighed), _count(self.columns.weight)
         others = dict(zip(self.rests, weighed[len(self.measures) :], strict=True))
         gaps = {}
         for name, key in keys.items():
@@ -314,10 +371,18 @@ class SystemWork:
     def _metric(self, key: Key) -> MetricSpecification:
         return next(metric for metric in self.metrics[key.confidence] if metric.key == key.metric)
 
-    def _items_by_cluster(self, group: Group) -> Floats:
-        rows = group.rows
+    def _within(self, group: Group) -> Within:
+        """Which clusters have items of a group."""
+        ids, rows = self.judged.cluster_ids, group.rows
         index, weight = self.judged.cluster_index[rows], self.columns.weight[rows]
-        return np.bincount(index, weights=weight, minlength=self.intervals.clusters).astype(np.float64)
+        items = np.bincount(index, weights=weight, minlength=len(ids)).astype(np.float64)
+        return Within(items, None if self._having is None else self._having[group.label][ids])
+
+    @cached_property
+    def _having(self) -> Mapping[str, Floats] | None:
+        """By group, how many clusters of each group of clusters have any of its items; None where they have names."""
+        counted = self.judged.counted
+        return None if counted is None or counted.members is None else counted.having(self.by)
 
     def _rests(self) -> dict[Key, Measure]:
         """The rows outside the worst group of every metric."""
@@ -328,7 +393,9 @@ class SystemWork:
             for metric in asked:
                 worst = self._worst(Key(slot, metric.key), metric.direction, points)
                 if worst is not None:
-                    rows = self.rows(slot).take(~worst.rows)
+                    own = self.views[slot].group(worst.label)
+                    assert own is not None
+                    rows = self.rows(slot).take(~own.rows)
                     rests[Key(slot, metric.key, worst.label)] = measure_metrics(
                         rows, with_companions([metric])
                     )
@@ -440,6 +507,6 @@ def _check_probabilities(
     if believed is not None and slot and wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.describe_row(row)} "
-            f"(row {row}); ask for it with a confidence that is a probability"
+            f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.where(wrong)}; ask for "
+            "it with a confidence that is a probability"
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from abstain.confidence import NO_CONFIDENCE
 from abstain.errors import ResultWarning
+from abstain.metrics.curves import binning_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
     from abstain.evaluation._metric_tables import Key
     from abstain.evaluation._result import Population, Settings, SystemResult
     from abstain.inference import Estimate
-    from abstain.items import Items
-    from abstain.metrics import TieSensitivity
+    from abstain.items import Bins, Items
+    from abstain.metrics import RiskCoverageCurve, TieSensitivity
 
 __all__ = [
     "EMPTY_RANGE",
     "FEW_CLUSTERS",
     "NEVER_EQUAL",
+    "binned",
     "comparison_warnings",
     "few_clusters",
     "general_warnings",
@@ -120,6 +122,21 @@ def few_clusters(clusters: int, noun: str, interval: str = "jackknife") -> list[
     if interval in SIMULATED_COVERAGE:
         message += f": in simulations {SIMULATED_COVERAGE[interval]}"
     return [ResultWarning("few_clusters", message)]
+
+
+def binned(
+    name: str, bins: Mapping[str, Bins], curve: RiskCoverageCurve, largest_loss: float
+) -> tuple[ResultWarning, ...]:
+    """Return how exact the numbers of a confidence are that was counted in bins."""
+    if not bins or not len(curve):
+        return ()
+    augrc, aurc = binning_bounds(curve, largest_loss)
+    widest = max(each.widest for each in bins.values())
+    message = (
+        f"{name} is continuous and was counted in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC to "
+        f"{aurc:.1g}; other numbers by it are those of bins, which hold at most {100.0 * widest:.2g}% of the items each"
+    )
+    return (ResultWarning("binned", message),)
 
 
 def variant_warnings(

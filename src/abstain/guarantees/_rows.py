@@ -14,10 +14,10 @@ import numpy as np
 
 from abstain import _validate
 from abstain._confidences import load_calibrations, variant_confidences
+from abstain._units import group_of
 from abstain.confidence import NO_CONFIDENCE
 from abstain.errors import ArgumentError, DataError
 from abstain.groups import group_names
-from abstain.inference import group_of
 from abstain.losses import SHARES, item_loss
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from abstain.inference._intervals import (
         Intervals,
         Weighed,
+        Within,
         at_level,
         difference_estimate,
         p_value,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         verdict_words,
         within_margin,
     )
-    from abstain.inference._weights import Draws, LeaveOut, group_of
+    from abstain.inference._weights import Draws, LeaveOut
 else:
     __getattr__, __dir__ = door(__name__)
 
@@ -58,6 +59,7 @@ __all__ = [
     "LeaveOut",
     "MarginVerdict",
     "Weighed",
+    "Within",
     "at_level",
     "beyond",
     "bootstrap",
@@ -66,7 +68,6 @@ __all__ = [
     "decide",
     "difference_estimate",
     "function_measure",
-    "group_of",
     "holm",
     "jackknife",
     "p_value",

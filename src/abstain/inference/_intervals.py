@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abstain import _validate
+from abstain.errors import ArgumentError
 from abstain.inference._distributions import normal_quantile, t_quantile
 from abstain.inference._estimate import BCA, INTERVALS, JACKKNIFE, NONE, Estimate, replicates, with_draws
 from abstain.inference._weights import Draws, LeaveOut
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Intervals",
     "Weighed",
+    "Within",
     "around_debiased",
     "at_level",
     "difference_estimate",
@@ -91,6 +93,13 @@ class Weighed(NamedTuple):
             return Weighed(self.left_out - other.left_out, self.drawn - other.drawn)
 
 
+class Within(NamedTuple):
+    """Some of the items: how many of them each cluster has, and where clusters came in groups, how many have any."""
+
+    items: Floats
+    members: Floats | None = None
+
+
 def resamples_wanted(resamples: int | None, interval: str, *, of_a_run: bool = False) -> int:
     """Return how many resamples to draw: those asked for; else 10,000 where the bootstrap is wanted, or none.
 
@@ -125,6 +134,7 @@ class Intervals:
         resamples: int | None = None,
         seed: int = 42,
         level: float = 0.95,
+        members: Floats | None = None,
     ) -> Intervals:
         """Prepare the weights over some clusters.
 
@@ -136,18 +146,24 @@ class Intervals:
             resamples: how many times the clusters are drawn; see `resamples_wanted`.
             seed: the seed of the draws.
             level: confidence level of the intervals.
+            members: how many clusters each of them stands for, where an engine put clusters into groups.
         """
         draws = Draws(len(cluster_ids), resamples_wanted(resamples, interval), seed)
+        if members is not None and draws.resamples:
+            raise ArgumentError(
+                f"the bootstrap draws single clusters, and {int(members.sum()):,} of them were put into groups; ask "
+                "for the jackknife (interval, --interval) and no resamples, or load the table (engine, --engine: numpy)"
+            )
         # Percentile ends need nothing left out, and without any interval nothing needs to be weighed at all.
         wanted = interval in (JACKKNIFE, BCA)
-        leave = LeaveOut.nothing(len(cluster_ids))
+        leave = LeaveOut.nothing(cluster_ids, members)
         if wanted:
             held = None
             if cluster_of_row is not None:
                 held = np.bincount(cluster_of_row, weights=weight, minlength=len(cluster_ids)).astype(
                     np.float64
                 )
-            leave = LeaveOut.of(cluster_ids, held, by_group=not draws.resamples)
+            leave = LeaveOut.of(cluster_ids, held, by_group=not draws.resamples, members=members)
         elif draws.resamples:
             leave = replace(leave, by_group=False)
         return cls(leave, draws, interval, _validate.level(level))
@@ -155,7 +171,7 @@ class Intervals:
     @property
     def clusters(self) -> int:
         """How many clusters there are."""
-        return self.draws.clusters
+        return self.leave.clusters
 
     @property
     def units(self) -> int:
@@ -180,7 +196,7 @@ class Intervals:
         scales: Sequence[Scale],
         *,
         n: int,
-        items: Floats | None = None,
+        within: Within | None = None,
     ) -> list[Estimate]:
         """Return metrics with their intervals.
 
@@ -189,11 +205,11 @@ class Intervals:
             weighed: what weighing gave.
             scales: what each metric can be.
             n: how many items were judged.
-            items: how many items each cluster has here, where they are some of all.
+            within: which clusters have items here, where they are some of all.
         """
         leave, left_out = self.leave, weighed.left_out
-        if items is not None and leave.vectors:
-            leave, kept = leave.within(items)
+        if within is not None and leave.vectors:
+            leave, kept = leave.within(*within)
             left_out = left_out[kept]
         if self.interval == JACKKNIFE:
             made = jackknife_estimates(values, left_out, leave, scales, n=n, level=self.level)
@@ -214,11 +230,11 @@ class Intervals:
         weighed: Weighed,
         *,
         n: int,
-        items: Floats | None = None,
+        within: Within | None = None,
     ) -> list[Estimate]:
         """Return the metrics of a measure of `with_companions`; the other arguments are those of `estimates`."""
         count, scales = len(metrics), [metric.scale(columns) for metric in with_companions(metrics)]
-        found = self.estimates(measure.points, weighed, scales, n=n, items=items)
+        found = self.estimates(measure.points, weighed, scales, n=n, within=within)
         companions = iter(found[count:])
         return [
             around_debiased(each, next(companions), scale)

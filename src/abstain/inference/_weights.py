@@ -2,20 +2,18 @@
 
 Draws take one legacy random stream, one row of whole numbers per resample: the same seed gives the same resamples on
 every machine and whatever the size of a batch. Left out is one cluster at a time, or one group of clusters where
-there are very many; a cluster's group depends on its name alone, so that it is the same on every machine and in every
-engine. Clusters are numbered by their id, ascending.
+there are very many, see `abstain._units`. Clusters are numbered by their id, ascending.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from abstain import _validate
+from abstain._units import unit_of
 from abstain.tally import Batch, Stream, kernel, lanes_for
 
 if TYPE_CHECKING:
@@ -28,19 +26,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = ["Draws", "LeaveOut", "Weights", "group_of"]
+__all__ = ["Draws", "LeaveOut", "Weights"]
 
 # A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.
 _BATCH_NUMBERS = 1 << 17
 _FEWEST, _MOST, _MOST_COMPILED = 1, 1024, 4096
 
-# Up to so many clusters are left out one by one; beyond, so many groups of them.
-MOST_SINGLE = 400
-GROUPS = 200
 # The kernel draws from at most so many clusters.
 _MOST_DRAWN_FROM = (1 << 31) - 1
-_PRIME, _FACTOR = 2_147_483_647, 62_089_911
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class Weights(Protocol):
@@ -120,9 +113,10 @@ class LeaveOut:
     """Clusters left out, one by one or in groups; make one with `of`.
 
     Attributes:
-        group: the group of each cluster, numbered from 0 without a gap.
+        group: the group of each cluster, numbered from 0 without a gap; of each group, where clusters came counted.
         sizes: how many clusters each group has.
         degrees: the degrees of freedom that the groups are worth: their effective number, by items, less one.
+        clusters: how many clusters there are.
         by_group: True where the units of a weight vector are the groups, else they are the clusters.
 
     >>> leave = LeaveOut.of(np.array(["ann", "bob", "cat"]))
@@ -133,43 +127,47 @@ class LeaveOut:
     group: Indices
     sizes: Floats
     degrees: float
+    clusters: int
     by_group: bool = False
 
     @classmethod
     def of(
-        cls, cluster_ids: NDArray[Any], items: Floats | None = None, *, by_group: bool = False
+        cls,
+        cluster_ids: NDArray[Any],
+        items: Floats | None = None,
+        *,
+        by_group: bool = False,
+        members: Floats | None = None,
     ) -> LeaveOut:
         """Leave out each of these clusters, or each of 200 groups where there are more than 400.
 
         Args:
-            cluster_ids: the names of the clusters.
+            cluster_ids: the names of the clusters, or the numbers of groups that have `members`.
             items: how many items each cluster has; alike when left out.
             by_group: let weight vectors be over groups: cheaper where nothing else weighs clusters.
+            members: how many clusters each group has, where an engine put them into groups.
         """
         count = len(cluster_ids)
         held: Floats = np.ones(count) if items is None else items
+        clusters = count if members is None else int(members.sum())
         if count == 1:  # without the only one there is nothing
-            return cls(np.zeros(1, np.intp), np.empty(0), 0.0, by_group)
-        group = np.arange(count)
-        if count > MOST_SINGLE:
-            group = np.unique(group_of(cluster_ids), return_inverse=True)[1].astype(np.intp)
-        sizes = np.bincount(group).astype(np.float64)
-        return cls(group, sizes, _degrees(np.bincount(group, weights=held).astype(np.float64)), by_group)
+            return cls(np.zeros(1, np.intp), np.empty(0), 0.0, clusters, by_group)
+        group = unit_of(cluster_ids)
+        sizes = np.bincount(group, weights=members).astype(np.float64)
+        degrees = _degrees(np.bincount(group, weights=held).astype(np.float64))
+        return cls(group, sizes, degrees, clusters, by_group)
 
     @classmethod
-    def nothing(cls, clusters: int) -> LeaveOut:
+    def nothing(cls, cluster_ids: NDArray[Any], members: Floats | None = None) -> LeaveOut:
         """Leave nothing out: no weight vectors, for those who want no interval; all rows are one unit."""
-        return cls(np.zeros(clusters, np.intp), np.empty(0), 0.0, by_group=True)
-
-    @property
-    def clusters(self) -> int:
-        """How many clusters there are."""
-        return len(self.group)
+        count = len(cluster_ids)
+        clusters = count if members is None else int(members.sum())
+        return cls(np.zeros(count, np.intp), np.empty(0), 0.0, clusters, by_group=True)
 
     @property
     def units(self) -> int:
         """How many units a weight vector has."""
-        return max(self.vectors, 1) if self.by_group else self.clusters
+        return max(self.vectors, 1) if self.by_group else len(self.group)
 
     @property
     def vectors(self) -> int:
@@ -179,19 +177,25 @@ class LeaveOut:
     @property
     def unit_of_cluster(self) -> Indices:
         """The unit that each cluster is counted in."""
-        return self.group if self.by_group else np.arange(self.clusters)
+        return self.group if self.by_group else np.arange(len(self.group))
 
-    def within(self, items: Floats) -> tuple[LeaveOut, Indices]:
-        """Return the clusters that have any of these items, per cluster, and which weight vectors leave them out."""
+    def within(self, items: Floats, members: Floats | None = None) -> tuple[LeaveOut, Indices]:
+        """Return the clusters that have any of these items, and which weight vectors leave them out.
+
+        Args:
+            items: how many of them each cluster has, or each group that an engine made.
+            members: how many clusters of each such group have any.
+        """
         held = np.bincount(self.group, weights=items, minlength=self.vectors)[: self.vectors]
+        having = np.bincount(self.group, weights=(items > 0.0) if members is None else members)
         kept = np.flatnonzero(held)
-        if len(kept) == self.vectors and (items > 0.0).all():
+        if len(kept) == self.vectors and (having == self.sizes).all():
             return self, kept
-        clusters = np.bincount(self.group[items > 0.0], minlength=self.vectors).astype(np.float64)[kept]
-        group = np.repeat(np.arange(len(kept)), clusters.astype(np.intp))
+        sizes = having[kept].astype(np.float64)
+        clusters, group = int(sizes.sum()), np.arange(len(kept))
         if len(kept) == 1:
-            return LeaveOut(np.zeros(len(group), np.intp), np.empty(0), 0.0, self.by_group), kept[:0]
-        return LeaveOut(group, clusters, _degrees(held[kept].astype(np.float64)), self.by_group), kept
+            return LeaveOut(group, np.empty(0), 0.0, clusters, self.by_group), kept[:0]
+        return LeaveOut(group, sizes, _degrees(held[kept].astype(np.float64)), clusters, self.by_group), kept
 
     def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
@@ -211,26 +215,3 @@ def _degrees(items: Floats) -> float:
         return 1.0
     parts = items / largest  # whose squares cannot overflow
     return max(float(parts.sum()) ** 2 / float((parts**2).sum()) - 1.0, 1.0)
-
-
-def group_of(cluster_ids: NDArray[Any], groups: int = GROUPS) -> Indices:
-    """Return the group of each cluster by its name alone.
-
-    Whole numbers, and text that writes one in the usual way: ``((id mod p) * 62089911) mod p mod groups`` with
-    ``p = 2147483647``; any other name: the first eight hexadecimal digits of the md5 of its UTF-8 text, mod groups.
-
-    >>> group_of(np.array([1, 2, 3])).tolist(), group_of(np.array(["1", "2", "ann"])).tolist()
-    ([111, 22, 133], [111, 22, 34])
-    """
-    if cluster_ids.dtype.kind in "iu":
-        folded = np.mod(cluster_ids, _PRIME).astype(np.int64)
-        return (folded * _FACTOR % _PRIME % groups).astype(np.intp)
-    return np.array([_group_of_name(str(name), groups) for name in cluster_ids.tolist()], dtype=np.intp)
-
-
-def _group_of_name(name: str, groups: int) -> int:
-    # Longer runs of digits are nobody's number, and slow to read as one.
-    if len(name) < 4000 and _WHOLE.fullmatch(name):
-        return int(name) % _PRIME * _FACTOR % _PRIME % groups
-    digest = hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-    return int(digest[:8], 16) % groups

@@ -88,7 +88,7 @@ def points_of(
     answered = columns.answered
     rung = np.searchsorted(-thresholds, -columns.confidence[answered])
     scales = _scales(columns, rung, count)
-    found = intervals.estimates(measure.points, weighed, scales, n=len(columns))
+    found = intervals.estimates(measure.points, weighed, scales, n=round(float(columns.weight.sum())))
     ends = np.array([(each.value, each.low, each.high) for each in found]).reshape(3, count, 3)
     return Points(ends[:, :, 0], ends[:, :, 1], ends[:, :, 2])
 

@@ -48,6 +48,8 @@ _MADE_OF = {
     "truth_number": ("truth",),
     "truth_class": ("truth",),
 }
+# What tells labels apart that are equally right or wrong.
+_LABELS = {"truth", "prediction", "event", "event_probability", "truth_number", "truth_class", "results"}
 # Where the metrics of each module are defined.
 _DEFINED_IN = {
     "abstention": "docs/definitions/abstention.md#{name}",
@@ -170,6 +172,12 @@ class MetricSpecification:
     def ranked(self) -> bool:
         """True where the metric needs a confidence."""
         return "confidence" in self.needs
+
+    @property
+    def labelled(self) -> bool:
+        """True where a metric looks at labels themselves, and not only at whether they match."""
+        matched = self.measure in (risk_measure, outcome_measure)
+        return not matched and bool(_LABELS & set(self.arguments.values()))
 
     @property
     def of_outcomes(self) -> bool:

@@ -155,6 +155,29 @@ def risk_coverage_curve(
     )
 
 
+def binning_bounds(curve: RiskCoverageCurve, largest_loss: float) -> tuple[float, float]:
+    """Return by how much AUGRC and AURC can be off where every plateau of a curve is a bin of confidences.
+
+    Within a bin of the share ``w`` that begins at coverage ``c`` the cumulative loss rises by at most ``L`` per item in
+    whatever order, so that it encloses at most ``L*w^2/8`` with the straight line that stands for it: this much the
+    AUGRC can be off. The AURC divides by the coverage, at least ``c``, and takes the mean loss as straight where it
+    is a hyperbola: ``L*(w^2/(8*c) + c*(w/2*(1/c + 1/(c+w)) - ln(1 + w/c)))``; in the first bin it can be anything up
+    to ``L*w``. Areas that end earlier are off by no more.
+
+    >>> from abstain.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([0, 1, 1, 0], [0.9, 0.9, 0.4, 0.4])
+    >>> [round(bound, 4) for bound in binning_bounds(curve, 1.0)]
+    [0.0625, 0.591]
+    """
+    share = np.diff(curve.coverage, prepend=0.0)
+    before = np.r_[0.0, curve.coverage[:-1]][1:]
+    later = share[1:]
+    bent = before * (0.5 * later * (1.0 / before + 1.0 / (before + later)) - np.log1p(later / before))
+    first = float(share[0]) if len(share) else 0.0
+    area = largest_loss * (first + float((later**2 / (8.0 * before) + bent).sum()))
+    return largest_loss * float((share**2).sum()) / 8.0, area
+
+
 def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCurve:
     """Return the curve of the smallest losses first, each item its own working point, at a choice of counts."""
     if not len(loss):

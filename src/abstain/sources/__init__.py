@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from abstain._doors import door
 
 if TYPE_CHECKING:
+    from abstain.sources._counting import CountingError
+    from abstain.sources._engines import ENGINES, Countable, countable
     from abstain.sources._evaluation_file import (
         EvaluationFile,
         load_evaluation_file,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
         read,
         read_systems,
         recognise,
-        scan_table,
         usual_column,
     )
     from abstain.sources._rules import AbstentionRule, Determination
@@ -36,12 +37,16 @@ else:
     __getattr__, __dir__ = door(__name__)
 
 __all__ = [
+    "ENGINES",
     "FORMATS",
     "AbstentionRule",
+    "Countable",
+    "CountingError",
     "Determination",
     "EvaluationFile",
     "Problems",
     "SourceTable",
+    "countable",
     "expand",
     "is_table",
     "items_of_samples",
@@ -51,7 +56,6 @@ __all__ = [
     "read_evaluation_file",
     "read_systems",
     "recognise",
-    "scan_table",
     "usual_column",
     "write_evaluation_file",
 ]

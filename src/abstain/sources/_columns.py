@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-__all__ = ["Rows", "items_from_rows", "items_from_table"]
+__all__ = ["Rows", "in_percent", "items_from_rows", "items_from_table"]
 
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 _MOST_SYSTEMS = 100
@@ -77,9 +77,9 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
     rows.check_unique(cluster, item)
     signals, metadata = _signals_and_metadata(rows, roles, further)
     if "confidence" in columns:
-        rows.check_confidence(signals["confidence"], outcome)
-    in_percent = _in_percent(signals, columns, roles, outcome)
-    for name in in_percent:
+        rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
+    percent = in_percent(signals, columns, roles, outcome)
+    for name in percent:
         signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
     sets, classes = rows.sets(truth, outcome)
     items = Items(
@@ -99,7 +99,7 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
     )
     return items.with_provenance(
         **provenance(table, columns, roles),
-        **({"percent": in_percent} if in_percent else {}),
+        **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
         **rulings[1].provenance("failed_rule"),
     )
@@ -187,7 +187,7 @@ def _is_optional(rows: Rows, roles: Roles) -> bool:
     )
 
 
-def _in_percent(
+def in_percent(
     signals: Mapping[str, Signal], columns: Columns, roles: Roles, outcome: NDArray[np.uint8]
 ) -> tuple[str, ...]:
     """Return the signals that are per cent: as asked for, else a confidence whose values tell."""
@@ -349,12 +349,11 @@ class Rows:
             numbers = [_values.as_number(value) for value in values.tolist()]
             wrong = np.array([number is None for number in numbers], np.bool_) & ~_values.blank(values)
             if wrong.any():
-                first = np.arange(len(values)) == int(np.argmax(wrong))
                 held = {type(value) for value in values[wrong].tolist()}
                 what = "booleans" if held <= {bool, np.bool_} else "text"
+                first = self.problems.place(wrong, most=1)
                 self.problems.report(
-                    f"the column {name!r} holds {what} (first {self.problems.place(first)}), and a confidence or "
-                    "signal needs numbers",
+                    f"the column {name!r} holds {what} (first {first}), and a confidence or signal needs numbers",
                     way_out="name another column, or rename this one if it means something else",
                 )
             values = np.array(
@@ -364,13 +363,12 @@ class Rows:
         mask = np.zeros(len(values), np.bool_) if absent is None else absent.astype(np.bool_)
         return Signal(values.astype(np.float64, copy=False), mask)
 
-    def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8]) -> None:
+    def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8], name: str) -> None:
         """Add to a list of problems where an answer has no confidence; elsewhere whoever ranks says so."""
         wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
         if (self.problems.collect or self.problems.counts is not None) and wrong.any():
             self.problems.report(
-                f"the confidence ({self.columns['confidence']}) is missing or not finite for an answered item "
-                f"{self.problems.place(wrong)}"
+                f"the confidence ({name}) is missing or not finite for an answered item {self.problems.place(wrong)}"
             )
 
     def sets(self, truth: NDArray[Any], outcome: NDArray[np.uint8]) -> tuple[Mask | None, tuple[str, ...]]:

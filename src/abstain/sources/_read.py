@@ -15,7 +15,6 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from abstain.items import Items
-    from abstain.sources._scan import ScannedTable
     from abstain.sources._tables import SourceTable
     from abstain.sources._values import Problems
 
-__all__ = ["FORMATS", "expand", "is_table", "open_table", "read", "read_systems", "recognise", "scan_table"]
+__all__ = ["FORMATS", "expand", "is_table", "open_table", "read", "read_systems", "recognise"]
 
 MEMBER_LIMIT = 1 << 27
 FORMATS = {
@@ -44,7 +42,7 @@ FORMATS = {
     "parquet": "Parquet table",
     "jsonl": "JSONL table",
 }
-_TABLES = ("csv", "parquet", "jsonl")
+TABLES = ("csv", "parquet", "jsonl")
 # What there is to choose within a file that is no table.
 _CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
 _KEPT = ("signals", "metadata", "null_prediction")
@@ -178,16 +176,11 @@ def read_systems(
     >>> sorted(read_systems(table))
     ['a', 'b']
     """
-    if cluster is not None and cluster_by is not None:
-        raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
-    given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
-    named = {role: value for role, value in given.items() if value is not None}
-    with at("abstain_rule"):
-        rule = AbstentionRule.parse(abstain_rule) if isinstance(abstain_rule, str) else abstain_rule
-    said: dict[str, Any] = {"rule": rule, "scale": scale}
+    named = named_roles(cluster=cluster, cluster_by=cluster_by, **of_tables)
+    said: dict[str, Any] = {"rule": parsed_rule(abstain_rule), "scale": scale}
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
-    files, kind = _recognised(source, format)
-    if kind in ("frame", *_TABLES):
+    files, kind = recognised(source, format)
+    if kind in ("frame", *TABLES):
         return _read_table(source, files, kind, {**named, **said}, choices, problems)
     # What is kept of a table is no matter for logs, which keep everything.
     named = {role: value for role, value in named.items() if role not in _KEPT}
@@ -198,6 +191,25 @@ def read_systems(
     from abstain.sources._log_items import concatenate  # noqa: PLC0415
 
     return {"": concatenate(parts)}
+
+
+def named_roles(
+    *, cluster: str | None = None, cluster_by: str | None = None, **of_tables: Any
+) -> dict[str, Any]:
+    """Return what was said of the columns of a table, in the words of `Roles`."""
+    if cluster is not None and cluster_by is not None:
+        raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
+    given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
+    if isinstance(given.get("failed_rule"), str):
+        with at("failed_rule"):
+            given["failed_rule"] = AbstentionRule.parse_failed(given["failed_rule"])
+    return {role: value for role, value in given.items() if value is not None}
+
+
+def parsed_rule(rule: AbstentionRule | str | None) -> AbstentionRule | None:
+    """Return a rule for abstentions from its text."""
+    with at("abstain_rule"):
+        return AbstentionRule.parse(rule) if isinstance(rule, str) else rule
 
 
 def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
@@ -213,8 +225,8 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     >>> table.numbers("y"), table.labels("site").tolist(), table.lists("set")
     (array([1.5, 2. ]), ['a', 'b'], [['x'], ['x', 'y']])
     """
-    files, kind = _recognised(source, format)
-    if kind not in ("frame", *_TABLES):
+    files, kind = recognised(source, format)
+    if kind not in ("frame", *TABLES):
         raise ArgumentError(f"{files[0]}: {_described(kind)}, and this takes a table: CSV, Parquet or JSONL")
     return _opened(source, files, kind)
 
@@ -246,21 +258,6 @@ def items_of_samples(samples: Iterable[bytes], *, cluster: str | None = None, wh
     from abstain.sources._inspect import items_of_samples as read_samples  # noqa: PLC0415
 
     return read_samples(samples, cluster=cluster, what=what)
-
-
-def scan_table(source: Any, *, format: str | None = None, **roles: Any) -> ScannedTable:  # noqa: A002
-    """Count the rows of a table that are alike, without loading it; `roles` are those of `read`."""
-    from abstain.sources import _scan  # noqa: PLC0415
-    from abstain.sources._roles import Roles  # noqa: PLC0415
-    from abstain.sources._tables import open_files  # noqa: PLC0415
-
-    files, kind = _recognised(source, format)
-    if kind not in _TABLES:
-        found = FORMATS.get(kind, "data frame")
-        raise ArgumentError(f"only tables of one format are scanned, not {found}; read and evaluate others")
-    table = open_files(files, kind)
-    scanned = _scan.scan_table(table, Roles(**roles))
-    return replace(scanned, items=scanned.items.with_provenance(**_origin(table, kind)))
 
 
 def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -348,10 +345,10 @@ def is_table(path: Path) -> bool:
     """True where a path or a pattern names tables, which may hold several systems."""
     first = expand(path)[0]
     # What is in a pipe is read once, by whoever reads the items.
-    return first.is_file() and recognise(first) in _TABLES
+    return first.is_file() and recognise(first) in TABLES
 
 
-def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile], str]:
+def recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile], str]:
     """Return the files that a source names, and the one format that they have; none and "frame" for a data frame."""
     parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
     if not all(isinstance(part, (str, os.PathLike)) for part in parts):
@@ -361,7 +358,7 @@ def _recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile],
     if kind is not None:
         _validate.choice(kind, "format", FORMATS)
     files = [_files.SourceFile(path) for path in expand(parts)]
-    for file in files if kind in _TABLES else ():
+    for file in files if kind in TABLES else ():
         _translated(file, _beginning(file)[0])
     kinds = [kind or _format_of(file) for file in files]
     if len({*kinds}) > 1:
@@ -403,11 +400,8 @@ def _read_table(
     _refuse(choices, "a data frame" if kind == "frame" else f"{files[0]}: {_described(kind)}")
     table = _opened(source, files, kind)
     said = dict(roles)
-    joined, failed = said.pop("join", None), said.get("failed_rule")
-    if isinstance(failed, str):
-        with at("failed_rule"):
-            said["failed_rule"] = AbstentionRule.parse_failed(failed)
-    origin = _origin(table, kind)
+    joined = said.pop("join", None)
+    origin = origin_of(table, kind)
     if joined is not None:
         from abstain.sources._joining import JoinedTable  # noqa: PLC0415
 
@@ -417,7 +411,8 @@ def _read_table(
     return {name: items.with_provenance(**origin) for name, items in systems.items()}
 
 
-def _origin(table: SourceTable, kind: str) -> dict[str, Any]:
+def origin_of(table: SourceTable, kind: str) -> dict[str, Any]:
+    """Return where the items of a table come from."""
     if kind == "frame":
         return {"format": kind}
     return {"path": table.label, "format": kind, "sha256": table.sha256()}

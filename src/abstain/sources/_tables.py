@@ -38,7 +38,15 @@ if TYPE_CHECKING:
     import duckdb
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "ROWS", "WEIGHT", "DuckTable", "SourceTable", "check_columns", "open_files", "open_frame"]
+__all__ = [
+    "DuckTable",
+    "QueriedTable",
+    "SourceTable",
+    "check_columns",
+    "open_files",
+    "open_frame",
+    "plain_array",
+]
 
 _DELIMITERS = ",;\t|"
 _LONGEST_LINE = 1 << 24
@@ -47,9 +55,6 @@ _MOST_CELLS = 1 << 25
 # Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
 _SAMPLE = 10_000
-# The columns that counting rows adds, and what they are called in the statement.
-ROWS, WEIGHT, LEAST = "\0rows", "\0weight", "\0least"
-_COUNTS = {ROWS: "n", WEIGHT: "total", LEAST: "least"}
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
 _EXACT_NUMBER = re.compile(r"^(DECIMAL.*|U?HUGEINT|BIGNUM|VARINT)$")
@@ -179,6 +184,18 @@ class SourceTable(ABC):
         return values
 
 
+class QueriedTable(SourceTable):
+    """A table that is asked in SQL."""
+
+    @abstractmethod
+    def expression(self, name: str) -> str:
+        """Return what to select to get a column as numbers, booleans or text."""
+
+    @abstractmethod
+    def is_text(self, name: str) -> bool:
+        """True where that is text, whatever the text may spell."""
+
+
 def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = False) -> None:
     """Raise unless the table has all columns named, plain ones or with `lists` also lists; suggest the nearest."""
     for name in names:
@@ -192,15 +209,17 @@ def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = Fal
             )
 
 
-def open_files(files: Sequence[_files.SourceFile], kind: str) -> DuckTable:
-    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given."""
-    return {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}[kind](Snapshot(files))
+def open_files(files: Sequence[_files.SourceFile], kind: str, *, memory: str | None = None) -> DuckTable:
+    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given, within some memory."""
+    return {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}[kind](Snapshot(files), memory)
 
 
-class DuckTable(SourceTable):
+class DuckTable(QueriedTable):
     """A table that DuckDB reads: a relation of the user's, or with a snapshot some files."""
 
     word = "table"
+    # True where a file knows no types.
+    text_alone = False
 
     def __init__(self, relation: Any, label: str) -> None:
         self.label = label
@@ -210,13 +229,13 @@ class DuckTable(SourceTable):
         self.relation = relation
         self._describe(relation.columns, relation.types)
 
-    def _open(self, snapshot: Snapshot) -> None:
+    def _open(self, snapshot: Snapshot, memory: str | None) -> None:
         """What every table of files begins with; a relation does not keep its connection alive."""
         self.label = snapshot.label
         self.paths = snapshot.paths
         self.declared = {}
         self._snapshot = snapshot
-        self._connection = _sql.connect()
+        self._connection = _sql.connect(memory)
 
     def _describe(
         self, names: Sequence[str], types: Sequence[Any], inner: Sequence[str] | None = None
@@ -270,36 +289,18 @@ class DuckTable(SourceTable):
             return {}
         parts = [f"{self.expression(name)} AS c{place}" for place, name in enumerate(names)]
         found = self.fetch(lambda: self.relation.project(", ".join(parts)).fetchnumpy())
-        return {name: _plain_array(found[f"c{place}"]) for place, name in enumerate(names)}
+        return {name: plain_array(found[f"c{place}"]) for place, name in enumerate(names)}
 
-    def alike(self, names: Sequence[str], weight: str | None) -> dict[str, NDArray[Any]]:
-        """Return each combination of values once, how many rows have it, and the sum and the least of their weights.
-
-        Those are the columns `ROWS`, `WEIGHT` and `LEAST`.
-        """
-        keys = ", ".join(f"{self.expression(name)} AS c{place}" for place, name in enumerate(names))
-        counted = "1" if weight is None else f"coalesce(TRY_CAST({self.expression(weight)} AS DOUBLE), 'nan')"
-        inner = self.relation.project(f"{keys}, CAST({counted} AS DOUBLE) AS w")
-        groups = ", ".join(f"c{place}" for place in range(len(names)))
-        kinds = inner.aggregate(f"{groups}, count(*) AS n, sum(w) AS total, min(w) AS least", groups)
-        self.fetch(lambda: kinds.project("*, row_number() OVER () AS number").to_table("kinds"))
-        found = self.fetch(lambda: self.query("SELECT * FROM kinds ORDER BY number").fetchnumpy())
-        columns = {name: _plain_array(found[f"c{place}"]) for place, name in enumerate(names)}
-        return columns | {key: np.asarray(found[inside], dtype=np.float64) for key, inside in _COUNTS.items()}
-
-    def distinct_within(self, name: str, names: Sequence[str], kinds: NDArray[np.intp]) -> int:
-        """Return how many values a column has in the rows of some kinds, which are rows of what `alike` gave."""
+    def run(self, statement: str) -> None:
+        """Run a statement of ours that gives nothing back."""
         assert self._connection is not None
-        self._connection.register("chosen", {"number": kinds + 1})
-        keys = ", ".join(f"{self.expression(key)} AS k{place}" for place, key in enumerate(names))
-        inner = self.relation.project(f"{keys}, {self.expression(name)} AS v")
-        same = " AND ".join(f"k{place} IS NOT DISTINCT FROM c{place}" for place in range(len(names)))
-        statement = (
-            f"SELECT count(DISTINCT v) FROM inner_rows SEMI JOIN "
-            f"(SELECT * FROM kinds WHERE number IN (SELECT number FROM chosen)) ON {same}"
-        )
-        (row,) = self.fetch(lambda: inner.query("inner_rows", statement).fetchall())
-        return int(row[0])
+        connection = self._connection
+        self.fetch(lambda: connection.execute(statement))
+
+    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Make columns of ours known to statements under a name."""
+        assert self._connection is not None
+        self._connection.register(name, dict(columns))
 
     # How a file of this kind is written again, and what is selected of each row and its mark.
     _written = ""
@@ -315,14 +316,13 @@ class DuckTable(SourceTable):
         """Write the rows with one more column, one after the other: no more of them is in memory than is needed."""
         if self._connection is None or part is None:
             raise ArgumentError(f"{self.label}: a column cannot be added to it; pass a file or a data frame")
-        connection = self._connection
-        connection.register("marks", {"mark": marks})
+        self.give("marks", {"mark": marks})
         mark = f"CASE WHEN marks.mark THEN {_sql.literal(words[1])} ELSE {_sql.literal(words[0])} END"
         # Rows come in the order of the files, in which the marks were made.
         chosen = f"SELECT {self._columns_with(name, mark)} FROM source POSITIONAL JOIN marks"
         statement = f"COPY ({chosen}) TO {_sql.literal(str(part))} ({self._written})"
         self.relation.create_view("source")
-        self.fetch(lambda: connection.execute(statement))
+        self.run(statement)
         return None
 
     @property
@@ -348,14 +348,22 @@ class DuckTable(SourceTable):
         """Return what to select to get a column as numbers, booleans or text."""
         return self._expressions[name]
 
+    def is_text(self, name: str) -> bool:
+        """True where that is text, whatever the text may spell."""
+        return (
+            self.text_alone
+            or self._expressions[name].startswith("CAST(")
+            or self._kinds[name] in ("text", "list")
+        )
+
 
 class _ParquetTable(DuckTable):
     """Parquet files, which know the types of their columns."""
 
     _written = "FORMAT parquet"
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._open(snapshot)
+    def __init__(self, snapshot: Snapshot, memory: str | None = None) -> None:
+        self._open(snapshot, memory)
         source = f"read_parquet({_places(snapshot)}, union_by_name=true, hive_partitioning=false)"
         self.relation = self.fetch(lambda: self.query(f"SELECT * FROM {source}"))
         self._describe(self._true_names(), self.relation.types, self.relation.columns)
@@ -420,9 +428,10 @@ class _CsvTable(DuckTable):
     """CSV files: all columns are text, and what that spells is found when they are loaded."""
 
     word = "CSV"
+    text_alone = True
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._open(snapshot)
+    def __init__(self, snapshot: Snapshot, memory: str | None = None) -> None:
+        self._open(snapshot, memory)
         names, self._delimiter = _shared_header(snapshot)
         # Numbered columns, because names may differ in case alone, or hold anything.
         inner = [f"c{place}" for place in range(len(names))]
@@ -443,7 +452,7 @@ class _CsvTable(DuckTable):
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
         column = self.relation.project(f"{self.expression(name)} AS c").filter("c IS NOT NULL")
         found = self.fetch(column.distinct().limit(_SAMPLE).fetchnumpy)
-        return _values.typed(_plain_array(found["c"])).dtype.kind in "fb"
+        return _values.typed(plain_array(found["c"])).dtype.kind in "fb"
 
     def _explained(self, problem: Exception) -> FormatError:
         assert self._snapshot is not None
@@ -460,14 +469,15 @@ class _JsonTable(DuckTable):
     """JSON files with one object per line, or a list of objects: values are the text that they are in the file."""
 
     word = "JSON with one object per line"
+    text_alone = True
     # An object is text already, and is written as it is: one per line.
     _written = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01'"
 
     def _columns_with(self, name: str, mark: str) -> str:
         return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._open(snapshot)
+    def __init__(self, snapshot: Snapshot, memory: str | None = None) -> None:
+        self._open(snapshot, memory)
         options = (
             f"format='{_json_layout(snapshot)}', compression='{_compression(snapshot)}', hive_partitioning=false, "
             f"maximum_object_size={_LONGEST_LINE}"
@@ -561,7 +571,7 @@ def _expression(quoted: str, type_name: str) -> str:
     return f"CAST({quoted} AS VARCHAR)" if kind == "text" or _EXACT_NUMBER.match(type_name) else quoted
 
 
-def _plain_array(found: Any) -> NDArray[Any]:
+def plain_array(found: Any) -> NDArray[Any]:
     """Return a column without mask: NaN for a null number where that is exact, None for any other null."""
     if isinstance(found, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(found)

@@ -25,7 +25,7 @@ from abstain.errors import DataError
 from abstain.labels import EXACT, is_missing, missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -47,6 +47,8 @@ __all__ = [
     "uncrossed",
 ]
 
+# So many rows are named at most where something is wrong.
+SHOWN_ROWS = 5
 LIST_SEPARATOR = "|"
 # What says yes and no, in lower case; a verdict may also be the letter or the word of a grade.
 FLAGS: Mapping[str, float] = {
@@ -77,6 +79,7 @@ class Problems:
         label: what the source is called.
         found: the problems so far.
         counts: how many rows of the source each row stands for, where rows that are alike were counted.
+        first_rows: returns the first rows of the source that some of those stand for; None where nobody knows.
 
     >>> problems = Problems()
     >>> problems.report("the item ids must be unique; one stands again at row 3", way_out="name another column")
@@ -88,6 +91,7 @@ class Problems:
     label: str = ""
     found: list[str] = field(default_factory=list)
     counts: NDArray[np.int64] | None = None
+    first_rows: Callable[[Mask], NDArray[np.intp] | None] | None = None
 
     def report(self, message: str, *, way_out: str = "") -> None:
         """Raise the problem, or remember it."""
@@ -96,18 +100,26 @@ class Problems:
             raise DataError(f"{self.label}: {text}")
         self.found.append(text)
 
-    def place(self, wrong: Mask) -> str:
-        """Return in words where a mask is true: the first rows, or how many where rows were counted.
+    def place(self, wrong: Mask, *, most: int | None = None) -> str:
+        """Return in words where a mask is true: the first rows, at `most` so many; how many where nobody knows which.
 
         >>> Problems().place(np.array([True, False, True]))
         'at row 0, 2'
         """
-        if self.counts is not None:
+        if self.counts is None:
+            rows, count = np.flatnonzero(wrong), int(wrong.sum())
+        else:
             count = int(self.counts[wrong].sum())
-            return f"in {count:,} row{'' if count == 1 else 's'}"
-        rows = np.flatnonzero(wrong)
-        listed = ", ".join(str(row) for row in rows[:5])
-        return f"at row {listed}" if len(rows) <= 5 else f"at row {listed} ... ({len(rows):,} such rows)"
+            found = None if self.first_rows is None else self.first_rows(wrong)
+            if found is None:
+                return f"in {count:,} row{'' if count == 1 else 's'}"
+            rows = found
+        listed = ", ".join(str(row) for row in rows[: most or SHOWN_ROWS])
+        return (
+            f"at row {listed}"
+            if most or count <= SHOWN_ROWS
+            else f"at row {listed} ... ({count:,} such rows)"
+        )
 
 
 def typed(values: NDArray[Any]) -> NDArray[Any]:

@@ -474,6 +474,9 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
         words = "Mistakes are told by a loss, and no metric here needs one; name one (--loss, loss=)."
         return Panel("mistakes", title, "Mistakes", [words])
     judged, loss = system.basis.judged, system.basis.loss
+    if judged.counted is not None:
+        words = "The rows of this table were counted where they are, and none is shown; --engine numpy loads them."
+        return Panel("mistakes", title, "Mistakes", [words])
     named = dict(list(system.basis.confidences.items())[:1])
     wrong = np.flatnonzero(judged.answered & (loss > 0))
     # The surest first, and of equally sure ones those that cost most.

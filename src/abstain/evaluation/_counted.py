@@ -1,0 +1,109 @@
+"""Tables that are counted: which of their rows are alike to the metrics that are asked for.
+
+Metrics of risk and of outcomes only ask whether a row was answered, and how wrongly; so all rows with the same outcome
+and loss are alike, whatever their labels. Metrics that look at the labels themselves tell every pair of truth and
+prediction apart. The loss is that of the rows in memory, by the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import labels
+from abstain.confidence import signals_needed
+from abstain.groups import groups
+from abstain.losses import item_loss
+from abstain.metrics import Columns
+from abstain.sources import CountingError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abstain.items import Items
+    from abstain.losses import Loss
+    from abstain.metrics import MetricSpecification
+    from abstain.sources import Countable
+
+__all__ = ["Wanted", "counted_items"]
+
+GUIDANCE = "should_abstain"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wanted:
+    """What is asked of a table, before anything is known of it.
+
+    Attributes:
+        metrics: every metric that may be measured.
+        confidence: the confidences, as `abstain.evaluate` takes them.
+        by: the columns of groups.
+        loss: the loss that was named.
+        units: True where clusters are left out.
+    """
+
+    metrics: tuple[MetricSpecification, ...]
+    confidence: Any
+    by: tuple[str, ...]
+    loss: Loss | None
+    units: bool
+
+    def signals(self, name: str) -> tuple[str, ...]:
+        """The signals of one system's confidences, as far as they can be told from their names."""
+        asked = self.confidence.get(name) if isinstance(self.confidence, Mapping) else self.confidence
+        return (signals_needed(asked) or ()) if asked is not None else ()
+
+    def _labelled(self, *, ranked: bool) -> bool:
+        """True where some metric, with or without a confidence, looks at the labels themselves."""
+        return any(metric.labelled for metric in self.metrics if metric.ranked == ranked)
+
+    def codes(self, kinds: Items, *, ranked: bool) -> NDArray[np.intp]:
+        """Return a number for each kind of row that those share that are alike."""
+        if self._labelled(ranked=ranked):
+            return np.arange(len(kinds))
+        truth, prediction = (labels.column(getattr(kinds, name), name) for name in ("truth", "prediction"))
+        columns = Columns.of(len(kinds), answered=kinds.answered, truth=truth, prediction=prediction)
+        parts = [
+            kinds.outcome.astype(np.float64),
+            columns.correct,
+            labels.missing(prediction).astype(np.float64),
+        ]
+        if any("loss" in metric.needs for metric in self.metrics):
+            parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
+        if self.by:
+            part = np.zeros(len(kinds))
+            for place, group in enumerate(groups(kinds, self.by)):
+                part[group.rows] = place
+            parts.append(part)
+        guide = kinds.metadata.get(GUIDANCE)
+        if guide is not None:
+            parts.append(np.array([-1.0 if value is None else float(value) for value in guide.tolist()]))
+        return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.intp)
+
+
+def counted_items(name: str, table: Countable, wanted: Wanted, *, several: bool = False) -> Items:
+    """Return the rows of a table as items, each with how many rows it stands for."""
+    refused = {
+        "several systems are matched row by row": several,
+        "a loss per item needs every row": not (
+            wanted.loss is None or isinstance(wanted.loss, str) or callable(wanted.loss)
+        ),
+        "a metric of your own needs every row": any("results" in metric.needs for metric in wanted.metrics),
+    }
+    for what, asked in refused.items():
+        if asked:
+            way_out = "load the table (engine, --engine: numpy)"
+            raise CountingError(f"{table.label}: {what}, and its rows are counted where they are; {way_out}")
+    guided = any(GUIDANCE in metric.needs for metric in wanted.metrics)
+    counting = table.count(
+        signals=wanted.signals(name) or ("confidence",),
+        metadata=wanted.by,
+        further=(GUIDANCE,) if guided else (),
+        units=wanted.units,
+    )
+    kinds = counting.kinds
+    every, ranked = (wanted.codes(kinds, ranked=part) for part in (False, True))
+    return counting.items(every, view=lambda names: counting.items(ranked, names))

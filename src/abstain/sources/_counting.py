@@ -1,0 +1,690 @@
+"""Tables whose rows are counted where they are: rows that are alike become one item with a weight.
+
+No metric asks where a row stands. So an engine groups rows by what metrics look at, and only the groups are handed
+over; what comes back is as large as there are different rows, not as there are rows. It goes in three steps:
+
+- **kinds**: the rows by all columns but the confidence and the cluster: the labels, who abstained or failed, the
+  columns of groups. There are few kinds, and what they mean is decided as for every other table, in `_columns`.
+- **codes**: whoever judges says which kinds are alike to him, such as all that have the same loss.
+- **cells**: the rows by unit, code and confidence. A unit is a cluster, or a group of them where there are more than
+  are left out one by one (see `abstain._units`).
+
+Confidences that take few values are counted as they are. Continuous ones are rounded to `_BITS` leading bits, of the
+confidence or of what it lacks of 1: sums, differences and products of floating-point numbers, which are the same in
+every engine. The rounded values are bins in the order of the confidence; each is represented by its mean.
+
+Engines differ in their words (`Engine`), not in what they are asked.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain._export import ABSENT_SUFFIX
+from abstain._units import FACTOR, GROUPS, MOST_SINGLE, PRIME, WHOLE_NAME, group_of
+from abstain.errors import ArgumentError, DataError
+from abstain.groups import groups
+from abstain.items import Bins, Counted, Items, Outcome, Signal, identifiers, numbered
+from abstain.labels import EXACT
+from abstain.sources import _values
+from abstain.sources._columns import Rows, in_percent, items_from_rows
+from abstain.sources._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
+from abstain.sources._tables import check_columns
+from abstain.sources._values import SHOWN_ROWS, Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.sources._tables import QueriedTable
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
+    Found = Mapping[str, NDArray[Any]]
+
+__all__ = ["Counting", "CountingError", "Engine"]
+
+# Intervals and sets are judged row by row, which only a table in memory can be.
+_LOADED_ONLY = ("low", "high", "set")
+_NOT_OF_KINDS = ("confidence", "cluster", "item", "weight")
+# How many rows are looked at to choose how to count, and what is few among them.
+HEAD = 1 << 16
+_FEW_VALUES, _FEW_ALIKE = 1 << 11, 1 << 12
+# Continuous confidences of fewer rows are counted as they are.
+FEW_ROWS = 1 << 21
+# More kinds of rows, or cells, would be a table as large as its source.
+_MOST_KINDS, _MOST_CELLS = 1 << 20, 1 << 24
+_BITS = 10
+# Beyond this the arithmetic of rounding overflows.
+_LARGEST_ROUNDED = 1e290
+# A whole number of so many digits is one of the engine; one of twice as many is read in two parts.
+_DIGITS = 18
+_WHOLE_FLOAT = r"(-?[1-9][0-9]*|0)\.0+"
+
+
+class CountingError(ArgumentError):
+    """What is asked needs the rows of the table themselves."""
+
+
+class Engine(ABC):
+    """What runs statements over the rows of one table, and the words that it has for what we say.
+
+    Attributes:
+        name: what it is called.
+        text: its type of text.
+        row_number: the column that numbers rows; empty where rows have no numbers.
+    """
+
+    name: str
+    text: str
+    row_number: str
+
+    @abstractmethod
+    def source(self, *, numbers: bool = False) -> str:
+        """Return what to select the rows from; with `numbers` they are numbered from 0."""
+
+    @abstractmethod
+    def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
+        """Return the columns that a statement gives: numbers, NaN for null, or objects, None for null."""
+
+    @abstractmethod
+    def keep(self, name: str, statement: str, *, number: bool = False) -> str:
+        """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
+
+    @abstractmethod
+    def give(self, name: str, columns: Found) -> str:
+        """Make numbers of ours known under a name."""
+
+    @abstractmethod
+    def matches(self, text: str, pattern: str) -> str:
+        """Return what is true where a whole text fits a pattern."""
+
+    @abstractmethod
+    def from_hexadecimal(self, digits: str) -> str:
+        """Return what reads hexadecimal digits as a whole number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """A table that is counted: which column plays which role, and how finely to count. Make one with `of`.
+
+    Attributes:
+        table: where the columns are.
+        engine: what counts its rows.
+        roles: what the user says of the table; `metadata` are the columns of groups, `signals` those that will be asked
+            for together.
+        columns: the column of each role.
+        units: False where nobody leaves clusters out, and they are only counted.
+        origin: where the table comes from.
+    """
+
+    table: QueriedTable
+    engine: Engine
+    roles: Roles
+    columns: Mapping[str, str]
+    units: bool
+    origin: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        table: QueriedTable,
+        engine: Engine,
+        roles: Roles,
+        *,
+        units: bool = True,
+        origin: Mapping[str, Any] | None = None,
+    ) -> Counting:
+        """Find out which column plays which role."""
+        columns = assign_columns(table, roles)
+        for role in _LOADED_ONLY:
+            if role in columns:
+                raise CountingError(
+                    f"{table.label}: intervals and sets are judged row by row; load the table (engine, --engine: numpy)"
+                )
+        check_columns(table, [*(roles.metadata or ()), *(roles.percent or ())])
+        made = cls(table, engine, roles, columns, units, origin or {})
+        made._check_one_system()
+        return made
+
+    def _check_one_system(self) -> None:
+        column = system_column(self.table, self.roles, self.columns)
+        if column is None:
+            return
+        name = self.table.expression(column)
+        found = self.engine.fetch(f"SELECT count(DISTINCT {name}) AS n FROM {self.engine.source()}")
+        if int(found["n"][0]) > 1:
+            raise CountingError(
+                f"{self.table.label}: the column {column!r} tells several systems apart, and rows are counted for one; "
+                "load the table (engine, --engine: numpy)"
+            )
+
+    # Which columns are looked at, and what they are called in statements.
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The names of all columns that may be numbers and play no other role, that of the confidence first."""
+        confidence = self.columns.get("confidence")
+        taken = {name for role, name in self.columns.items() if role != "confidence"}
+        plain = [
+            name
+            for name, kind in self.table.kinds.items()
+            if kind in ("number", "whole", "unknown")
+            and name not in taken
+            and not name.endswith(ABSENT_SUFFIX)
+        ]
+        return tuple(dict.fromkeys((*(() if confidence is None else (confidence, "confidence")), *plain)))
+
+    @cached_property
+    def _kind_keys(self) -> dict[str, str]:
+        """By column that kinds of rows differ by: what it is called."""
+        roles = [name for role, name in self.columns.items() if role not in _NOT_OF_KINDS]
+        names = dict.fromkeys((*roles, *(self.roles.metadata or ())))
+        return {name: f"k{place}" for place, name in enumerate(names)}
+
+    @cached_property
+    def _signal_keys(self) -> dict[str, str]:
+        """By column that a confidence may be made of, or that says where it is absent: what it is called."""
+        return {
+            name: f"s{place}"
+            for place, name in enumerate(self.table.kinds)
+            if name in self.signals or name.endswith(ABSENT_SUFFIX)
+        }
+
+    def _columns_of(self, signals: Iterable[str]) -> list[str]:
+        """The columns that signals are read from: their own, and what says where they are absent."""
+        names = [self.columns.get("confidence", name) if name == "confidence" else name for name in signals]
+        return list(
+            dict.fromkeys(
+                part for name in names for part in (name, name + ABSENT_SUFFIX) if part in self._signal_keys
+            )
+        )
+
+    @cached_property
+    def _named(self) -> bool:
+        return "cluster" in self.columns
+
+    @cached_property
+    def _raw(self) -> str:
+        """Select every row."""
+        return self._select(numbers=not self._named and self.units)
+
+    def _select(self, *, numbers: bool) -> str:
+        """Select every row: what kinds differ by, signals, cluster and weight, and with `numbers` its number ``r``."""
+        columns = (*self._kind_keys.items(), *self._signal_keys.items())
+        parts = [f"{self.table.expression(name)} AS {key}" for name, key in columns]
+        if numbers:
+            parts.append(f"{self.engine.row_number} AS r")
+        if self._named:
+            parts.append(f"{self.table.expression(self.columns['cluster'])} AS c")
+        elif numbers:
+            parts.append(f"{self.engine.row_number} AS c")
+        if "weight" in self.columns:
+            weight = self.table.expression(self.columns["weight"])
+            parts.append(f"coalesce(TRY_CAST({weight} AS DOUBLE), CAST('nan' AS DOUBLE)) AS w")
+        return f"SELECT {', '.join(parts)} FROM {self.engine.source(numbers=numbers)}"
+
+    @cached_property
+    def _head(self) -> Mapping[str, int]:
+        """How many rows, clusters and different rows there are at the beginning of the table."""
+        signals = [self._signal_keys[name] for name in self._columns_of(self.roles.signals or ())]
+        keys = ", ".join((*self._kind_keys.values(), *signals))
+        self.engine.keep("head", f"SELECT * FROM ({self._raw}) AS raw_rows LIMIT {HEAD}")
+        found = self.engine.fetch(f"SELECT count(*) AS n{', count(DISTINCT c) AS c' * self._named} FROM head")
+        alike = self.engine.fetch(f"SELECT count(*) AS n FROM (SELECT DISTINCT {keys} FROM head) AS alike")
+        counts = {key: int(values[0]) for key, values in found.items()}
+        return {**counts, "alike": int(alike["n"][0])}
+
+    @cached_property
+    def _many(self) -> bool:
+        """True where there are too many rows to count every value of a continuous confidence."""
+        if self._head["n"] < HEAD:
+            return False
+        return int(self.engine.fetch(f"SELECT count(*) AS n FROM {self.engine.source()}")["n"][0]) > FEW_ROWS
+
+    def _is_continuous(self, name: str) -> bool:
+        """True where a signal takes many values, and in many rows."""
+        if name not in self._signal_keys or name.endswith(ABSENT_SUFFIX) or not self._many:
+            return False
+        found = self.engine.fetch(f"SELECT count(DISTINCT {self._signal_keys[name]}) AS n FROM head")
+        return int(found["n"][0]) > _FEW_VALUES
+
+    @cached_property
+    def _unit(self) -> str:
+        """What a row's unit is: nothing, its cluster, or a group of clusters where there are very many."""
+        if not self.units:
+            return "0"
+        if self._head["c" if self._named else "n"] <= MOST_SINGLE:
+            return "c"
+        return self._group()
+
+    def _group(self) -> str:
+        """The group of a row's cluster, by the arithmetic of `abstain._units.group_of`."""
+        if not self._named:
+            return _group_of_whole("c")
+        column = self.columns["cluster"]
+        kind, text = self.table.kinds[column], self.table.is_text(column)
+        if kind == "whole" and not text:
+            return _group_of_whole("c")
+        if kind == "number" and not text:
+            self._check_whole_floats()
+            return _group_of_whole("CAST(c AS BIGINT)")
+        name = f"CAST(c AS {self.engine.text})"
+        if text:
+            fits = self.engine.matches("c", _WHOLE_FLOAT)
+            found = self.engine.fetch(
+                f"SELECT count(*) AS n FROM ({self._raw}) AS r WHERE c IS NULL OR NOT {fits}"
+            )
+            name = "split_part(c, '.', 1)" if not int(found["n"][0]) else name
+        return _group_of_text(name, self.engine)
+
+    def _check_whole_floats(self) -> None:
+        wrong = f"isnan(c) OR c <> floor(c) OR abs(c) > {float(EXACT)}"
+        found = self.engine.fetch(f"SELECT count(*) AS n FROM ({self._raw}) AS r WHERE {wrong}")
+        if int(found["n"][0]):
+            raise DataError(
+                f"{self.table.label}: the column {self.columns['cluster']!r} holds names as floating-point numbers, "
+                f"which are not whole in {int(found['n'][0]):,} rows; store them as text or as whole numbers"
+            )
+
+    @cached_property
+    def _base(self) -> _Base:
+        """What to count: every row; or where few are different, those, each with how often it occurs."""
+        weighed = "weight" in self.columns
+        if self._head["alike"] > _FEW_ALIKE:
+            return self._uncounted
+        signals = [self._signal_keys[name] for name in self._columns_of(self.roles.signals or ())]
+        keys = ", ".join((*self._kind_keys.values(), *signals))
+        weights = ", sum(w) AS w, min(w) AS least" if weighed else ""
+        statement = f"SELECT {keys}, {self._unit} AS u, count(*) AS n{weights} FROM ({self._raw}) AS r"
+        places = range(1, len(self._kind_keys) + len(signals) + 2)
+        self.engine.keep("alike", f"{statement} GROUP BY {', '.join(map(str, places))}")
+        total, least = ("sum(b.w)", "min(b.least)") if weighed else ("CAST(sum(b.n) AS DOUBLE)", "1.0")
+        return _Base(
+            "SELECT * FROM alike", "CAST(sum(b.n) AS BIGINT)", total, least, counts=True, weighed=weighed
+        )
+
+    @property
+    def _uncounted(self) -> _Base:
+        """Every row."""
+        select = f"SELECT *, {self._unit} AS u FROM ({self._raw}) AS raw_rows"
+        if "weight" in self.columns:
+            return _Base(select, "count(*)", "sum(b.w)", "min(b.w)", weighed=True)
+        return _Base(select, "count(*)", "CAST(count(*) AS DOUBLE)", "1.0")
+
+    # The kinds of rows, and what they mean.
+
+    @cached_property
+    def _kinds(self) -> dict[str, NDArray[Any]]:
+        keys, base = ", ".join(self._kind_keys.values()), self._base
+        counted = f"{base.count} AS n, {base.total} AS total, {base.least} AS least"
+        self.engine.keep(
+            "kinds", f"SELECT {keys}, {counted} FROM ({base.select}) AS b GROUP BY {keys}", number=True
+        )
+        many = int(self.engine.fetch("SELECT count(*) AS n FROM kinds")["n"][0])
+        if many > _MOST_KINDS:
+            raise CountingError(
+                f"{self.table.label}: {many:,} different pairs of truth and prediction, with the columns of groups, "
+                "are too many to be counted; load the table (engine, --engine: numpy), or round them"
+            )
+        return self.engine.fetch("SELECT * FROM kinds ORDER BY number")
+
+    @cached_property
+    def kinds(self) -> Items:
+        """One item for each kind of row; its weight says how many rows it stands for."""
+        found = self._kinds
+        rows = found["n"].astype(np.int64)
+        if not len(rows):
+            raise DataError(f"{self.table.label}: the table has no rows")
+        problems = Problems(
+            collect=False, label=self.table.label, counts=rows, first_rows=self._rows_of_kinds
+        )
+        self._check_weight(found, problems)
+        columns = {role: name for role, name in self.columns.items() if role not in _NOT_OF_KINDS}
+        values = {name: found[key] for name, key in self._kind_keys.items()}
+        alike = Rows(self.table, columns, {role: values[name] for role, name in columns.items()}, problems)
+        further = {name: values[name] for name in self.roles.metadata or ()}
+        items = items_from_rows(alike, replace(self.roles, signals=(), metadata=tuple(further)), further)
+        said = declared(self.table, self.columns, self.roles)
+        unnamed = unnamed_roles(self.columns, self.roles)
+        items = replace(items, weight=found["total"].astype(np.float64), unnamed=unnamed, **said)
+        return items.with_provenance(**provenance(self.table, self.columns, self.roles), **self.origin)
+
+    def _check_weight(self, found: Found, problems: Problems) -> None:
+        name = f"weight ({self.columns.get('weight')})"
+        wrong = ~np.isfinite(found["total"]) | (found["least"] < 0.0)
+        if wrong.any():
+            place = problems.place(wrong)
+            if self.engine.row_number:
+                raw = f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE isnan(w) OR isinf(w) OR w < 0"
+                place = f"at row {', '.join(map(str, self._first(raw).tolist()))}"
+            problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
+        if not found["total"].any():
+            problems.report(f"{name}: weight is zero throughout; at least one row must count")
+
+    # The cells: rows by unit, code and confidence.
+
+    def items(
+        self,
+        code: Indices,
+        signals: Sequence[str] = (),
+        *,
+        view: Callable[[tuple[str, ...]], Items] | None = None,
+    ) -> Items:
+        """Return one item for each unit, code and confidence that occur together.
+
+        Args:
+            code: for each of `kinds`, a number that kinds share that are alike.
+            signals: the confidences that the rows are told apart by; they are of answered rows alone.
+            view: counts the rows anew with other signals; with the same code when left out.
+        """
+        names = self._columns_of(signals)
+        if self._base.counts and not set(names) <= set(self._columns_of(self.roles.signals or ())):
+            self.__dict__["_base"] = self._uncounted  # which has every column
+        found = self._cells(code, names)
+        first = np.unique(code, return_index=True)[1].astype(np.intp)
+        kind = first[found["code"].astype(np.intp)]
+        rows = found["n"].astype(np.int64)
+        items = self.kinds.take(kind)
+        problems = Problems(
+            collect=False,
+            label=self.table.label,
+            counts=rows,
+            first_rows=lambda wrong: self._rows_of_cells(wrong, names),
+        )
+        cluster, members, clusters = self._clusters(found, items, problems)
+        if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
+            # Of many clusters few are judged, and those are left out one by one.
+            self.__dict__["_unit"] = "c"
+            del self.__dict__["_base"]
+            return self.items(code, signals, view=view)
+        made, bins = self._signals(names, found, items, problems)
+        counted = Counted(
+            engine=self.engine.name,
+            rows=int(rows.sum()),
+            clusters=clusters,
+            members=members,
+            view=view or (lambda names: self.items(code, names)),
+            having=self._having,
+            bins=bins,
+        )
+        return replace(
+            items,
+            weight=found["total"].astype(np.float64),
+            cluster=cluster,
+            item=np.broadcast_to(np.int8(0), len(rows)),
+            signals={**self._unseen(len(rows)), **made},
+            counted=counted,
+        )
+
+    def _unseen(self, rows: int) -> dict[str, Signal]:
+        """The signals that there are, by name alone: their values are counted when a confidence is made of them."""
+        nothing = np.broadcast_to(np.nan, rows)
+        return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.signals}
+
+    def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        answered = self.kinds.outcome == Outcome.ANSWERED
+        number, answer = np.arange(len(code)), answered.astype(np.int8)
+        self.engine.give("codes", {"number": number, "code": code.astype(np.int32), "answered": answer})
+        base, keys = self._base, self._cell_keys(names)
+        rows = self._coded(base.select, names, [*["b.n AS n"] * base.counts, *["b.w AS w"] * base.weighed])
+        times = " * b.n" if base.counts else ""
+        sums = [
+            f"sum(b.{key}{times}) AS sum_{key}" for name, key in keys.items() if self._is_continuous(name)
+        ]
+        parts = [f"{self._cell(name, f'b.{key}')} AS {key}" for name, key in keys.items()]
+        counted = [f"{base.count} AS n", f"{base.total} AS total", *sums]
+        places = ", ".join(str(place + 1) for place in range(len(keys)))
+        statement = f"SELECT {', '.join([*parts, *counted])} FROM ({rows}) AS b GROUP BY {places}"
+        self.engine.keep("cells", statement, number=True)
+        many = int(self.engine.fetch("SELECT count(*) AS n FROM cells")["n"][0])
+        if many > _MOST_CELLS:
+            raise CountingError(
+                f"{self.table.label}: {many:,} different rows are too many to be counted; ask for one confidence at a "
+                "time, or load the table (engine, --engine: numpy)"
+            )
+        return self.engine.fetch("SELECT * FROM cells ORDER BY number")
+
+    def _cell_keys(self, names: Sequence[str]) -> dict[str, str]:
+        """What cells are told apart by: unit, code and signals."""
+        return {"": "u", "\0": "code", **{name: self._signal_keys[name] for name in names}}
+
+    def _coded(self, select: str, names: Sequence[str], further: Sequence[str]) -> str:
+        """Select rows with their unit, code and signals; signals of answered rows alone."""
+        every = bool((self.kinds.outcome == Outcome.ANSWERED).all())
+        parts = ["b.u AS u", "codes.code AS code", *further]
+        for name in names:
+            key = self._signal_keys[name]
+            value = f"b.{key}" if every else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
+            if self._is_continuous(name):
+                value = f"{'TRY_CAST' if self.table.is_text(name) else 'CAST'}({value} AS DOUBLE)"
+            parts.append(f"{value} AS {key}")
+        return (
+            f"SELECT {', '.join(parts)} FROM ({select}) AS b JOIN kinds ON {self._same_kind} "
+            "JOIN codes ON kinds.number = codes.number"
+        )
+
+    @cached_property
+    def _same_kind(self) -> str:
+        return " AND ".join(f"b.{key} IS NOT DISTINCT FROM kinds.{key}" for key in self._kind_keys.values())
+
+    def _cell(self, name: str, value: str) -> str:
+        """What a value is counted as: itself, or its bin."""
+        return _rounded(value) if self._is_continuous(name) else value
+
+    # Where something is wrong.
+
+    def _rows_of_kinds(self, wrong: Mask) -> NDArray[np.intp] | None:
+        """Return the first rows of some kinds; None where rows have no numbers."""
+        if not self.engine.row_number:
+            return None
+        self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
+        rows = f"({self._select(numbers=True)}) AS b JOIN kinds ON {self._same_kind}"
+        return self._first(f"SELECT b.r AS r FROM {rows} JOIN wrong ON kinds.number = wrong.number")
+
+    def _rows_of_cells(self, wrong: Mask, names: Sequence[str]) -> NDArray[np.intp] | None:
+        """Return the first rows of some cells; None where rows have no numbers."""
+        if not self.engine.row_number:
+            return None
+        self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
+        keys = self._cell_keys(names)
+        select = f"SELECT *, {self._unit} AS u FROM ({self._select(numbers=True)}) AS raw_rows"
+        parts = [f"{self._cell(name, f'b.{key}')} AS {key}" for name, key in keys.items()]
+        rows = f"SELECT {', '.join(parts)}, b.r AS r FROM ({self._coded(select, names, ['b.r AS r'])}) AS b"
+        same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM cells.{key}" for key in keys.values())
+        return self._first(
+            f"SELECT b.r AS r FROM ({rows}) AS b JOIN cells ON {same} JOIN wrong ON cells.number = wrong.number"
+        )
+
+    def _first(self, rows: str) -> NDArray[np.intp]:
+        found = self.engine.fetch(f"SELECT r FROM ({rows}) AS found ORDER BY 1 LIMIT {SHOWN_ROWS}")
+        return found["r"].astype(np.intp)
+
+    # Whose the rows are.
+
+    @cached_property
+    def _all_judged(self) -> bool:
+        return bool((self.kinds.outcome <= Outcome.ABSTAINED).all())
+
+    def _clusters(
+        self, found: Found, items: Items, problems: Problems
+    ) -> tuple[NDArray[Any], Floats | None, int]:
+        """Return the unit of each cell, how many judged clusters each stands for, and how many clusters there are."""
+        unit = found["u"]
+        if self._unit == "c":
+            return self._own_units(unit, items, problems)
+        self._check_groups(unit, problems)
+        group = unit.astype(np.int16)
+        if self._named:
+            members = self._members()
+            clusters = int(members.sum()) if self._all_judged else self._distinct()
+        else:
+            rows, judged = found["n"].astype(np.float64), items.outcome <= Outcome.ABSTAINED
+            members = np.bincount(group[judged], weights=rows[judged], minlength=GROUPS).astype(np.float64)
+            clusters = int(rows.sum())
+        return group, members, clusters
+
+    def _own_units(
+        self, unit: NDArray[Any], items: Items, problems: Problems
+    ) -> tuple[NDArray[Any], Floats | None, int]:
+        names = identifiers(
+            _values.as_names(unit, self.columns["cluster"], problems) if self._named else unit
+        )
+        distinct, index = numbered(names)
+        judged = np.unique(index[items.outcome <= Outcome.ABSTAINED])
+        if len(judged) <= MOST_SINGLE:
+            return names, None, len(distinct)
+        group = group_of(distinct)
+        members = np.bincount(group[judged], minlength=GROUPS).astype(np.float64)
+        return group[index].astype(np.int16), members, len(distinct)
+
+    def _check_groups(self, unit: NDArray[Any], problems: Problems) -> None:
+        """Raise where a row has no cluster, or one whose name no engine reads."""
+        nothing = _values.blank(unit)
+        if nothing.any():
+            problems.report(
+                f"the column {self.columns['cluster']!r} is empty or nan {problems.place(nothing)}",
+                way_out="every row needs a value",
+            )
+        beyond = unit.astype(np.int64) < 0
+        if beyond.any():
+            problems.report(
+                f"the column {self.columns['cluster']!r} holds numbers of more than {2 * _DIGITS} digits "
+                f"{problems.place(beyond)}",
+                way_out="load the table (engine, --engine: numpy)",
+            )
+
+    def _distinct(self) -> int:
+        return int(self.engine.fetch(f"SELECT count(DISTINCT c) AS n FROM ({self._raw}) AS r")["n"][0])
+
+    def _members(self, part: Indices | None = None) -> Floats:
+        """Return how many clusters of each group have a judged row, or by part a row of kinds of that part."""
+        judged, rows, kept = self.kinds.outcome <= Outcome.ABSTAINED, f"({self._raw}) AS b", "0"
+        if part is not None or not self._all_judged:
+            given = np.zeros(len(judged), np.intp) if part is None else part
+            self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
+            same = " AND ".join(
+                f"b.{key} IS NOT DISTINCT FROM kinds.{key}" for key in self._kind_keys.values()
+            )
+            rows, kept = (
+                f"{rows} JOIN kinds ON {same} JOIN parts ON kinds.number = parts.number",
+                "parts.part",
+            )
+        each = f"SELECT {kept} AS part{', b.c AS c' if self._named or self.units else ''} FROM {rows}"
+        if self._named:  # else every row is a cluster
+            each += " GROUP BY 1, 2"
+        group = self._group() if self.units else "0"
+        found = self.engine.fetch(
+            f"SELECT {group} AS g, part, count(*) AS n FROM ({each}) AS e GROUP BY 1, 2"
+        )
+        parts = 1 if part is None else int(part.max(initial=-1)) + 1
+        members = np.zeros((parts, GROUPS))
+        members[found["part"].astype(np.intp), found["g"].astype(np.intp)] = found["n"]
+        return members[0] if part is None else members
+
+    def _having(self, by: tuple[str, ...]) -> dict[str, Floats]:
+        """Return by group of items how many clusters of each group of clusters have a judged one of them."""
+        found = groups(self.kinds, by)
+        part = np.zeros(len(self.kinds), np.intp)
+        for place, group in enumerate(found):
+            part[group.rows] = place
+        members = self._members(part)
+        return {group.label: members[place] for place, group in enumerate(found) if place < len(members)}
+
+    # Confidences.
+
+    def _signals(
+        self, names: Sequence[str], found: Found, items: Items, problems: Problems
+    ) -> tuple[dict[str, Signal], dict[str, Bins]]:
+        """Return the signals of the cells, and how wide their bins are."""
+        own = [name for name in names if not name.endswith(ABSENT_SUFFIX)]
+        columns: dict[str, NDArray[Any]] = {}
+        bins: dict[str, Bins] = {}
+        for name in names:
+            key = self._signal_keys[name]
+            if f"sum_{key}" in found:
+                columns[name], bins[name] = _represented(found[key], found[f"sum_{key}"], found["n"], items)
+            else:
+                columns[name] = _values.typed(found[key])
+        rows = Rows(self.table, {"confidence": own[0]} if own else {}, {}, problems)
+        signals = {name: rows.signal(name, columns) for name in own}
+        confidence = self.columns.get("confidence")
+        if confidence in signals:
+            signals["confidence"] = signals[confidence]
+        for name in own:
+            rows.check_confidence(signals[name], items.outcome, name)
+        for name in in_percent(signals, self.columns, self.roles, items.outcome):
+            signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
+        return signals, bins
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What is counted: how to select it, and how to sum up how many rows there are, their weights and the least one."""
+
+    select: str
+    count: str
+    total: str
+    least: str
+    counts: bool = False
+    weighed: bool = False
+
+
+def _group_of_whole(number: str) -> str:
+    """The group of a cluster that is a whole number; see `abstain._units.group_of`."""
+    folded = f"(CAST({number} % {PRIME} AS BIGINT) + {PRIME}) % {PRIME}"
+    return f"CAST(({folded} * {FACTOR}) % {PRIME} % {GROUPS} AS SMALLINT)"
+
+
+def _group_of_text(name: str, engine: Engine) -> str:
+    """The group of a cluster that is known by text, which may write a whole number."""
+    digits = f"replace({name}, '-', '')"
+    high = f"TRY_CAST(substr({digits}, 1, length({digits}) - {_DIGITS}) AS BIGINT)"
+    low = f"TRY_CAST(substr({digits}, length({digits}) - {_DIGITS - 1}) AS BIGINT)"
+    long = f"(({high} % {PRIME}) * {10**_DIGITS % PRIME} + {low} % {PRIME}) % {PRIME}"
+    signed = f"CASE WHEN substr({name}, 1, 1) = '-' THEN {PRIME} - {long} ELSE {long} END"
+    digest = engine.from_hexadecimal(f"substr(md5({name}), 1, 8)")
+    return (
+        f"CASE WHEN {name} IS NULL OR trim({name}) = '' THEN NULL "
+        f"WHEN NOT {engine.matches(name, WHOLE_NAME.pattern)} THEN CAST({digest} % {GROUPS} AS SMALLINT) "
+        f"WHEN length({digits}) <= {_DIGITS} THEN {_group_of_whole(f'TRY_CAST({name} AS BIGINT)')} "
+        f"WHEN length({digits}) <= {2 * _DIGITS} THEN {_group_of_whole(f'({signed})')} "
+        "ELSE -1 END"
+    )
+
+
+def _rounded(number: str) -> str:
+    """A number to its leading bits, or what it lacks of 1 where it lies above a half; itself where that is infinite."""
+    split = float(2 ** (53 - _BITS) + 1)
+
+    def leading(value: str) -> str:
+        return f"(({value}) * {split} - (({value}) * {split} - ({value})))"
+
+    return (
+        f"CASE WHEN {number} > 0.5 AND {number} <= 1.0 THEN 1.0 - {leading(f'1.0 - {number}')} "
+        f"WHEN abs({number}) < {_LARGEST_ROUNDED} THEN {leading(number)} ELSE {number} END"
+    )
+
+
+def _represented(
+    place: NDArray[Any], total: NDArray[Any], rows: NDArray[Any], items: Items
+) -> tuple[Floats, Bins]:
+    """Return for each cell the mean of its bin, which is the same in all units, and how the items are spread."""
+    bins, index = np.unique(place.astype(np.float64), return_inverse=True)
+    count = np.bincount(index, weights=rows.astype(np.float64))
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(index, weights=total.astype(np.float64)) / count
+    mean = np.where(np.isfinite(mean), mean, bins)
+    assert items.weight is not None
+    judged = items.outcome <= Outcome.ABSTAINED
+    answered = items.outcome == Outcome.ANSWERED
+    held = np.bincount(index[answered], weights=items.weight[answered], minlength=len(bins))
+    share = held / max(float(items.weight[judged].sum()), 1.0)
+    return mean[index], Bins(int((share > 0.0).sum()), float(share.max(initial=0.0)))

@@ -1,0 +1,61 @@
+"""DuckDB counts the rows of files: within a fixed memory, and on disk beyond it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from abstain import _sql
+from abstain.sources._counting import Engine
+from abstain.sources._tables import plain_array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from abstain.sources._tables import DuckTable
+
+__all__ = ["DuckEngine"]
+
+
+class DuckEngine(Engine):
+    """The rows of a table that DuckDB reads from files."""
+
+    name = "duckdb"
+    text = "VARCHAR"
+    row_number = _sql.identifier("number of the row")
+
+    def __init__(self, table: DuckTable) -> None:
+        self._table = table
+        table.relation.create_view("source")
+
+    def source(self, *, numbers: bool = False) -> str:
+        """Return what to select the rows from; with `numbers` they are numbered from 0."""
+        if not numbers:
+            return "source"
+        return f"(SELECT *, row_number() OVER () - 1 AS {self.row_number} FROM source) AS source"
+
+    def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
+        """Return the columns that a statement gives."""
+        found = self._table.fetch(lambda: self._table.query(statement).fetchnumpy())
+        return {name: plain_array(values) for name, values in found.items()}
+
+    def keep(self, name: str, statement: str, *, number: bool = False) -> str:
+        """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
+        if number:
+            statement = f"SELECT *, row_number() OVER () - 1 AS number FROM ({statement}) AS kept"
+        self._table.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
+        return name
+
+    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> str:
+        """Make numbers of ours known under a name."""
+        self._table.give(name, columns)
+        return name
+
+    def matches(self, text: str, pattern: str) -> str:
+        """Return what is true where a whole text fits a pattern."""
+        return f"regexp_full_match({text}, {_sql.literal(pattern)})"
+
+    def from_hexadecimal(self, digits: str) -> str:
+        """Return what reads hexadecimal digits as a whole number."""
+        return f"CAST('0x' || {digits} AS BIGINT)"

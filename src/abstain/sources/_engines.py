@@ -1,0 +1,137 @@
+"""Engines: what counts the rows of a table where they are, and when that is done.
+
+Arrays and data frames are in memory already, and numpy judges them. Of files, small tables are loaded and large ones
+counted by DuckDB; a Spark DataFrame is counted by Spark. Runs and logs are always loaded. What the user names counts;
+what cannot be counted is loaded, unless he named an engine.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from abstain import _sql, _validate
+from abstain.errors import ArgumentError
+from abstain.sources._read import FORMATS, TABLES, expand, named_roles, origin_of, parsed_rule, recognised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from abstain.sources._counting import Counting, Engine
+    from abstain.sources._tables import QueriedTable
+
+__all__ = ["ENGINES", "Countable", "countable"]
+
+NUMPY, DUCKDB, SPARK = ENGINES = ("numpy", "duckdb", "spark")
+# Tables of more bytes are counted and not loaded.
+COUNTED_BYTES = 1 << 28
+# What is read row by row, and said of tables that are loaded alone.
+_LOADED_ONLY = ("join", "low", "high", "set", "crossed", "mode", "scorer", "filter", "problems")
+_IN_EVERY_QUESTION = ("signals", "metadata", "item", "member_limit", "total_limit")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Countable:
+    """A table whose rows are counted once it is known what is asked of them; `countable` makes one.
+
+    Attributes:
+        engine: what counts them: "duckdb" or "spark".
+        label: what the table is called.
+        asked: True where the user named the engine, and would not have the table loaded instead.
+    """
+
+    engine: str
+    label: str
+    asked: bool
+    _open: Callable[[], tuple[QueriedTable, Engine, Mapping[str, Any]]]
+    _roles: Mapping[str, Any]
+
+    def count(
+        self,
+        *,
+        signals: Sequence[str] = (),
+        metadata: Sequence[str] = (),
+        further: Sequence[str] = (),
+        units: bool = True,
+    ) -> Counting:
+        """Return the counting of the table.
+
+        Args:
+            signals: the signals that will be asked for together.
+            metadata: the columns that rows must be told apart by.
+            further: the same, of those that there are.
+            units: False where clusters are only counted.
+        """
+        from abstain.sources._counting import Counting  # noqa: PLC0415
+        from abstain.sources._roles import Roles  # noqa: PLC0415
+
+        table, engine, origin = self._open()
+        kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
+        roles = Roles(**self._roles, signals=tuple(signals), metadata=kept)
+        return Counting.of(table, engine, roles, units=units, origin={**origin, "engine": self.engine})
+
+
+def countable(
+    source: Any,
+    *,
+    engine: str | None = None,
+    memory: str | None = None,
+    format: str | None = None,  # noqa: A002
+    scale: Sequence[float] | None = None,
+    abstain_rule: Any = None,
+    **given: Any,
+) -> Countable | None:
+    """Return a table that is to be counted; None where the source is to be loaded.
+
+    Args:
+        source: what `abstain.read` takes.
+        engine: "numpy", "duckdb" or "spark"; what fits the source and its size when left out.
+        memory: how much DuckDB may take, such as "4GB".
+        format: what the files are, where their content does not tell.
+        scale: lowest and highest score there can be.
+        abstain_rule: who declined where the table does not say.
+        **given: the further arguments of `abstain.read`.
+    """
+    if engine is not None:
+        _validate.choice(engine, "engine", ENGINES)
+    if memory is not None:
+        _sql.check_memory(memory)
+    if engine == NUMPY or (engine is None and not _is_large(source)):
+        return None
+    files, kind = recognised(source, format)
+    if kind not in TABLES:
+        if engine is not None:
+            what = f"a {FORMATS[kind]}" if kind in FORMATS else "a data frame in memory"
+            raise ArgumentError(
+                f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
+            )
+        return None
+    said = {name: value for name, value in given.items() if value is not None}
+    refused = [name for name in _LOADED_ONLY if name in said]
+    if refused:
+        if engine is None:
+            return None
+        raise ArgumentError(f"{refused[0]} is for tables that are loaded; leave it out, or the engine")
+    kept = {name: value for name, value in said.items() if name not in _IN_EVERY_QUESTION}
+    roles = {**named_roles(**kept), "scale": scale, "rule": parsed_rule(abstain_rule)}
+
+    def opened() -> tuple[QueriedTable, Engine, Mapping[str, Any]]:
+        from abstain.sources._duckdb_engine import DuckEngine  # noqa: PLC0415
+        from abstain.sources._tables import open_files  # noqa: PLC0415
+
+        table = open_files(files, kind, memory=memory)
+        return table, DuckEngine(table), origin_of(table, kind)
+
+    return Countable(DUCKDB, str(files[0]), engine is not None, opened, roles)
+
+
+def _is_large(source: Any) -> bool:
+    """True where a source is files that are better counted than loaded; what is in a pipe can be read but once."""
+    parts = list(source) if isinstance(source, (list, tuple)) else [source]
+    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
+        return False
+    paths = expand(parts)
+    return (
+        all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) >= COUNTED_BYTES
+    )

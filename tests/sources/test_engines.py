@@ -1,0 +1,477 @@
+"""The same numbers from every engine: numpy, which loads a table, and those that count its rows where they are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import abstain
+from abstain import ArgumentError, DataError, FormatError, _units
+from abstain.sources import CountingError, _counting, _engines, countable
+from memory import run_measured
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from abstain.evaluation import Result
+
+ROLES: dict[str, Any] = {
+    "truth": "t",
+    "prediction": "p",
+    "confidence": "c",
+    "abstained": "a",
+    "failed": "f",
+    "cluster": "patient_id",
+}
+FORMS = ("csv", "parquet", "jsonl")
+
+
+def frame(count: int = 500, *, clusters: int = 40, continuous: bool = False, seed: int = 3) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 4, count).astype(float)
+    truth[rng.random(count) < 0.05] = np.nan
+    declined = rng.random(count) < 0.2
+    failed = ~declined & (rng.random(count) < 0.05)
+    right = rng.random(count) < 0.6
+    prediction = np.where(right, truth, rng.integers(0, 4, count).astype(float))
+    prediction[declined | failed] = np.nan
+    sure = rng.random(count) if continuous else rng.integers(0, 6, count) / 5
+    columns: dict[str, Any] = {
+        "t": truth,
+        "p": prediction,
+        "c": np.where(declined, np.nan, sure),
+        "a": declined,
+        "f": failed,
+        "patient_id": rng.integers(0, clusters, count),
+        "site": rng.choice(["north", "south", "west"], count),
+        "d": rng.integers(0, 3, count) / 2,
+        "times": rng.integers(1, 4, count),
+    }
+    table = pl.DataFrame(columns).with_columns(pl.col("t", "p", "c").fill_nan(None))
+    return table.filter(
+        pl.col("p").is_not_null() | pl.col("a") | pl.col("f") | pl.col("t").is_null()
+    ).with_columns(pl.col("p").fill_null(0.0))
+
+
+def written(table: pl.DataFrame, path: Path) -> Path:
+    getattr(table, f"write_{'ndjson' if path.suffix == '.jsonl' else path.suffix[1:]}")(path)
+    return path
+
+
+def assert_same(found: Result, expected: Result, tolerance: float = 1e-12) -> None:
+    """Every number of one system, its interval, its counts and its warnings."""
+    left, right = found.only, expected.only
+    assert left.population == right.population
+    assert left.estimates.keys() == right.estimates.keys()
+    for key, one in left.estimates.items():
+        other = right.estimates[key]
+        for part in ("value", "low", "high", "se", "degrees"):
+            pair = getattr(one, part), getattr(other, part)
+            assert pair[0] == pytest.approx(pair[1], rel=tolerance, abs=tolerance, nan_ok=True), (key, part)
+        for part in ("n", "clusters", "method", "reason", "level"):
+            assert getattr(one, part) == getattr(other, part), (key, part)
+        if one.bounds or other.bounds:
+            assert one.bounds == pytest.approx(other.bounds, rel=1e-9, nan_ok=True), key
+    assert left.design_effect == pytest.approx(right.design_effect, rel=1e-9, nan_ok=True)
+    assert left.warnings == right.warnings
+    if left.metrics is not None and right.metrics is not None:
+        for found_group, group in zip(left.metrics.groups, right.metrics.groups, strict=True):
+            for part in ("label", "items", "answered", "clusters", "note"):
+                assert getattr(found_group, part) == getattr(group, part)
+        assert left.metrics.gaps.keys() == right.metrics.gaps.keys()
+        for name, gap in left.metrics.gaps.items():
+            assert gap.gap.low == pytest.approx(right.metrics.gaps[name].gap.low, rel=1e-9, abs=1e-12)
+
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "selective": {},
+    "no intervals": {"interval": "none"},
+    "every loss": {"loss": "abs"},
+    "on a scale": {"scale": (0, 3)},
+    "a function": {"loss": lambda truth, prediction: (truth - prediction) ** 2},
+    "weights": {"weight": "times"},
+    "conventions": {"convention": "interpolated"},
+    "labels": {"metrics": ["balanced_accuracy", "macro_f1", "mean_absolute_error"]},
+    "safety": {"metrics": ["accuracy", "selective_accuracy", "simpleqa_f", "abstention_rate"]},
+    "calibration": {
+        "metrics": ["expected_calibration_error", "negative_log_likelihood", "coverage_at_accuracy"]
+    },
+    "groups": {"metrics": ["accuracy", "augrc", "expected_calibration_error"], "by": "site"},
+    "several groups": {"metrics": ["macro_f1", "aurc"], "by": ["site", "d"], "selective": True},
+    "several confidences": {"confidence": ["c", "d"]},
+    "two made into one": {"confidence": "secondary:c+d:average"},
+}
+
+
+@pytest.mark.parametrize("clusters", [40, 5000])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_question_has_the_same_answer(tmp_path: Path, question: str, clusters: int) -> None:
+    path = written(frame(3000, clusters=clusters), tmp_path / "t.parquet")
+    asked = {**ROLES, **QUESTIONS[question]}
+    assert_same(
+        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_format_has_the_same_answer(tmp_path: Path, form: str) -> None:
+    path = written(frame(2000, clusters=900), tmp_path / f"t.{form}")
+    asked = {**ROLES, "metrics": ["accuracy", "aurc"], "by": "site", "selective": True}
+    assert_same(
+        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+    )
+
+
+NAMES: dict[str, Any] = {
+    "numbers": lambda number: number,
+    "negative numbers": lambda number: number * 1_000_003 - 5_000_000,
+    "numbers as text": str,
+    "words": lambda number: f"Patient {number}",
+    "words and numbers": lambda number: f"p{number}" if number % 3 else str(number),
+    "leading zeros": lambda number: f"{number:08d}",
+    "numbers of many digits": lambda number: str(10 ** (17 + number % 18) + number),
+    "negative ones": lambda number: str(-(10 ** (17 + number % 18)) - number),
+    "floats that are whole": float,
+    "such floats as text": lambda number: f"{number}.0",
+    "letters of other scripts": lambda number: f"病人 {number} é",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("names", NAMES)
+def test_clusters_are_in_the_same_groups(tmp_path: Path, names: str, form: str) -> None:
+    table = frame(1500, clusters=800)
+    named = pl.Series("patient_id", [NAMES[names](number) for number in table["patient_id"].to_list()])
+    path = written(table.with_columns(named), tmp_path / f"t.{form}")
+    assert_same(
+        abstain.evaluate(path, engine="duckdb", **ROLES), abstain.evaluate(path, engine="numpy", **ROLES)
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_clusters_where_none_are_named(tmp_path: Path, form: str) -> None:
+    path = written(frame(1500), tmp_path / f"t.{form}")
+    roles: dict[str, Any] = {role: name for role, name in ROLES.items() if role != "cluster"}
+    questions: list[dict[str, Any]] = [{}, {"metrics": ["aurc", "accuracy"], "by": "site"}]
+    for settings in questions:
+        counted = abstain.evaluate(path, engine="duckdb", **roles, **settings)
+        assert_same(counted, abstain.evaluate(path, engine="numpy", **roles, **settings))
+
+
+def test_a_cluster_that_only_failed_is_counted_and_not_judged(tmp_path: Path) -> None:
+    """More clusters than are left out one by one, of which few enough are judged."""
+    table = frame(3000, clusters=1000).with_columns(pl.col("f") | (pl.col("patient_id") > 300))
+    path = written(table.with_columns(a=pl.col("a") & ~pl.col("f")), tmp_path / "t.parquet")
+    counted = abstain.evaluate(path, engine="duckdb", **ROLES)
+    assert_same(counted, abstain.evaluate(path, engine="numpy", **ROLES))
+    assert counted.only.population.included < 400 < counted.only.population.total
+
+
+def test_row_order_and_files_change_nothing(tmp_path: Path) -> None:
+    table = frame(4000, clusters=900)
+    whole = abstain.evaluate(written(table, tmp_path / "t.parquet"), engine="duckdb", **ROLES)
+    shuffled = written(table.sample(fraction=1.0, shuffle=True, seed=1), tmp_path / "s.parquet")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for place in range(5):
+        written(table[place * 900 : (place + 1) * 900], parts / f"{place}.parquet")
+    for source in (shuffled, str(parts / "*.parquet"), parts):
+        found = abstain.evaluate(source, engine="duckdb", **ROLES)
+        for key, estimate in found.only.estimates.items():
+            expected = whole.only.estimates[key]
+            for part in ("value", "low", "high"):
+                assert getattr(estimate, part) == pytest.approx(
+                    getattr(expected, part), abs=1e-12, nan_ok=True
+                )
+    # Counts and sums of right and wrong are whole numbers, which are exact in any order.
+    same = abstain.evaluate(shuffled, engine="duckdb", **ROLES, loss="zero_one")["c"].aurc.value
+    assert (
+        same
+        == abstain.evaluate(tmp_path / "t.parquet", engine="duckdb", **ROLES, loss="zero_one")["c"].aurc.value
+    )
+
+
+@pytest.fixture
+def binned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small tables be counted as large ones are."""
+    monkeypatch.setattr(_counting, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_counting, "HEAD", 4000)
+
+
+@pytest.mark.usefixtures("binned")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_continuous_confidence_is_counted_in_bins(tmp_path: Path, form: str) -> None:
+    path = written(frame(20_000, clusters=700, continuous=True), tmp_path / f"t.{form}")
+    asked: dict[str, Any] = {**ROLES, "metrics": ["expected_calibration_error"], "selective": True}
+    counted = abstain.evaluate(path, engine="duckdb", **asked)
+    loaded = abstain.evaluate(path, engine="numpy", **asked)
+    assert len(loaded["c"].curve) > 10_000 > len(counted["c"].curve) > 3000
+    (warning,) = (each for each in counted["c"].warnings if each.code == "binned")
+    assert warning.message.startswith(
+        f"c is continuous and was counted in {len(counted['c'].curve):,} bins: its AUGRC is"
+    )
+    assert "other numbers by it are those of bins, which hold at most" in warning.message
+    largest = 1.0
+    bounds = abstain.metrics.curves.binning_bounds(counted["c"].curve, largest)
+    for name, bound in (("augrc", bounds[0]), ("aurc", bounds[1]), ("augrc_at_coverage@0.5", bounds[0])):
+        one, other = counted["c"].estimates[name], loaded["c"].estimates[name]
+        assert 0.0 < abs(one.value - other.value) < bound < 0.002
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=2 * bound)
+    assert counted["c"].aurc_optimal.value == pytest.approx(loaded["c"].aurc_optimal.value, rel=1e-12)
+    errors = [found.only.estimate("expected_calibration_error").value for found in (counted, loaded)]
+    assert errors[0] == pytest.approx(errors[1], abs=1e-3)
+
+
+@pytest.mark.usefixtures("binned")
+@pytest.mark.parametrize("low", [0.0, -40.0, 0.999, 1e6])
+def test_bins_keep_the_order_of_a_confidence(tmp_path: Path, low: float) -> None:
+    rng = np.random.default_rng(0)
+    sure = low + (1.0 - low if low < 1.0 else 1e6) * rng.random(8000)
+    right = rng.random(8000) < (sure - sure.min()) / np.ptp(sure)
+    path = written(pl.DataFrame({"correct": right, "confidence": sure}), tmp_path / "t.parquet")
+    counted, loaded = (
+        abstain.evaluate(path, engine=engine, interval="none") for engine in ("duckdb", "numpy")
+    )
+    bounds = abstain.metrics.curves.binning_bounds(counted["confidence"].curve, 1.0)
+    assert counted["confidence"].augrc.value == pytest.approx(loaded["confidence"].augrc.value, abs=bounds[0])
+    assert counted["confidence"].aurc.value == pytest.approx(loaded["confidence"].aurc.value, abs=bounds[1])
+    curve = counted["confidence"].curve
+    assert (np.diff(curve.threshold) < 0.0).all()
+    # The mean of a bin lies within it, so that as many rows lie above each threshold as without bins, but for a bin.
+    above = (sure[None, :] >= curve.threshold[:, None]).mean(axis=1)
+    widest = float(np.diff(curve.coverage, prepend=0.0).max())
+    assert np.abs(above - curve.coverage).max() <= widest
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "a prediction is missing": (
+        {"p": [1, None, 0, None, 1]},
+        r"the prediction \(p\) is missing at row 1, 3 and",
+    ),
+    "a confidence is missing": (
+        {"confidence": [0.9, None, 0.7, 0.6, 0.5]},
+        "confidence.* (is null|missing).*(item|row) 1",
+    ),
+    "a confidence is infinite": (
+        {"confidence": [0.9, math.inf, 0.7, 0.6, 0.5]},
+        "(is inf|is null|not finite).*(item|row) 1",
+    ),
+    "a confidence is text": (
+        {"confidence": ["0.9", "sure", "0.7", "0.6", "0.5"]},
+        r"'confidence' holds text \(first at row 1\), and a confidence or signal needs numbers",
+    ),
+    "a cluster is missing": ({"g": ["a", None, "c", "d", ""]}, "the column 'g' is empty or nan at row 1"),
+    "a flag is no flag": (
+        {"a": ["yes", "no", "maybe", "no", "no"]},
+        "'a' must hold true or false.* at row 2",
+    ),
+    "two outcomes": (
+        {"a": [True, False, False, False, False], "f": [True, False, False, False, False]},
+        "both abstained and failed at row 0",
+    ),
+    "words and numbers": (
+        {"p": ["x", "y", "z", "x", "y"]},
+        "'t' and 'p' are numbers in one column and text in the",
+    ),
+    "a negative weight": ({"w": [1.0, 2.0, -1.0, 3.0, 4.0]}, r"weight \(w\): weight must .*at row 2"),
+    "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero throughout"),
+    "no labels": ({"t": [0.5, 1.0, 2.0, 3.0, 4.0]}, "the truth is not a whole number in every answered row"),
+    "an unknown column": ({}, "has no column 'truht'"),
+}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_wrong_is_said_with_its_row(tmp_path: Path, what: str, form: str, engine: str) -> None:
+    changed, expected = BROKEN[what]
+    columns: dict[str, Any] = {
+        "t": [1, 0, 1, 0, 1],
+        "p": [1, 0, 0, 0, 1],
+        "confidence": [0.9, 0.8, 0.7, 0.6, 0.5],
+    }
+    path = written(pl.DataFrame({**columns, **changed}), tmp_path / f"t.{form}")
+    roles: dict[str, Any] = {"truth": "truht" if what == "an unknown column" else "t", "prediction": "p"}
+    named = {"g": "cluster", "a": "abstained", "f": "failed", "w": "weight"}
+    roles |= {named[name]: name for name in changed if name in named}
+    with pytest.raises(
+        ArgumentError if "column" in what or "labels" in what else DataError, match=expected
+    ) as caught:
+        abstain.evaluate(path, engine=engine, **roles)
+    if "labels" not in what:
+        assert f"t.{form}" in str(caught.value)
+    assert "sure" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ['x"; DROP TABLE kinds; --', "a'b", "k0", "u", "number of the row", "c", "源"]
+)
+def test_any_name_of_a_column_is_a_name(tmp_path: Path, name: str) -> None:
+    table = frame(1000, clusters=600).rename({"c": "z"}).rename({"z": name})
+    path = written(table.with_columns(pl.lit(1.0).alias("row_number")), tmp_path / "t.parquet")
+    roles: dict[str, Any] = {**ROLES, "confidence": name}
+    del roles["cluster"]
+    counted = abstain.evaluate(path, engine="duckdb", **roles)
+    assert_same(counted, abstain.evaluate(path, engine="numpy", **roles))
+
+
+def test_no_name_reads_another_file(tmp_path: Path) -> None:
+    secret = written(pl.DataFrame({"t": [7] * 3}), tmp_path / "secret.parquet")
+    path = written(frame(100), tmp_path / "t.parquet")
+    with pytest.raises(ArgumentError, match="has no column"):
+        abstain.evaluate(path, engine="duckdb", **{**ROLES, "cluster": f"read_parquet('{secret}')"})
+
+
+def test_the_size_of_a_file_says_who_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(frame(), tmp_path / "t.csv")
+    assert countable(path) is None
+    assert countable(path, engine="duckdb") is not None
+    monkeypatch.setattr(_engines, "COUNTED_BYTES", 100)
+    large = countable(path)
+    assert large is not None
+    assert (large.engine, large.asked, large.label) == ("duckdb", False, str(path))
+    assert countable(path, engine="numpy") is None
+    assert abstain.evaluate(path, **ROLES).only.provenance["engine"] == "duckdb"
+    # What cannot be counted is loaded.
+    table = frame().with_columns(low=pl.col("t") - 1.0, high=pl.col("t") + 1.0)
+    written(table, tmp_path / "i.csv")
+    loaded = abstain.evaluate(
+        tmp_path / "i.csv", **ROLES, low="low", high="high", metrics="interval_coverage"
+    )
+    assert "engine" not in loaded.only.provenance
+    assert countable("tests/data/examples/run_a.json") is None
+    assert countable(frame()) is None
+    compared = abstain.compare({"a": path, "b": path}, **ROLES, match="rows", metrics="augrc")
+    assert all("engine" not in system.provenance for system in compared.systems.values())
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "join": ({"join": ("t", "u.csv")}, "join is for tables that are loaded; leave it out, or the engine"),
+    "bounds": ({"low": "c", "high": "c"}, "low is for tables that are loaded"),
+    "a loss per item": (
+        {"loss": [0.0] * 500},
+        "a loss per item needs every row, and its rows are counted where they",
+    ),
+    "another engine": ({"engine": "pandas"}, "unknown engine 'pandas'; known: numpy, duckdb, spark"),
+    "memory without a unit": (
+        {"memory": "4"},
+        "memory must be a number with its unit, such as 4GB or 800MB, got '4'",
+    ),
+    "the bootstrap": (
+        {"resamples": 100},
+        r"the bootstrap draws single clusters, and 5\d\d of them were put into groups; ask for the jackknife",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_counted_says_what_can(tmp_path: Path, what: str) -> None:
+    asked, message = REFUSED[what]
+    path = written(frame(20_000, clusters=510), tmp_path / "t.parquet")
+    with pytest.raises(ArgumentError, match=message):
+        abstain.evaluate(path, **{"engine": "duckdb", **ROLES, **asked})
+
+
+def test_the_bootstrap_draws_clusters_that_are_few(tmp_path: Path) -> None:
+    path = written(frame(2000), tmp_path / "t.parquet")
+    asked: dict[str, Any] = {**ROLES, "interval": "percentile", "resamples": 200}
+    assert_same(
+        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+    )
+
+
+def test_only_tables_in_files_are_counted() -> None:
+    with pytest.raises(ArgumentError, match="engine duckdb counts tables in files, and this is a run file"):
+        countable("tests/data/examples/run_a.json", engine="duckdb")
+    with pytest.raises(ArgumentError, match="counts tables in files, and this is a data frame in memory"):
+        abstain.evaluate(frame(), engine="duckdb", **ROLES)
+    items = abstain.read(frame(), **ROLES)
+    with pytest.raises(
+        ArgumentError, match="engine says how a data frame or a file is read, and left is Items"
+    ):
+        abstain.evaluate(items, items, engine="duckdb")
+
+
+def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(frame(500), tmp_path / "t.parquet")
+    monkeypatch.setattr(_counting, "_MOST_KINDS", 3)
+    with pytest.raises(
+        CountingError, match=r"[0-9]+ different pairs of truth and prediction.* are too many to be"
+    ):
+        abstain.evaluate(path, engine="duckdb", **ROLES)
+    monkeypatch.setattr(_engines, "COUNTED_BYTES", 100)
+    assert "engine" not in abstain.evaluate(path, **ROLES).only.provenance
+    monkeypatch.setattr(_counting, "_MOST_KINDS", 1000)
+    monkeypatch.setattr(_counting, "_MOST_CELLS", 3)
+    with pytest.raises(
+        CountingError, match="different rows are too many to be counted; ask for one confidence at a"
+    ):
+        abstain.evaluate(path, engine="duckdb", **ROLES)
+
+
+def test_a_threshold_with_a_promise_needs_the_rows(tmp_path: Path) -> None:
+    path = written(frame(), tmp_path / "t.parquet")
+    counted = abstain.evaluate(path, engine="duckdb", **ROLES)
+    with pytest.raises(
+        ArgumentError, match="a threshold with a promise needs every row, and the rows were counted by"
+    ):
+        counted.only.policy(0.5)
+
+
+def test_a_profile_is_drawn_from_what_was_counted(tmp_path: Path) -> None:
+    path = written(frame(3000, clusters=900), tmp_path / "t.parquet")
+    counted, loaded = (abstain.evaluate(path, engine=engine, **ROLES) for engine in ("duckdb", "numpy"))
+    one, other = counted.only.profile(), loaded.only.profile()
+    for part in (
+        "answered",
+        "wrong",
+        "selective_risk",
+        "selective_low",
+        "selective_high",
+        "generalized_high",
+    ):
+        np.testing.assert_allclose(
+            getattr(one.points["c"], part), getattr(other.points["c"], part), rtol=1e-9
+        )
+    np.testing.assert_allclose(one.reliability["c"].high, other.reliability["c"].high, rtol=1e-9)
+    np.testing.assert_allclose(one.optimal.selective_risk[-1], other.optimal.selective_risk[-1], rtol=1e-9)
+
+
+def test_a_damaged_file_is_refused_in_our_own_words(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame(20_000).write_parquet(path, compression="snappy")
+    content = bytearray(path.read_bytes())
+    for place in range(1_000, len(content) - 4_000, 37):
+        content[place] ^= 255
+    path.write_bytes(content)
+    for engine in ("numpy", "duckdb"):
+        with pytest.raises(FormatError, match=r"t.parquet: the Parquet file is damaged or cut off \(\w+\)"):
+            abstain.evaluate(path, engine=engine, **ROLES)
+
+
+def test_counting_needs_no_more_memory_for_more_rows(tmp_path: Path) -> None:
+    import duckdb  # noqa: PLC0415
+
+    path = tmp_path / "big.parquet"
+    duckdb.sql(
+        "COPY (SELECT i % 2 AS label, CASE WHEN i % 5 = 0 THEN 1 ELSE i % 2 END AS pred, (i % 100) / 100 AS prob, "
+        f"i // 10 AS patient FROM range(3000000) t(i)) TO '{path}' (FORMAT parquet)"
+    )
+    program = (
+        "import sys, abstain; "
+        "found = abstain.evaluate(sys.argv[1], truth='label', prediction='pred', confidence='prob', engine='duckdb'); "
+        "print(found.population.items, found.population.total, len(found['prob'].curve))"
+    )
+    printed, kilobytes = run_measured(program, path)
+    assert printed == "3000000 300000 100"
+    assert kilobytes < 500_000
+
+
+def test_groups_are_those_of_the_definition() -> None:
+    ids = np.array([7, -7, 10**17])
+    expected = [number % 2147483647 * 62089911 % 2147483647 % 200 for number in ids.tolist()]
+    assert _units.group_of(ids).tolist() == expected
