@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 LIGHT_READY := $(VENV)/.ready-light
 READY := $(VENV)/.ready
 BROWSER_READY := $(VENV)/.ready-browser
+SPARK_READY := $(VENV)/.ready-spark
 DOCS_READY := $(VENV)/.ready-docs
 LOWEST := .venv-lowest
 LOWEST_READY := $(LOWEST)/.ready
@@ -14,7 +15,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo offline test test-fast test-numpy test-lowest test-browser fuzz check bench simulate docs screenshots format clean
+.PHONY: help demo offline test test-fast test-numpy test-lowest test-browser test-spark fuzz check bench simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -65,6 +66,10 @@ $(BROWSER_READY): $(READY)
 	@$(call install_group,browser)
 	@touch $@
 
+$(SPARK_READY): $(READY)
+	@$(call install_group,spark)
+	@touch $@
+
 $(DOCS_READY): $(READY)
 	@$(call install_group,docs)
 	@touch $@
@@ -100,6 +105,9 @@ test-lowest: $(LOWEST_READY)  ## Run the tests with the lowest versions that are
 
 test-browser: $(BROWSER_READY) $(DOCS_READY)  ## Use the report and the site in a real browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser
+
+test-spark: $(SPARK_READY)  ## Count rows with a real Spark (needs Java: apt-get install openjdk-17-jre-headless)
+	$(BIN)/python -m pytest tests_spark
 
 fuzz: $(READY)  ## Try hostile and sound input on every verb for FUZZ_SECONDS (five minutes when left out)
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-300} $(BIN)/python -m fuzz

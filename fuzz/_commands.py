@@ -73,6 +73,10 @@ def ask(source: Source, other: Source | None = None) -> st.SearchStrategy[Case]:
     return st.sampled_from(_OFTEN).flatmap(lambda verb: _VERBS[verb](source, other or source))
 
 
+# Tables that an engine may count in place of loading them.
+_COUNTED = (".csv", ".parquet", ".jsonl")
+
+
 @st.composite
 def _evaluate(draw: st.DrawFn, source: Source, other: Source) -> Case:
     command = ["evaluate", source.name, *source.flags, *FEW]
@@ -82,6 +86,8 @@ def _evaluate(draw: st.DrawFn, source: Source, other: Source) -> Case:
             command += ["--by", draw(st.sampled_from(source.groups))]
     if draw(st.booleans()) and source.signals:
         command += ["--confidence", draw(st.sampled_from((*source.signals, "all", "default")))]
+    if source.name.endswith(_COUNTED) and draw(_SELDOM):
+        command += ["--engine", "duckdb"]
     return source.case(*command, *draw(_FORMS))
 
 

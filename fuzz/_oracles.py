@@ -53,9 +53,13 @@ REFUSALS = (
     r"has no standard error to go by",
     r"cannot be divided into two parts",
     r"stands? twice|have the same name",
-    r"the ending means|the ending decides",
-    # A table of answers is no table of questions, and a policy may be for another confidence.
-    r"has no column|unknown confidence",
+    r"the ending (?:means|decides|\.)",
+    # A table of answers is no table of questions, a log is no table, and a policy may be for another confidence.
+    r"has no column|unknown confidence|this takes a table|the policy",
+    r"the template (?:has|names)|unknown signal|the signal \w+ needs",
+    r"risk must (?:be|lie)",
+    r"alone says nothing about others|no item is answered",
+    r"is known to be no probability",
     r"rows are not matched by their places",
     r"at matched coverage there are",
     r"real numbers",

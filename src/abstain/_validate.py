@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**32 - 1
 # Ids are shorter than this, sentences longer.
 _LONGEST_NAME = 24
+_DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}", re.ASCII)
 _LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
 
 # A heavier row would overflow as soon as something is counted with it.
@@ -290,8 +292,9 @@ def place_name(value: object) -> str:
 def listed_columns(names: Iterable[str]) -> str:
     """Return the columns of a table in words: those that look like names; of a row of values, only how many there are.
 
-    A file without a header has a record where names should be. A heading that is a number betrays it, and then nothing
-    of that line is told; otherwise a heading that is empty, of more than three words or of many letters is left out.
+    A file without a header has a record where names should be. A heading that is a number or a date betrays it, and
+    then nothing of that line is told; otherwise a heading that is empty, of more than three words or of many letters is
+    left out.
 
     >>> listed_columns(["label", "pred", "patient id"])
     'columns: label, pred, patient id'
@@ -301,7 +304,7 @@ def listed_columns(names: Iterable[str]) -> str:
     '2 columns, of which look like names: label'
     """
     known = list(names)
-    if any(map(_is_number, known)):
+    if any(map(_is_value, known)):
         return (
             f"{len(known)} columns, whose first line holds values and not names: does the file have a header?"
         )
@@ -312,7 +315,10 @@ def listed_columns(names: Iterable[str]) -> str:
     return f"{len(known)} columns, of which look like names: {listed or 'none'}"
 
 
-def _is_number(text: str) -> bool:
+def _is_value(text: str) -> bool:
+    """True for what nobody calls a column: a number, a date, or text of several lines."""
+    if _DATE.match(text) or not text.isprintable():
+        return True
     try:
         float(text)
     except ValueError:

@@ -128,6 +128,7 @@ class Counted:
         having: returns, for columns of metadata and by the label of every group of items that they make, how many
             clusters of each group of clusters have a judged one of them.
         bins: by signal, how wide its bins are where confidences that lie close together became one.
+        in_order: False where rows have no order, so that rows without names are grouped by chance.
     """
 
     engine: str
@@ -137,6 +138,7 @@ class Counted:
     view: Callable[[tuple[str, ...]], Items]
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]]
     bins: Mapping[str, Bins] = field(default_factory=dict)
+    in_order: bool = True
 
     @property
     def judged(self) -> Counted:

@@ -154,11 +154,12 @@ def test_clusters_are_in_the_same_groups(tmp_path: Path, names: str, form: str) 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_are_clusters_where_none_are_named(tmp_path: Path, form: str) -> None:
-    path = written(frame(1500), tmp_path / f"t.{form}")
+    path = written(frame(1500).drop("patient_id"), tmp_path / f"t.{form}")
     roles: dict[str, Any] = {role: name for role, name in ROLES.items() if role != "cluster"}
     questions: list[dict[str, Any]] = [{}, {"metrics": ["aurc", "accuracy"], "by": "site"}]
     for settings in questions:
         counted = abstain.evaluate(path, engine="duckdb", **roles, **settings)
+        assert "cluster" in counted.only.basis.judged.unnamed
         assert_same(counted, abstain.evaluate(path, engine="numpy", **roles, **settings))
 
 

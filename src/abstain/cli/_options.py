@@ -68,7 +68,11 @@ _JOIN = "A second table with the columns that the first lacks, such as the truth
 _SYSTEM = "Whose row it is, in a table of several systems; else a column called system or model."
 _PERCENT = "This confidence is per cent; may be repeated. `none` where values above 10 are no per cent."
 CROSSED = "What a lower bound above the upper one means: sort or empty; an error when left out."
-_ENGINE = "numpy loads a table; duckdb counts its rows in the file, by default above 256 MB. The numbers are the same."
+_ENGINE = (
+    "What reads a table: numpy loads it; duckdb (by default above 256 MB) and spark count its rows where they are. "
+    "The numbers are the same."
+)
+_MASTER = "Where Spark runs, such as local[4]; else what it is set up for."
 _MEMORY = "How much memory DuckDB may take, such as 4GB; it goes on on disk beyond."
 _MATCH = "How items of several inputs are matched: names, or rows where the order of rows is the match."
 _INTERSECTION = "Compare what all inputs have when some lack some."
@@ -304,6 +308,7 @@ class Counted(Group):
     heading: ClassVar[str] = DATA
     engine: Annotated[str | None, named("--engine", "NAME", _ENGINE)] = None
     memory: Annotated[str | None, named("--memory", "SIZE", _MEMORY)] = None
+    master: Annotated[str | None, named("--master", "URL", _MASTER)] = None
 
 
 @dataclass(frozen=True, slots=True)

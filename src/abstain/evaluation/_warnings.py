@@ -75,6 +75,17 @@ def general_warnings(
             "together, name it (--cluster, cluster=)"
         )
         found.append(ResultWarning("cluster_unnamed", message))
+    if (
+        "cluster" in items.unnamed
+        and items.counted
+        and not items.counted.in_order
+        and settings.interval != "none"
+    ):
+        message = (
+            "every row counts as independent, and rows have no names here: which of them are left out together depends "
+            "on the partitions, and the last digits of the intervals with it; name a cluster (--cluster, cluster=)"
+        )
+        found.append(ResultWarning("rows_unnamed", message))
     found += few_clusters(population.included, noun, settings.interval)
     return tuple(found)
 

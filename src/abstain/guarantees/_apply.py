@@ -145,12 +145,10 @@ def apply_policy(
     if output is None:
         return done
     place = _outputs.check_output(output, inputs=[*table.paths, *inputs])
-    # A workbook is read as CSV, and written as such.
-    written = (
-        ".csv" if _ending(table.paths[0]) in (".xlsx", ".xlsb", ".xls", ".ods") else _ending(table.paths[0])
-    )
+    read = _ending(table.paths[0])
+    written = _WRITTEN_AS.get(read, read)
     if _ending(place) != written:
-        raise ArgumentError(f"{output}: the table is written as it was read; give it the ending {written}")
+        raise ArgumentError(f"{output}: the table is written row by row; give it the ending {written}")
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
         table.marked(column, done.answer, (DEFER, ANSWER), part)
@@ -161,6 +159,10 @@ def apply_policy(
 
 def _with(done: Applied, *, frame: Any = None, path: Path | None = None) -> Applied:
     return Applied(done.answer, done.coverage, done.expected, done.drift, frame, path, done.warnings)
+
+
+# A workbook is read as CSV, and written as such; of a list of objects, each is written on a line.
+_WRITTEN_AS = {**dict.fromkeys((".xlsx", ".xlsb", ".xls", ".ods"), ".csv"), ".json": ".jsonl"}
 
 
 def _ending(path: Path) -> str:

@@ -298,7 +298,7 @@ def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: S
         return made
     # Without a spread there is a bound to go by, or what one row more could cost, or nothing.
     unspread = made.se == 0.0 and (scale.bounded or not scale.least_error)
-    if unspread or made.value in (scale.low, scale.high):
+    if unspread or scale.is_end(made.value):
         return _agreed(made, scale, leave.vectors)
     how = ""
     if scale.bounded and scale.low < made.value < scale.high:

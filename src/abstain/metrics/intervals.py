@@ -355,8 +355,9 @@ def winkler_losses(rows: IntervalRows, levels: Floats) -> list[Floats]:
         loss = low - rows.known_truth
         np.maximum(loss, rows.known_truth - high, out=loss)
         np.maximum(loss, 0.0, out=loss)
-        loss *= 2.0 / (1.0 - level)
-        loss += width
+        with np.errstate(over="ignore"):  # infinite is said where it is summed up
+            loss *= 2.0 / (1.0 - level)
+            loss += width
         losses.append(loss)
     return losses
 

@@ -60,6 +60,18 @@ class Scale:
         """True where both ends are known."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
+    def is_end(self, value: float) -> bool:
+        """True where a value is as low or as high as it can be, as far as numbers on the scale can tell.
+
+        >>> scale = Scale(0.0, 1.0, power=2.0)
+        >>> scale.is_end(0.0), scale.is_end(0.5), scale.is_end(math.nextafter(1.0, 0.0))
+        (True, False, True)
+        """
+        if not self.bounded or self.low == self.high:
+            return value in (self.low, self.high)
+        place = ((value - self.low) / (self.high - self.low)) ** (1.0 / self.power)
+        return place * (1.0 - place) <= 0.0
+
 
 # What one unit of a metric says of its ends; a share and a loss say more, see below.
 BY_UNIT = {

@@ -79,28 +79,34 @@ class Engine(ABC):
     Attributes:
         name: what it is called.
         text: its type of text.
-        row_number: the column that numbers rows; empty where rows have no numbers.
+        row_number: what numbers rows, each by another number.
+        in_order: True where rows are numbered from 0 in the order of the table.
     """
 
     name: str
     text: str
     row_number: str
+    in_order: bool
 
     @abstractmethod
     def source(self, *, numbers: bool = False) -> str:
-        """Return what to select the rows from; with `numbers` they are numbered from 0."""
+        """Return what to select the rows from; with `numbers` they have a number."""
 
     @abstractmethod
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
         """Return the columns that a statement gives: numbers, NaN for null, or objects, None for null."""
 
     @abstractmethod
-    def keep(self, name: str, statement: str, *, number: bool = False) -> str:
+    def keep(self, name: str, statement: str, *, number: bool = False) -> None:
         """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
 
     @abstractmethod
-    def give(self, name: str, columns: Found) -> str:
+    def give(self, name: str, columns: Found) -> None:
         """Make numbers of ours known under a name."""
+
+    @abstractmethod
+    def known(self, name: str) -> str:
+        """Return what to select from to get what was kept or given under a name, by that name."""
 
     @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
@@ -237,8 +243,12 @@ class Counting:
         signals = [self._signal_keys[name] for name in self._columns_of(self.roles.signals or ())]
         keys = ", ".join((*self._kind_keys.values(), *signals))
         self.engine.keep("head", f"SELECT * FROM ({self._raw}) AS raw_rows LIMIT {HEAD}")
-        found = self.engine.fetch(f"SELECT count(*) AS n{', count(DISTINCT c) AS c' * self._named} FROM head")
-        alike = self.engine.fetch(f"SELECT count(*) AS n FROM (SELECT DISTINCT {keys} FROM head) AS alike")
+        found = self.engine.fetch(
+            f"SELECT count(*) AS n{', count(DISTINCT c) AS c' * self._named} FROM {self.engine.known('head')}"
+        )
+        alike = self.engine.fetch(
+            f"SELECT count(*) AS n FROM (SELECT DISTINCT {keys} FROM {self.engine.known('head')}) AS alike"
+        )
         counts = {key: int(values[0]) for key, values in found.items()}
         return {**counts, "alike": int(alike["n"][0])}
 
@@ -253,7 +263,9 @@ class Counting:
         """True where a signal takes many values, and in many rows."""
         if name not in self._signal_keys or name.endswith(ABSENT_SUFFIX) or not self._many:
             return False
-        found = self.engine.fetch(f"SELECT count(DISTINCT {self._signal_keys[name]}) AS n FROM head")
+        found = self.engine.fetch(
+            f"SELECT count(DISTINCT {self._signal_keys[name]}) AS n FROM {self.engine.known('head')}"
+        )
         return int(found["n"][0]) > _FEW_VALUES
 
     @cached_property
@@ -308,7 +320,12 @@ class Counting:
         self.engine.keep("alike", f"{statement} GROUP BY {', '.join(map(str, places))}")
         total, least = ("sum(b.w)", "min(b.least)") if weighed else ("CAST(sum(b.n) AS DOUBLE)", "1.0")
         return _Base(
-            "SELECT * FROM alike", "CAST(sum(b.n) AS BIGINT)", total, least, counts=True, weighed=weighed
+            f"SELECT * FROM {self.engine.known('alike')}",
+            "CAST(sum(b.n) AS BIGINT)",
+            total,
+            least,
+            counts=True,
+            weighed=weighed,
         )
 
     @property
@@ -328,13 +345,13 @@ class Counting:
         self.engine.keep(
             "kinds", f"SELECT {keys}, {counted} FROM ({base.select}) AS b GROUP BY {keys}", number=True
         )
-        many = int(self.engine.fetch("SELECT count(*) AS n FROM kinds")["n"][0])
+        many = int(self.engine.fetch(f"SELECT count(*) AS n FROM {self.engine.known('kinds')}")["n"][0])
         if many > _MOST_KINDS:
             raise CountingError(
                 f"{self.table.label}: {many:,} different pairs of truth and prediction, with the columns of groups, "
                 "are too many to be counted; load the table (engine, --engine: numpy), or round them"
             )
-        return self.engine.fetch("SELECT * FROM kinds ORDER BY number")
+        return self.engine.fetch(f"SELECT * FROM {self.engine.known('kinds')} ORDER BY number")
 
     @cached_property
     def kinds(self) -> Items:
@@ -362,9 +379,10 @@ class Counting:
         wrong = ~np.isfinite(found["total"]) | (found["least"] < 0.0)
         if wrong.any():
             place = problems.place(wrong)
-            if self.engine.row_number:
-                raw = f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE isnan(w) OR isinf(w) OR w < 0"
-                place = f"at row {', '.join(map(str, self._first(raw).tolist()))}"
+            if self.engine.in_order:
+                beyond = "isnan(w) OR w < 0 OR w = CAST('Infinity' AS DOUBLE)"
+                rows = self._first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
+                place = f"at row {', '.join(map(str, rows.tolist()))}"
             problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
         if not found["total"].any():
             problems.report(f"{name}: weight is zero throughout; at least one row must count")
@@ -414,6 +432,7 @@ class Counting:
             view=view or (lambda names: self.items(code, names)),
             having=self._having,
             bins=bins,
+            in_order=self.engine.in_order,
         )
         return replace(
             items,
@@ -443,14 +462,15 @@ class Counting:
         counted = [f"{base.count} AS n", f"{base.total} AS total", *sums]
         places = ", ".join(str(place + 1) for place in range(len(keys)))
         statement = f"SELECT {', '.join([*parts, *counted])} FROM ({rows}) AS b GROUP BY {places}"
-        self.engine.keep("cells", statement, number=True)
-        many = int(self.engine.fetch("SELECT count(*) AS n FROM cells")["n"][0])
+        self.engine.keep("cells", statement, number=self.engine.in_order)
+        many = int(self.engine.fetch(f"SELECT count(*) AS n FROM {self.engine.known('cells')}")["n"][0])
         if many > _MOST_CELLS:
             raise CountingError(
                 f"{self.table.label}: {many:,} different rows are too many to be counted; ask for one confidence at a "
                 "time, or load the table (engine, --engine: numpy)"
             )
-        return self.engine.fetch("SELECT * FROM cells ORDER BY number")
+        numbered = " ORDER BY number" if self.engine.in_order else ""
+        return self.engine.fetch(f"SELECT * FROM {self.engine.known('cells')}{numbered}")
 
     def _cell_keys(self, names: Sequence[str]) -> dict[str, str]:
         """What cells are told apart by: unit, code and signals."""
@@ -466,14 +486,16 @@ class Counting:
             if self._is_continuous(name):
                 value = f"{'TRY_CAST' if self.table.is_text(name) else 'CAST'}({value} AS DOUBLE)"
             parts.append(f"{value} AS {key}")
-        return (
-            f"SELECT {', '.join(parts)} FROM ({select}) AS b JOIN kinds ON {self._same_kind} "
-            "JOIN codes ON kinds.number = codes.number"
-        )
+        return f"SELECT {', '.join(parts)} FROM {self._with_kinds(select, 'codes')}"
 
-    @cached_property
-    def _same_kind(self) -> str:
-        return " AND ".join(f"b.{key} IS NOT DISTINCT FROM kinds.{key}" for key in self._kind_keys.values())
+    def _with_kinds(self, select: str, given: str) -> str:
+        """Join rows to their kinds, and to what was given for some of those."""
+        known = self.engine.known
+        same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM kinds.{key}" for key in self._kind_keys.values())
+        return (
+            f"({select}) AS b JOIN {known('kinds')} ON {same} "
+            f"JOIN {known(given)} ON kinds.number = {given}.number"
+        )
 
     def _cell(self, name: str, value: str) -> str:
         """What a value is counted as: itself, or its bin."""
@@ -483,15 +505,14 @@ class Counting:
 
     def _rows_of_kinds(self, wrong: Mask) -> NDArray[np.intp] | None:
         """Return the first rows of some kinds; None where rows have no numbers."""
-        if not self.engine.row_number:
+        if not self.engine.in_order:
             return None
         self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
-        rows = f"({self._select(numbers=True)}) AS b JOIN kinds ON {self._same_kind}"
-        return self._first(f"SELECT b.r AS r FROM {rows} JOIN wrong ON kinds.number = wrong.number")
+        return self._first(f"SELECT b.r AS r FROM {self._with_kinds(self._select(numbers=True), 'wrong')}")
 
     def _rows_of_cells(self, wrong: Mask, names: Sequence[str]) -> NDArray[np.intp] | None:
         """Return the first rows of some cells; None where rows have no numbers."""
-        if not self.engine.row_number:
+        if not self.engine.in_order:
             return None
         self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
         keys = self._cell_keys(names)
@@ -500,7 +521,8 @@ class Counting:
         rows = f"SELECT {', '.join(parts)}, b.r AS r FROM ({self._coded(select, names, ['b.r AS r'])}) AS b"
         same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM cells.{key}" for key in keys.values())
         return self._first(
-            f"SELECT b.r AS r FROM ({rows}) AS b JOIN cells ON {same} JOIN wrong ON cells.number = wrong.number"
+            f"SELECT b.r AS r FROM ({rows}) AS b JOIN {self.engine.known('cells')} ON {same} "
+            f"JOIN {self.engine.known('wrong')} ON cells.number = wrong.number"
         )
 
     def _first(self, rows: str) -> NDArray[np.intp]:
@@ -570,13 +592,7 @@ class Counting:
         if part is not None or not self._all_judged:
             given = np.zeros(len(judged), np.intp) if part is None else part
             self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
-            same = " AND ".join(
-                f"b.{key} IS NOT DISTINCT FROM kinds.{key}" for key in self._kind_keys.values()
-            )
-            rows, kept = (
-                f"{rows} JOIN kinds ON {same} JOIN parts ON kinds.number = parts.number",
-                "parts.part",
-            )
+            rows, kept = self._with_kinds(self._raw, "parts"), "parts.part"
         each = f"SELECT {kept} AS part{', b.c AS c' if self._named or self.units else ''} FROM {rows}"
         if self._named:  # else every row is a cluster
             each += " GROUP BY 1, 2"

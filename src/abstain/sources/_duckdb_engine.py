@@ -24,13 +24,14 @@ class DuckEngine(Engine):
     name = "duckdb"
     text = "VARCHAR"
     row_number = _sql.identifier("number of the row")
+    in_order = True
 
     def __init__(self, table: DuckTable) -> None:
         self._table = table
         table.relation.create_view("source")
 
     def source(self, *, numbers: bool = False) -> str:
-        """Return what to select the rows from; with `numbers` they are numbered from 0."""
+        """Return what to select the rows from; with `numbers` they have a number."""
         if not numbers:
             return "source"
         return f"(SELECT *, row_number() OVER () - 1 AS {self.row_number} FROM source) AS source"
@@ -40,16 +41,18 @@ class DuckEngine(Engine):
         found = self._table.fetch(lambda: self._table.query(statement).fetchnumpy())
         return {name: plain_array(values) for name, values in found.items()}
 
-    def keep(self, name: str, statement: str, *, number: bool = False) -> str:
+    def keep(self, name: str, statement: str, *, number: bool = False) -> None:
         """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
         if number:
             statement = f"SELECT *, row_number() OVER () - 1 AS number FROM ({statement}) AS kept"
         self._table.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
-        return name
 
-    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> str:
+    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """Make numbers of ours known under a name."""
         self._table.give(name, columns)
+
+    def known(self, name: str) -> str:
+        """Return what to select from to get what was kept or given under a name."""
         return name
 
     def matches(self, text: str, pattern: str) -> str:

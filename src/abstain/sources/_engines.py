@@ -18,8 +18,11 @@ from abstain.sources._read import FORMATS, TABLES, expand, named_roles, origin_o
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from abstain._files import SourceFile
     from abstain.sources._counting import Counting, Engine
     from abstain.sources._tables import QueriedTable
+
+    Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
 
 __all__ = ["ENGINES", "Countable", "countable"]
 
@@ -44,7 +47,7 @@ class Countable:
     engine: str
     label: str
     asked: bool
-    _open: Callable[[], tuple[QueriedTable, Engine, Mapping[str, Any]]]
+    _open: Callable[[], Opened]
     _roles: Mapping[str, Any]
 
     def count(
@@ -77,9 +80,8 @@ def countable(
     *,
     engine: str | None = None,
     memory: str | None = None,
+    master: str | None = None,
     format: str | None = None,  # noqa: A002
-    scale: Sequence[float] | None = None,
-    abstain_rule: Any = None,
     **given: Any,
 ) -> Countable | None:
     """Return a table that is to be counted; None where the source is to be loaded.
@@ -88,42 +90,33 @@ def countable(
         source: what `abstain.read` takes.
         engine: "numpy", "duckdb" or "spark"; what fits the source and its size when left out.
         memory: how much DuckDB may take, such as "4GB".
+        master: where Spark runs, such as "local[4]"; the session that runs, or what Spark is set up for, when left out.
         format: what the files are, where their content does not tell.
-        scale: lowest and highest score there can be.
-        abstain_rule: who declined where the table does not say.
         **given: the further arguments of `abstain.read`.
     """
     if engine is not None:
         _validate.choice(engine, "engine", ENGINES)
     if memory is not None:
         _sql.check_memory(memory)
+    if _is_spark(source):
+        if engine not in (None, SPARK):
+            raise ArgumentError(f"engine {engine} does not count a Spark DataFrame; leave the engine out")
+        return _countable("the Spark DataFrame", SPARK, given, lambda: _spark_frame(source), asked=True)
     if engine == NUMPY or (engine is None and not _is_large(source)):
         return None
     files, kind = recognised(source, format)
     if kind not in TABLES:
-        if engine is not None:
-            what = f"a {FORMATS[kind]}" if kind in FORMATS else "a data frame in memory"
-            raise ArgumentError(
-                f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
-            )
-        return None
-    said = {name: value for name, value in given.items() if value is not None}
-    refused = [name for name in _LOADED_ONLY if name in said]
-    if refused:
         if engine is None:
             return None
-        raise ArgumentError(f"{refused[0]} is for tables that are loaded; leave it out, or the engine")
-    kept = {name: value for name, value in said.items() if name not in _IN_EVERY_QUESTION}
-    roles = {**named_roles(**kept), "scale": scale, "rule": parsed_rule(abstain_rule)}
-
-    def opened() -> tuple[QueriedTable, Engine, Mapping[str, Any]]:
-        from abstain.sources._duckdb_engine import DuckEngine  # noqa: PLC0415
-        from abstain.sources._tables import open_files  # noqa: PLC0415
-
-        table = open_files(files, kind, memory=memory)
-        return table, DuckEngine(table), origin_of(table, kind)
-
-    return Countable(DUCKDB, str(files[0]), engine is not None, opened, roles)
+        what = f"a {FORMATS[kind]}" if kind in FORMATS else "a data frame in memory"
+        raise ArgumentError(
+            f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
+        )
+    if engine == SPARK:
+        return _countable(str(files[0]), SPARK, given, lambda: _spark_files(files, kind, master), asked=True)
+    return _countable(
+        str(files[0]), DUCKDB, given, lambda: _duckdb_files(files, kind, memory), asked=engine is not None
+    )
 
 
 def _is_large(source: Any) -> bool:
@@ -135,3 +128,54 @@ def _is_large(source: Any) -> bool:
     return (
         all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) >= COUNTED_BYTES
     )
+
+
+def _is_spark(source: Any) -> bool:
+    """True for a DataFrame of Spark; nothing is imported for the sake of asking."""
+    return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "createOrReplaceTempView")
+
+
+def _countable(
+    label: str, engine: str, given: Mapping[str, Any], opened: Callable[[], Opened], *, asked: bool
+) -> Countable | None:
+    """Return a table that is counted; None, or an error where an engine was asked for, if it must be loaded."""
+    said = {name: value for name, value in given.items() if value is not None}
+    refused = [name for name in _LOADED_ONLY if name in said]
+    if refused:
+        if asked:
+            raise ArgumentError(f"{refused[0]} is for tables that are loaded; leave it out, or the engine")
+        return None
+    kept = {name: value for name, value in said.items() if name not in _IN_EVERY_QUESTION}
+    rule = parsed_rule(kept.pop("abstain_rule", None))
+    return Countable(engine, label, asked, opened, {**named_roles(**kept), "rule": rule})
+
+
+def _duckdb_files(files: Sequence[SourceFile], kind: str, memory: str | None) -> Opened:
+    from abstain.sources._duckdb_engine import DuckEngine  # noqa: PLC0415
+    from abstain.sources._tables import open_files  # noqa: PLC0415
+
+    table = open_files(files, kind, memory=memory)
+    return table, DuckEngine(table), origin_of(table, kind)
+
+
+def _spark_frame(frame: Any) -> Opened:
+    from abstain.sources._spark_engine import SparkEngine, SparkTable  # noqa: PLC0415
+
+    table = SparkTable(frame)
+    return table, SparkEngine(table), {"format": "frame"}
+
+
+def _spark_files(files: Sequence[SourceFile], kind: str, master: str | None) -> Opened:
+    """Open files with the session of Spark that runs, or one of its own."""
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+    except ImportError:
+        raise ArgumentError(
+            "engine spark needs pyspark; install abstain[spark], and Java 17 or later"
+        ) from None
+    from abstain.sources._spark_engine import SparkEngine, read_files  # noqa: PLC0415
+
+    builder = SparkSession.builder.appName("abstain")
+    session = (builder if master is None else builder.master(master)).getOrCreate()
+    table = read_files(session, [file.path.absolute() for file in files], kind)
+    return table, SparkEngine(table), {"path": table.label, "format": kind}

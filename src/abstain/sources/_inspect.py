@@ -48,6 +48,8 @@ EXPANSION = 200
 EXPANSION_FLOOR = 1 << 22
 _NO_ANSWER = "N"
 _REFUSALS = ("refusal", "no_response")
+# What a log may say of itself; anything else is text of whoever wrote it.
+_STATUSES = ("started", "success", "cancelled", "error")
 _UNREADABLE = "invalid_response_format"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
@@ -143,7 +145,7 @@ def read_inspect(
         git_commit=None if revision is None else revision.commit,
         task=header.eval.task,
         model=header.eval.model,
-        status=header.status,
+        status=header.status if header.status in _STATUSES else "unknown",
         scorer=reader.scorer,
         sha256=content,
         **ruling.provenance(),

@@ -327,6 +327,8 @@ def _format_of(file: _files.SourceFile) -> str:
         raise FormatError(f"{file}: the file is empty")
     if file.path.suffix == ".json" and text[:1] not in (b"{", b"["):
         raise _unknown_json(text, file, whole=whole)
+    if file.path.suffix in _LINES and text[:1] not in (b"{", b"["):
+        raise FormatError(f"{file}: not JSON with one object per line at line 1")
     if b"\x00" in beginning[:4096]:
         raise FormatError(f"{file}: neither text nor any format known here ({', '.join(FORMATS.values())})")
     return _json_kind(text, file, whole=whole) if text[:1] in (b"{", b"[") else "csv"

@@ -128,7 +128,10 @@ def _system_chart(
     curves = system.profile().reliability
     if asked not in curves:
         others = f"; these are: {', '.join(curves)}" if curves else ""
-        raise DataError(f"{asked} is not within 0 and 1, or is known to be no probability{others}")
+        raise DataError(
+            f"the confidence {asked} is not within 0 and 1, or is known to be no probability{others}; name another "
+            "(confidence, --of)"
+        )
     return reliability_diagram(curves[asked], title=f"Reliability of {asked}")
 
 
