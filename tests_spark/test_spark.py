@@ -126,6 +126,8 @@ def test_what_is_wrong_is_counted(spark: Any) -> None:
         abstain.evaluate(rows, engine="duckdb")
     with pytest.raises(ArgumentError, match="several systems are matched row by row"):
         abstain.compare({"a": rows, "b": rows})
+    with pytest.raises(ArgumentError, match="is counted where it is, by abstain.evaluate; for anything else"):
+        abstain.read(rows)
     twins = spark.createDataFrame([(1, 1, 0.5)], "truth int, prediction int, Truth double")
     with pytest.raises(DataError, match="names differ in case alone"):
         abstain.evaluate(twins)

@@ -411,12 +411,9 @@ class Counting:
         kind = first[found["code"].astype(np.intp)]
         rows = found["n"].astype(np.int64)
         items = self.kinds.take(kind)
-        problems = Problems(
-            collect=False,
-            label=self.table.label,
-            counts=rows,
-            first_rows=lambda wrong: self._rows_of_cells(wrong, names),
-        )
+        problems = Problems(collect=False, label=self.table.label, counts=rows)
+        if self.engine.in_order:
+            problems.first_rows = lambda wrong: self._rows_of_cells(found["number"][wrong], names)
         cluster, members, clusters = self._clusters(found, items, problems)
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
@@ -469,8 +466,7 @@ class Counting:
                 f"{self.table.label}: {many:,} different rows are too many to be counted; ask for one confidence at a "
                 "time, or load the table (engine, --engine: numpy)"
             )
-        numbered = " ORDER BY number" if self.engine.in_order else ""
-        return self.engine.fetch(f"SELECT * FROM {self.engine.known('cells')}{numbered}")
+        return self.engine.fetch(f"SELECT * FROM {self.engine.known('cells')}")
 
     def _cell_keys(self, names: Sequence[str]) -> dict[str, str]:
         """What cells are told apart by: unit, code and signals."""
@@ -510,11 +506,9 @@ class Counting:
         self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
         return self._first(f"SELECT b.r AS r FROM {self._with_kinds(self._select(numbers=True), 'wrong')}")
 
-    def _rows_of_cells(self, wrong: Mask, names: Sequence[str]) -> NDArray[np.intp] | None:
-        """Return the first rows of some cells; None where rows have no numbers."""
-        if not self.engine.in_order:
-            return None
-        self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
+    def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
+        """Return the first rows of some cells, by their numbers."""
+        self.engine.give("wrong", {"number": wrong})
         keys = self._cell_keys(names)
         select = f"SELECT *, {self._unit} AS u FROM ({self._select(numbers=True)}) AS raw_rows"
         parts = [f"{self._cell(name, f'b.{key}')} AS {key}" for name, key in keys.items()]

@@ -28,6 +28,8 @@ class DuckEngine(Engine):
 
     def __init__(self, table: DuckTable) -> None:
         self._table = table
+        # What was kept with numbers: DuckDB numbers the rows of its own tables from 0 without being asked.
+        self._numbered: set[str] = set()
         table.relation.create_view("source")
 
     def source(self, *, numbers: bool = False) -> str:
@@ -43,17 +45,16 @@ class DuckEngine(Engine):
 
     def keep(self, name: str, statement: str, *, number: bool = False) -> None:
         """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
-        if number:
-            statement = f"SELECT *, row_number() OVER () - 1 AS number FROM ({statement}) AS kept"
         self._table.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
+        (self._numbered.add if number else self._numbered.discard)(name)
 
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """Make numbers of ours known under a name."""
         self._table.give(name, columns)
 
     def known(self, name: str) -> str:
-        """Return what to select from to get what was kept or given under a name."""
-        return name
+        """Return what to select from to get what was kept or given under a name, by that name."""
+        return f"(SELECT *, rowid AS number FROM {name}) AS {name}" if name in self._numbered else name
 
     def matches(self, text: str, pattern: str) -> str:
         """Return what is true where a whole text fits a pattern."""

@@ -722,6 +722,11 @@ def open_frame(source: object) -> SourceTable:
     # A relation is known by its module, so that nothing is imported for the sake of asking.
     if type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(source, "fetchnumpy"):
         return DuckTable(source, "the DuckDB relation")
+    if type(source).__module__.startswith("pyspark"):
+        raise ArgumentError(
+            "a Spark DataFrame is counted where it is, by abstain.evaluate; for anything else that needs its rows, "
+            "collect it first (toPandas, toArrow)"
+        )
     import narwhals as nw  # noqa: PLC0415
     from narwhals.exceptions import DuplicateError  # noqa: PLC0415
 
