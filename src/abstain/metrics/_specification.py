@@ -82,7 +82,7 @@ class Parameter:
 
     def text(self, value: Any) -> str:
         """Return a value as it is written after the ``@``."""
-        return f"{value:g}" if self.number else str(value.name)
+        return f"{value:g}" if self.number else str(getattr(value, "name", value))
 
     def parse(self, text: str, metric: str) -> Any:
         """Return the value of a text, or say what is wrong with it."""
@@ -471,6 +471,17 @@ NO_LOSS = Condition(
     "no_loss",
     "the loss that was asked for is not defined for these labels",
     lambda rows: rows.lossless,
+)
+
+NOT_RIGHT_OR_WRONG = Condition(
+    "losses_not_0_or_1",
+    "some losses are neither 0 nor 1, and accuracy is the share of right answers; ask with the loss zero_one",
+    lambda rows: not np.isin(rows.loss[rows.answered], (0.0, 1.0)).all(),
+)
+ONE_LOSS = Condition(
+    "one_loss",
+    "all answers have the same loss, so that no ranking is better than another",
+    lambda rows: len(np.unique(rows.loss[rows.answered & (rows.weight > 0.0)])) < 2,
 )
 
 

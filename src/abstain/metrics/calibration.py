@@ -60,6 +60,7 @@ __all__ = [
     "expected_calibration_error",
     "kolmogorov_smirnov",
     "kuiper",
+    "multiclass_brier_score",
     "negative_log_likelihood",
     "reliability_curve",
     "smooth_calibration_error",
@@ -69,6 +70,8 @@ __all__ = [
 
 # Stated certainties that turn out wrong would otherwise cost infinitely much.
 DEFAULT_CLIP = 1e-6
+# Probabilities in single precision do not add up to 1 exactly.
+_SUM_TOLERANCE = 1e-4
 
 
 def expected_calibration_error(
@@ -216,6 +219,33 @@ def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: Arra
     0.025
     """
     return _value("brier_score", y_true, confidence, sample_weight=sample_weight)
+
+
+def multiclass_brier_score(
+    y_true: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    classes: Classes = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the Brier score of all classes: ``mean over rows of sum over classes (p - 1[y = class])^2``, in [0, 2].
+
+    Lower is better. For two classes it is twice `brier_score` of either. It needs the probability of every class, and
+    a confidence in one answer is not enough, so that it is a function of arrays alone. Reference: Brier,
+    "Verification of Forecasts Expressed in Terms of Probability", 1950.
+
+    Args:
+        y_true: the true class of every row.
+        probabilities: (rows, classes), each in [0, 1]; those of a row add up to 1.
+        classes: the class of each column; 0, 1, 2, ... when left out.
+        sample_weight: multiplicities.
+
+    >>> round(multiclass_brier_score([0, 2], [[0.7, 0.2, 0.1], [0.5, 0.0, 0.5]]), 6)    # (0.14 + 0.5) / 2
+    0.32
+    """
+    return _value(
+        "multiclass_brier_score", y_true, probabilities, classes=classes, sample_weight=sample_weight
+    )
 
 
 def negative_log_likelihood(
@@ -399,6 +429,30 @@ def _classwise_calibration_error(
     return bins_measure("classwise_calibration_error", judged, group=group, **bins)
 
 
+def _multiclass_brier_score(
+    y_true: ArrayLike,
+    matrix: ArrayLike,
+    *,
+    classes: Classes = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+) -> Measure:
+    column, scores = _class_columns(y_true, matrix, classes)
+    rows, total = len(scores), scores.sum(axis=1)
+    astray = np.abs(total - 1.0) > _SUM_TOLERANCE
+    if astray.any():
+        row = int(np.argmax(astray))
+        raise DataError(
+            f"probabilities at row {row} add up to {total[row]:g} ({int(astray.sum())} such rows); "
+            "those of a row must add up to 1"
+        )
+    stated = scores[np.arange(rows), column]
+    # The sum over all classes, with the true one taken as 0 and then put right.
+    distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
+    judged = Columns.of(rows, weight=_validate.weights(sample_weight, rows), **numbered_units(cluster, rows))
+    return mean_measure("multiclass_brier_score", distance, judged)
+
+
 def _top_label_calibration_error(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -475,6 +529,7 @@ _MEASURES: dict[str, Callable[..., Measure]] = {
     "top_label_calibration_error": _top_label_calibration_error,
     "smooth_calibration_error": _of_outcomes(smooth_measure),
     "brier_score": _of_outcomes(_brier_score),
+    "multiclass_brier_score": _multiclass_brier_score,
     "negative_log_likelihood": _of_outcomes(_negative_log_likelihood),
 }
 

@@ -129,8 +129,10 @@ ALIASES: dict[str, str] = {
     "accuracy_when_answered": "selective_accuracy",
     "brier": "brier_score",
     "coverage": "answer_rate",
+    "covgap": "set_coverage_gap",
     "ece": "expected_calibration_error",
     "mae": "mean_absolute_error",
+    "prr": "prediction_rejection_ratio",
     "rmse": "root_mean_squared_error",
 }
 
