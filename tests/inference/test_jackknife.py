@@ -243,7 +243,7 @@ def test_the_area_under_accuracy_has_the_interval_of_the_area_under_risk_turned_
     rng = np.random.default_rng(9)
     truth = rng.integers(0, 2, 120)
     wrong = rng.random(120) < 0.2
-    rows = {"truth": truth, "confidence": rng.random(120), "cluster": np.arange(120) % 15}
+    rows: dict[str, Any] = {"truth": truth, "confidence": rng.random(120), "cluster": np.arange(120) % 15}
     for prediction in (truth ^ wrong, truth):  # where all are right, both are exact bounds
         metrics = abstain.evaluate(
             Items.from_arrays(prediction=prediction, **rows), metrics="aurc,auarc"

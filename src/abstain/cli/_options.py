@@ -80,8 +80,8 @@ _CONFIDENCE = (
     "`secondary:<a>+<b>:<average|product>`."
 )
 _METRIC = (
-    "Metrics or bundles, separated by commas, such as default_benchmark; `abstain metrics` lists them. Your own: "
-    "package.module:Class. Without --confidence, these alone are judged."
+    "Metrics or bundles, separated by commas, such as default_benchmark or ece@10; `abstain metrics` lists them. Your "
+    "own: package.module:Class. Without --confidence, these alone are judged."
 )
 _BY = "Columns, separated by commas: every metric by group, too."
 _INSTRUMENT = (
@@ -254,7 +254,7 @@ class Question:
     """What is asked of the inputs, in the words of `abstain.evaluate`."""
 
     confidence: Annotated[list[str] | None, named("--confidence", "NAMES", _CONFIDENCE)] = None
-    metrics: Annotated[list[str] | None, named("--metric", "NAMES", _METRIC)] = None
+    metrics: Annotated[list[str] | None, named("--metric", "NAMES", _METRIC, "-m")] = None
     by: Annotated[list[str] | None, named("--by", "COLUMNS", _BY)] = None
     instrument: Annotated[str | None, named("--instrument", "NAME", _INSTRUMENT)] = None
     coverage_grid: Annotated[

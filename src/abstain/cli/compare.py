@@ -48,7 +48,7 @@ Examples:
 def compare_command(
     *,
     inputs: Inputs,
-    metrics: Annotated[str, typer.Option("--metric", metavar="NAMES", help=_METRIC)] = "augrc",
+    metrics: Annotated[str, typer.Option("--metric", "-m", metavar="NAMES", help=_METRIC)] = "augrc",
     confidence: Annotated[list[str] | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
     reference: Annotated[str | None, named("--reference", "SYSTEM", _REFERENCE)] = None,
     margin: Annotated[float | None, named("--margin", "X", _MARGIN)] = None,

@@ -25,7 +25,8 @@ def power_command(
     *,
     inputs: Inputs,
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help="By which metric; `abstain metrics` lists them.")
+        str,
+        typer.Option("--metric", "-m", metavar="NAME", help="By which metric; `abstain metrics` lists them."),
     ],
     difference: Annotated[
         float, typer.Option(metavar="D", help="The smallest difference that would matter.")

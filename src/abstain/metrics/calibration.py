@@ -26,7 +26,7 @@ from abstain.metrics import _specification as when
 from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
 from abstain.metrics._columns import Columns, named_groups, numbered_units
 from abstain.metrics._columns import probabilities as checked
-from abstain.metrics._specification import LOWER, MetricSpecification, alike, alone, mean_measure
+from abstain.metrics._specification import LOWER, MetricSpecification, Parameter, alike, alone, mean_measure
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -68,6 +68,7 @@ __all__ = [
     "top_label_calibration_error",
 ]
 
+DEFAULT_BINS = 15
 # Stated certainties that turn out wrong would otherwise cost infinitely much.
 DEFAULT_CLIP = 1e-6
 # Probabilities in single precision do not add up to 1 exactly.
@@ -78,7 +79,7 @@ def expected_calibration_error(
     y_true: ArrayLike,
     confidence: ArrayLike,
     *,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
@@ -121,7 +122,7 @@ def classwise_calibration_error(
     probabilities: ArrayLike,
     *,
     classes: Classes = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
@@ -159,7 +160,7 @@ def top_label_calibration_error(
     confidence: ArrayLike | None = None,
     *,
     classes: Classes = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
@@ -535,7 +536,7 @@ _MEASURES: dict[str, Callable[..., Measure]] = {
 
 
 def _bin_settings(
-    *, bins: int = 15, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
+    *, bins: int = DEFAULT_BINS, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
 ) -> dict[str, Any]:
     """Check the parameters that define a binned error."""
     known: tuple[tuple[float | str, str], ...] = ((1, "1"), (2, "2"), ("max", "max"), (math.inf, "max"))
@@ -563,21 +564,35 @@ def _stated(build: Callable[..., Measure]) -> when.Build:
     return alone(built)
 
 
-def _top_label_of_rows(rows: Columns) -> Measure:
-    return bins_measure("top_label_calibration_error", rows, group=labels.classes(rows.prediction)[0])
+def _top_label_of_rows(rows: Columns, *, bins: int) -> Measure:
+    group = labels.classes(rows.prediction)[0]
+    return bins_measure("top_label_calibration_error", rows, group=group, bins=bins)
 
 
-def binned_error_metric(**settings: Any) -> MetricSpecification:
+def binned_error_metric(*, bins: int = DEFAULT_BINS, **settings: Any) -> MetricSpecification:
     """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
-    checked_settings = _bin_settings(**settings)
+    checked_settings = _bin_settings(bins=bins, **settings)
+    found = _binned_error(settings)
     if not checked_settings["debiased"] and checked_settings["norm"] != "max":
-        return replace(_binned_error(settings), debiased=_binned_error({**settings, "debiased": True}))
-    return _binned_error(settings)
+        found = replace(found, debiased=_binned_error({**settings, "debiased": True}))
+    return found.at(bins)
 
 
 def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
     build = partial(_expected_calibration_error, **settings)
-    return _metric(expected_calibration_error, measure=_stated(build), settings=settings, scale_at=_biased)
+    return _metric(
+        expected_calibration_error,
+        measure=_stated(build),
+        settings=settings,
+        parameter=_BINS,
+        scale_at=_biased,
+    )
+
+
+def _whole_bins(value: float, name: str) -> int:
+    # A number that was typed is read as a float.
+    given: Any = int(value) if float(value).is_integer() else value
+    return _validate.whole(given, name, least=1)
 
 
 def _biased(columns: Columns, _value: Any) -> Scale:
@@ -599,6 +614,7 @@ def _brier_scale(columns: Columns, _value: Any) -> Scale:
     return mean_scale(columns, ((columns.event_probability - columns.event) ** 2)[rows], rows)
 
 
+_BINS = Parameter("bins", DEFAULT_BINS, _whole_bins, default_said=False)
 _metric = alike(
     when.NO_CONFIDENCE,
     arguments={"y_true": "correct", "confidence": "confidence"},
@@ -620,6 +636,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         top_label_calibration_error,
         measure=_stated(_top_label_of_rows),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
+        parameter=_BINS,
         scale_at=_biased,
     ),
     _metric(

@@ -146,6 +146,16 @@ class IntervalRows(LevelRows):
             covered[:, here] &= truth <= self.high[:, here]
         return covered
 
+    @cached_property
+    def ranked_width(self) -> Floats:
+        """The widths by which rows are ranked: those that differ by no more than rounding are one width.
+
+        Intervals that are all as wide, such as ``y - 0.1`` to ``y + 0.1``, have widths with other last digits.
+        """
+        return np.stack(
+            [_without_rounding(*level) for level in zip(self.width, self.low, self.high, strict=True)]
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SetRows(LevelRows):
@@ -297,6 +307,25 @@ def _widths(low: Floats, high: Floats) -> Floats:
     if not width.min() >= 0.0:
         _refuse_bounds(low, high)
     return width
+
+
+# Of each of two widths both bounds were rounded, and their difference.
+_ROUNDING = 4.0 * np.finfo(np.float64).eps
+
+
+def _without_rounding(width: Floats, low: Floats, high: Floats) -> Floats:
+    """Return widths in which neighbours are alike that rounding alone could have made different."""
+    with np.errstate(invalid="ignore"):
+        error = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        # An infinite bound was not rounded, nor is its width.
+        error[~np.isfinite(error)] = 0.0
+        order = np.lexsort((error, width))
+        ranked, slack = width[order], error[order]
+        apart = np.diff(ranked) > np.maximum(slack[1:], slack[:-1])
+    first = np.r_[0, np.cumsum(apart)]
+    alike = np.empty_like(width)
+    alike[order] = ranked[np.r_[True, apart]][first]
+    return alike
 
 
 def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
