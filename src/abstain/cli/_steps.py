@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from abstain.cli._config import spelled_settings
 from abstain.cli._terminal import progress_bar, say, say_json, show
 from abstain.errors import ArgumentError, DataError, at
 
@@ -464,8 +465,8 @@ def new_name(stem: str, ending: str) -> Path:
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return a command as one would type it."""
-    return shlex.join(["abstain", *arguments])
+    """Return a command as one would type it, with what a file of the project set."""
+    return shlex.join(["abstain", *arguments, *spelled_settings()])
 
 
 def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:
