@@ -193,7 +193,7 @@ def _checked(
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"loss {name} is {values[row]} for {items.describe_row(row)} (row {row}; {int(wrong.sum())} such items); "
+            f"loss {name} is {values[row]} for {items.describe_row(row)} ({int(wrong.sum())} such items); "
             "every answered item needs a finite loss"
         )
     return ItemLoss(name, definition, raw_multiplier, values, f"loss {name}: {why}")

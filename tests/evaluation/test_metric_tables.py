@@ -249,9 +249,7 @@ class TestConfidences:
     def test_a_confidence_that_is_no_probability_is_an_error_where_one_is_needed(self) -> None:
         items = Items.from_arrays([1, 0], [1, 1], signals={"margin": [7, 2]})
         assert table_of(items, metrics="aurc", confidence="margin", loss="zero_one")["aurc"].defined
-        with pytest.raises(
-            DataError, match=r"needs a confidence in \[0, 1\], got 7 for cluster 0, item 0 \(row 0\)"
-        ):
+        with pytest.raises(DataError, match=r"needs a confidence in \[0, 1\], got 7 for row 0 \(row 0\)"):
             table_of(items, metrics="ece", confidence="margin", loss="zero_one")
 
     def test_without_any_the_reason_is_given(self) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
@@ -444,7 +445,7 @@ def _multiclass_brier_score(
     if astray.any():
         row = int(np.argmax(astray))
         raise DataError(
-            f"probabilities at row {row} add up to {total[row]:g} ({int(astray.sum())} such rows); "
+            f"probabilities at {row_name(row)} add up to {total[row]:g} ({int(astray.sum())} such rows); "
             "those of a row must add up to 1"
         )
     stated = scores[np.arange(rows), column]
@@ -518,7 +519,7 @@ def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tu
     unknown = ~match.any(axis=1)
     if unknown.any():
         raise DataError(
-            f"y_true at row {int(np.argmax(unknown))} is none of the {len(names)} classes "
+            f"y_true at {row_name(int(np.argmax(unknown)))} is none of the {len(names)} classes "
             f"({int(unknown.sum())} such rows); pass classes= in the order of the columns"
         )
     return match.argmax(axis=1), scores

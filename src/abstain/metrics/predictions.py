@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from abstain import _validate
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics._columns import named_groups
 from abstain.tally import Tally
@@ -334,7 +335,7 @@ def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
         rows = ~ordered.all(axis=0)
         row = int(np.argmax(rows))
         level = int(np.argmax(~ordered[:, row]))
-        where = f"row {row}" + (f", level {level}" if len(low) > 1 else "")
+        where = row_name(row) + (f", level {level}" if len(low) > 1 else "")
         ends = float(low[level, row]), float(high[level, row])
         if np.isnan(ends).any():
             side = "low" if np.isnan(ends[0]) else "high"
@@ -348,7 +349,7 @@ def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
         )
     row = int(np.argmax(((low == np.inf) | (high == -np.inf)).any(axis=0)))
     raise DataError(
-        f"intervals: row {row} has both bounds at the same infinity and holds no number; "
+        f"intervals: {row_name(row)} has both bounds at the same infinity and holds no number; "
         "an open end is low -inf or high inf"
     )
 
@@ -366,7 +367,7 @@ def _members(sets: ArrayLike) -> Mask:
         if np.any(wrong):
             row = int(np.argmax(wrong.reshape(len(array), -1).any(axis=1)))
             raise DataError(
-                f"sets must hold booleans, got another value at row {row}; scores are no membership"
+                f"sets must hold booleans, got another value at {row_name(row)}; scores are no membership"
             )
         return np.asarray(yes, dtype=np.bool_)
     if array.dtype.kind != "b":
@@ -382,12 +383,12 @@ def _class_indices(values: ArrayLike, rows: int, classes: int) -> Indices:
         fractional = numbers != np.floor(numbers)
         if fractional.any():
             row = int(np.argmax(fractional))
-            raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at row {row}")
+            raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at {row_name(row)}")
         given = numbers
     if given.min() < 0 or given.max() >= classes:
         row = int(np.argmax((given < 0) | (given >= classes)))
         raise DataError(
-            f"y_true must be a class index from 0 to {classes - 1}, got {given[row]:g} at row {row}; "
+            f"y_true must be a class index from 0 to {classes - 1}, got {given[row]:g} at {row_name(row)}; "
             f"sets has {classes} classes"
         )
     return given.astype(np.intp, copy=False)
@@ -396,10 +397,12 @@ def _class_indices(values: ArrayLike, rows: int, classes: int) -> Indices:
 def _check_ascending(quantiles: Floats) -> None:
     missing = np.isnan(quantiles).any(axis=1)
     if missing.any():
-        raise DataError(f"quantiles is nan at row {int(np.argmax(missing))}; every quantile must be a number")
+        raise DataError(
+            f"quantiles is nan at {row_name(int(np.argmax(missing)))}; every quantile must be a number"
+        )
     crossed = (quantiles[:, 1:] < quantiles[:, :-1]).any(axis=1)
     if crossed.any():
         raise DataError(
-            f"quantiles descend at row {int(np.argmax(crossed))} ({int(crossed.sum())} such rows); "
+            f"quantiles descend at {row_name(int(np.argmax(crossed)))} ({int(crossed.sum())} such rows); "
             "a higher probability cannot have a lower quantile"
         )

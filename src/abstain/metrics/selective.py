@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
@@ -273,7 +274,9 @@ def class_balanced_aurc(
     _validate.same_length(len(rows), y_true=truth)
     missing = labels.missing(truth)
     if missing.any():
-        raise DataError(f"y_true is missing at row {int(np.argmax(missing))}; leave out rows without a truth")
+        raise DataError(
+            f"y_true is missing at {row_name(int(np.argmax(missing)))}; leave out rows without a truth"
+        )
     return _point("class_balanced_aurc", replace(rows, truth=truth), convention=convention)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
 from abstain.labels import is_missing, missing
@@ -404,7 +405,7 @@ class Rows:
             try:
                 found.append(None if text is None else json.loads(text))
             except (RecursionError, TypeError, ValueError):
-                self.problems.report(f"the column {name!r} must hold JSON, and does not at row {row}")
+                self.problems.report(f"the column {name!r} must hold JSON, and does not at {row_name(row)}")
                 found.append(None)
         return _validate.objects(found)
 

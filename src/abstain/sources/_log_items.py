@@ -148,7 +148,7 @@ def items_from_log(
     again = _first_repeated(names.tolist())
     if again is not None:
         raise DataError(
-            f"{path}: the item {rows[again].item} stands twice (again at row {again}); ids must be unique"
+            f"{path}: the item {rows[again].item} stands twice (again as sample {again + 1}); ids must be unique"
         )
     for row in rows:
         if row.outcome == Outcome.ANSWERED and math.isnan(row.grade):
@@ -292,7 +292,7 @@ def concatenate(parts: Sequence[Items]) -> Items:
     row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
     if row is not None:
         raise DataError(
-            f"{joined.describe_row(row)} stands in more than one file (again at row {row}); read the files one by "
+            f"{joined.describe_row(row)} stands in more than one file; read the files one by "
             "one, or compare them"
         )
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)
