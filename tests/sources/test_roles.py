@@ -11,7 +11,7 @@ import pytest
 
 import abstain
 from abstain import ArgumentError, DataError, Items, evaluate, read
-from abstain.confidence import NO_CONFIDENCE, select
+from abstain.confidence import no_confidence, select
 from abstain.sources import open_table, scan_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_a_number_is_no_confidence_for_being_a_number(tmp_path: Path, form: str)
     assert select("default", items) == ()
     result = evaluate(items, resamples=0)
     assert list(result) == []
-    assert NO_CONFIDENCE in str(result.warnings[0])
+    assert no_confidence(items) in str(result.warnings[0])
     with pytest.raises(ArgumentError, match="unknown confidence 'constant'"):
         select("constant", items)
 

@@ -134,6 +134,11 @@ def judge(systems: Mapping[str, Items], settings: Mapping[str, Any], *, show_pro
     """Evaluate one or more systems, with a progress bar where a person would see it."""
     from abstain import evaluate  # noqa: PLC0415
 
+    for name, items in systems.items():
+        if not len(items.judged):
+            from abstain.evaluation import nothing_judged  # noqa: PLC0415
+
+            raise DataError(f"{items.provenance.get('path', name)}: {nothing_judged(items)}")
     with (
         at_data(systems),
         resampling_bar(settings["interval"], settings["resamples"], wanted=show_progress) as progress,

@@ -46,11 +46,12 @@ def check_command(
     if as_json:
         say_json(json.dumps(_document(found), indent=2) + "\n")
     else:
-        from abstain.evaluation import NEVER_EQUAL  # noqa: PLC0415
+        from abstain.evaluation import NEVER_EQUAL, refusal_hint  # noqa: PLC0415
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 
         notes = [line for line in announcements(found.items) if "guessed" not in line]
-        notes += [f"{found.source}: {NEVER_EQUAL}"] if found.items.never_equal else []
+        told = (NEVER_EQUAL if found.items.never_equal else "", refusal_hint(found.items))
+        notes += [f"{found.source}: {sentence}" for sentence in told if sentence]
         present(wanted.form, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
     if found.problems:
         raise typer.Exit(PROBLEMS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from abstain.evaluation._scan import scan
     from abstain.evaluation._system import Basis
-    from abstain.evaluation._warnings import NEVER_EQUAL
+    from abstain.evaluation._warnings import NEVER_EQUAL, nothing_judged, refusal_hint
 else:
     __getattr__, __dir__ = door(__name__)
 
@@ -63,7 +63,9 @@ __all__ = [
     "compare",
     "evaluate",
     "gate",
+    "nothing_judged",
     "parse_condition",
     "power",
+    "refusal_hint",
     "scan",
 ]

@@ -22,6 +22,7 @@ from abstain import _files, _validate, labels
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome, Signal, columns_from_rows, identifiers, signals_from_rows
+from abstain.sources._rules import looks_like_refusals
 from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
@@ -178,7 +179,16 @@ def items_from_log(
         metadata=metadata,
         scale=bounds,
         cluster_noun=cluster_noun,
-        provenance={"path": str(path)},
+        provenance={
+            "path": str(path),
+            **looks_like_refusals(
+                [
+                    (row.answer, row.grade == 1.0)
+                    for row in rows
+                    if row.outcome == Outcome.ANSWERED and row.answer is not None
+                ]
+            ),
+        },
     )
 
 
