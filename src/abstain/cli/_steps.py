@@ -158,7 +158,14 @@ def resampling_bar(
     """Return a progress bar for as many resamples as may be drawn; it never shows where none are."""
     from abstain.inference import resamples_wanted  # noqa: PLC0415
 
-    return progress_bar("resampling", resamples_wanted(resamples, interval, of_a_run=True), wanted=wanted)
+    total = resamples_wanted(resamples, interval, of_a_run=True)
+    fewer = "fewer --resamples, fewer metrics or confidences"
+    shorter = (
+        f"{fewer}, or none (--resamples 0)"
+        if interval == "jackknife"
+        else f"{fewer}, or --interval jackknife"
+    )
+    return progress_bar("resampling", total, wanted=wanted, shorter=shorter)
 
 
 def _scanned(source: InputFile, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Result | None:
