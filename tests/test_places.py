@@ -102,8 +102,8 @@ def test_many_problems_read_the_file_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_items_that_nobody_named_are_called_by_their_line(tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", "truth,prediction,prob,person\n1,1,0.5,p\n0,1,7,q\n")
     items = abstain.read(path, cluster="person", confidence="prob")
-    assert items.describe_row(1) == f"cluster q, line 3 of {path}"
-    assert items.take(np.array([1])).describe_row(0) == f"cluster q, line 3 of {path}"
+    assert items.describe_row(1) == f"person q, line 3 of {path}"
+    assert items.take(np.array([1])).describe_row(0) == f"person q, line 3 of {path}"
     bare = abstain.Items.from_arrays([1, 0], [1, 1], confidence=[0.5, 7])
     assert bare.describe_row(1) == "row 1"
     named = abstain.Items.from_arrays([1, 0], [1, 1], cluster=["p", "q"], item=["x", "y"])

@@ -72,7 +72,7 @@ def test_check_as_json(run: Run, tmp_path: Path) -> None:
     found = json.loads(out)
     assert found["outcomes"] == {"answered": 3, "abstained": 1, "failed": 0, "unscored": 1}
     assert found["columns"]["cluster"] == "note"
-    assert found["clusters"] == {"noun": "cluster", "count": 5, "smallest": 1, "median": 1.0, "largest": 1}
+    assert found["clusters"] == {"noun": "note", "count": 5, "smallest": 1, "median": 1.0, "largest": 1}
     assert found["signals"]["prob"]["tied_share"] == pytest.approx(2 / 3)
     assert found["metrics"]["balanced accuracy"] == {"possible": True, "reason": ""}
     assert found["confidences"]["consistency"]["possible"] is False

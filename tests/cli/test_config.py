@@ -60,7 +60,7 @@ def test_a_file_says_what_a_call_leaves_out(run: Run, project: Path) -> None:
         "abstain.toml sets truth = mark, prediction = said, confidence = prob, cluster = person, level = 0.8; "
         "--no-config leaves it out\n"
     )
-    assert "12 of 12 clusters" in out
+    assert "12 of 12 persons" in out
     assert "80% intervals" in out
     typed = ("--truth", "mark", "--prediction", "said", "--confidence", "prob", "--cluster", "person")
     assert run("evaluate", "t.csv", *typed, "--level", 0.8, "--no-config")[1] == out
@@ -71,7 +71,7 @@ def test_an_option_of_the_call_wins_also_where_it_is_the_default(run: Run, proje
     code, out, err = run("evaluate", "t.csv", "--level", 0.95, "--cluster", "prob")
     assert code == 0
     assert "95% intervals" in out
-    assert "10 of 10 clusters" in out
+    assert "10 of 10 probs" in out
     assert "level" not in err
     assert "cluster" not in err
 

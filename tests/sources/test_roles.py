@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -363,3 +364,38 @@ def test_items_keep_what_arrays_give() -> None:
 def test_bad_arrays_are_refused(given: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Items.from_arrays([0, 1], [0, 1], **given)
+
+
+@pytest.mark.parametrize(
+    ("column", "noun"),
+    [
+        ("image_id", "image"),
+        ("question", "question"),
+        ("Documents", "document"),
+        ("patientId", "patient"),
+        ("care home", "care home"),
+        ("study_id", "cluster"),
+        ("site_17", "cluster"),
+        ("bus", "cluster"),
+    ],
+)
+def test_a_cluster_is_called_by_its_column(tmp_path: Path, column: str, noun: str) -> None:
+    frame = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 1], column: ["a", "b", "b"]})
+    assert read(frame, cluster=column).cluster_noun == noun
+    frame.write_csv(tmp_path / "t.csv")
+    found = abstain.check(tmp_path / "t.csv", cluster=column)
+    assert found.clusters.noun == noun
+    # A log with the same key calls them the same.
+    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []}
+    log["samples"] = [
+        {
+            "id": row,
+            "epoch": 1,
+            "target": "x",
+            "metadata": {column: "a"},
+            "scores": {"s": {"value": "C", "answer": "x"}},
+        }
+        for row in range(2)
+    ]
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    assert read(tmp_path / "log.json", cluster_by=column).cluster_noun == noun

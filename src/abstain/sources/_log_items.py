@@ -12,7 +12,6 @@ labels, not transcripts.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,6 @@ __all__ = [
     "items_from_log",
     "keep_scalars",
     "named_cluster",
-    "noun_of",
     "scalar",
     "token_log_signals",
 ]
@@ -125,15 +123,6 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     if not numeric:
         del signals["consistency_modal_score"], signals["consistency_score_std"]
     return signals
-
-
-def noun_of(key: str | None, usual: str) -> str:
-    """Return what a cluster of a log is called: by its key, without the id that it ends in.
-
-    >>> noun_of("document_id", "sample"), noun_of("doc", "sample"), noun_of(None, "sample")
-    ('document', 'doc', 'sample')
-    """
-    return usual if key is None else re.sub(r"(?i)[_\-. ]ids?$", "", key) or key
 
 
 def items_from_log(
