@@ -21,7 +21,8 @@ PROBLEMS = 3
 EXAMPLES = """\b
 Examples:
   abstain check preds.parquet
-  abstain check preds.csv --truth label --prediction pred --cluster patient_id
+  abstain check preds.csv --truth label --prediction pred \\
+      --cluster patient_id
   abstain check 'logs/*.eval' --scorer match
 """
 

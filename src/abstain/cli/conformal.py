@@ -56,13 +56,18 @@ _ETA = "How hard the width criterion punishes coverage off its claim."
 INTERVALS_EXAMPLES = """\b
 Examples:
   abstain intervals preds.parquet --truth y --low lo --high hi --claim 0.9
-  abstain intervals preds.csv --truth y --low lo --high hi --claim 0.9 --cluster patient --by site --charts charts
-  abstain intervals preds.csv --truth y --low lo50 --high hi50 --claim 0.5 --low lo90 --high hi90 --claim 0.9
+  abstain intervals preds.csv --truth y --low lo --high hi --claim 0.9 \\
+      --cluster patient --by site --charts charts
+  abstain intervals preds.csv --truth y --low lo50 --high hi50 --claim 0.5 \\
+      --low lo90 --high hi90 --claim 0.9
 """
 SETS_EXAMPLES = """\b
 Examples:
   abstain sets preds.jsonl --truth label --set labels --claim 0.9
-  abstain sets preds.csv --truth label --members cat,dog,bird --claim 0.9 --cluster patient --by site
+  abstain sets preds.csv --truth label --members cat,dog,bird --claim 0.9 \\
+      --cluster patient --by site
+  abstain sets preds.parquet --truth label --set top90 --claim 0.9 \\
+      --margin 0.02 -o sets.json
 """
 
 Source = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE, show_default=False)]
