@@ -438,6 +438,8 @@ class TestRejectionRatio:
         assert math.isnan(selective.prediction_rejection_ratio([1, 1], [2, 1]))
         assert math.isnan(selective.prediction_rejection_ratio([0.1] * 3, [3, 2, 1], abstained=1))
         assert math.isnan(selective.prediction_rejection_ratio([], [], abstained=2))
+        # Rounding alone leaves a gain here.
+        assert math.isnan(selective.prediction_rejection_ratio([0.3] * 26, [1] * 26, abstained=3))
         with pytest.raises(ArgumentError, match="unknown area 'auroc'.*known: aurc, augrc"):
             selective.prediction_rejection_ratio([0, 1], [2, 1], "auroc")
 
