@@ -284,7 +284,17 @@ def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Me
     if any(metric.name in _AGAINST_OPTIMUM for metric in metrics):
         tallies.append(ranking.by_loss)
     width = max(tally.walk_width for tally in tallies)
+    if any(map(_needs_run, metrics)):
+        # Running sums of every rank are kept, and not only walked along.
+        width = max(width, ranking.by_confidence.width)
     return Measure(tuple(metric.key for metric in metrics), columns.units, width, finish)
+
+
+def _needs_run(metric: MetricSpecification) -> bool:
+    convention = convention_of(metric)
+    if metric.name == "aurc_achievable":
+        return convention == "interpolated"
+    return metric.name in _TRUNCATED and convention != "trapezoid"
 
 
 @dataclass(frozen=True, eq=False)
