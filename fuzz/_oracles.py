@@ -46,7 +46,7 @@ _PLACES = (
 _INCIDENTAL = ("created_at", "path", "sha256", "source", "format")
 # Where sound data cannot be judged as asked, and a rule says so. Each is a definition, not a mishap.
 REFUSALS = (
-    r"there is no (?:signal|confidence)",
+    r"there is no (?:signal|confidence|item to judge)",
     r"nothing was answered|no item was answered|answered none",
     r"needs? .*(?:confidence|signal|cluster|scale|loss|abstained|two|baseline|bins?|rows?|samples?)",
     r"correctness is [01] for all",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,10 +9,10 @@ import pytest
 
 from abstain import ArgumentError, DataError, Items, SignalError, register_confidence
 from abstain.confidence import (
-    NO_CONFIDENCE,
     Need,
     confidence_values,
     consistency_signals,
+    no_confidence,
     select,
     servable,
     token_signals,
@@ -306,7 +307,16 @@ def test_the_default_of_a_run_file_is_that_of_the_format() -> None:
 
 
 def test_what_is_said_where_there_is_none() -> None:
-    assert NO_CONFIDENCE == "no confidence in this source; name one (--confidence, confidence=) or record one"
+    bare = Items.from_arrays([1], [1])
+    sentence = "no confidence in this source; name one (--confidence, confidence=) or record one"
+    assert no_confidence(bare) == sentence
+    # A log can be told how one is recorded.
+    told = no_confidence(bare.with_provenance(format="inspect"))
+    assert told.startswith(f"{sentence}: ask for log-probabilities")
+    page, _, anchor = told.partition("(")[2].rpartition("(")[2].rstrip(")").partition("#")
+    assert "likelihoods" in no_confidence(bare.with_provenance(format="lm-eval"))
+    headings = (Path(__file__).parents[1] / page).read_text().lower().splitlines()
+    assert f"## {anchor.replace('-', ' ')}" in headings
     with pytest.raises(ArgumentError, match="no confidence was asked for"):
         select((), items_with(FULL))
 

@@ -97,7 +97,7 @@ def test_records_tell_absent_from_null() -> None:
         ),
         (
             [{"truth": 1, "prediction": 1, "confidence": False}],
-            "signal confidence is true or false for cluster 0, item 0",
+            "signal confidence is true or false for row 0",
         ),
         (
             [{"truth": 1, "prediction": 1, "abstained": True, "failed": True}],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def floats(values: Column, name: str) -> Floats:
             try:
                 result[row] = value
             except OverflowError:
-                raise DataError(f"{name} is too large for a float at row {row}") from None
+                raise DataError(f"{name} is too large for a float at {row_name(row)}") from None
         else:
-            raise DataError(f"{name} must hold numbers, got a {type(value).__name__} at row {row}")
+            raise DataError(f"{name} must hold numbers, got a {type(value).__name__} at {row_name(row)}")
     return result
 
 
@@ -97,7 +98,7 @@ def finite(values: Column, name: str, *, among: NDArray[np.bool_] | None = None,
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"{name} is {array[row]} at row {row} ({int(wrong.sum())} such rows); "
+            f"{name} is {array[row]} at {row_name(row)} ({int(wrong.sum())} such rows); "
             f"it must be a finite number{hint and '; ' + hint}"
         )
     return array
@@ -111,7 +112,7 @@ def unit_interval(values: Column, name: str, *, among: NDArray[np.bool_] | None 
         wrong &= among
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(f"{name} must lie in [0, 1], got {array[row]:g} at row {row}")
+        raise DataError(f"{name} must lie in [0, 1], got {array[row]:g} at {row_name(row)}")
     return array
 
 
@@ -126,7 +127,7 @@ def binary(values: Column, name: str) -> Floats:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"{name} must be 0 or 1, got {array[row]:g} at row {row}; "
+            f"{name} must be 0 or 1, got {array[row]:g} at {row_name(row)}; "
             "say what counts as right first, such as y_true = (truth == prediction)"
         )
     return array
@@ -155,11 +156,11 @@ def weights(values: Column | None, length: int, name: str = "sample_weight") -> 
     same_length(length, **{name: array})
     if (array < 0.0).any():
         row = int(np.argmax(array < 0.0))
-        raise DataError(f"{name} must not be negative, got {array[row]:g} at row {row}")
+        raise DataError(f"{name} must not be negative, got {array[row]:g} at {row_name(row)}")
     if (array > HEAVIEST).any():
         row = int(np.argmax(array > HEAVIEST))
         raise DataError(
-            f"{name} must be at most {HEAVIEST:g}, got {array[row]:g} at row {row}; scale it down"
+            f"{name} must be at most {HEAVIEST:g}, got {array[row]:g} at {row_name(row)}; scale it down"
         )
     if length and not array.any():
         raise DataError(f"{name} is zero throughout; at least one row must count")

@@ -9,7 +9,7 @@ is every part of a hybrid; raw similarities and counts are not. A user's own var
 `select` turns what a user asks for (``default``, ``all``, names, ``secondary:a+b:average``) into names;
 `confidence_values` turns one name into one number per item. Registered variants come first, then any signal by
 its own name. Calibrated variants, which need an artifact, have their names here and their values from
-`abstain.calibrators`. A confidence is never made up: a source that has none has none, and `NO_CONFIDENCE` is
+`abstain.calibrators`. A confidence is never made up: a source that has none has none, and `no_confidence` is
 what its user is told.
 """
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALIBRATED_VARIANTS",
-    "NO_CONFIDENCE",
     "ConsistencySignals",
     "Need",
     "TokenSignals",
@@ -46,6 +45,7 @@ __all__ = [
     "consistency_signals",
     "find_variant",
     "is_calibrated",
+    "no_confidence",
     "register_confidence",
     "select",
     "servable",
@@ -56,7 +56,13 @@ __all__ = [
 ]
 
 DEFAULT = ("llm", "total_evidence")
-NO_CONFIDENCE = "no confidence in this source; name one (--confidence, confidence=) or record one"
+_NO_CONFIDENCE = "no confidence in this source; name one (--confidence, confidence=) or record one"
+# How a log comes by a confidence; the page says more.
+_RECORDING = {
+    "inspect": "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata",
+    "lm-eval": "multiple choice has log-likelihoods; a generation task needs repeats",
+}
+_HOW = "docs/how-to/bring-your-own-data.md#record-a-confidence"
 # What logs say of token probabilities, of repeated answers and of stated confidence, by the signal it is made of.
 _RECORDED = {
     "token_msp": "token_msp",
@@ -338,12 +344,18 @@ def unregister_confidence(name: str) -> None:
     del _REGISTRY[name]
 
 
+def no_confidence(items: Items) -> str:
+    """Return the sentence for a source without any confidence; of a log, with how one is recorded."""
+    way = _RECORDING.get(items.provenance.get("format", ""))
+    return _NO_CONFIDENCE if way is None else f"{_NO_CONFIDENCE}: {way} ({_HOW})"
+
+
 def select(asked: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:
     """Return the names that were asked for, each once, in order; an unknown one is an error that suggests the nearest.
 
     ``default`` is ``llm, total_evidence`` for run files; else the signal ``confidence``; else a signal by one of
     its usual names (`abstain.items.CONFIDENCE_NAMES`); else what a log says of token probabilities, of repeated
-    answers or of stated confidence; else nothing, and the result is empty: see `NO_CONFIDENCE`.
+    answers or of stated confidence; else nothing, and the result is empty: see `no_confidence`.
     ``all`` is every variant that needs no calibration artifact, but for those asked for by name alone. Names may be
     separated by commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
     """

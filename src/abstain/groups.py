@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.results import PREFIX
 
@@ -84,7 +85,7 @@ def _values(items: Items, name: str) -> list[Any]:
     for row, value in enumerate(values):
         if not (value is None or isinstance(value, (str, bool, int, float))):
             raise DataError(
-                f"{name} is {_validate.kind(value)} at row {row}; groups are made of text, numbers and booleans"
+                f"{name} is {_validate.kind(value)} at {row_name(row)}; groups are made of text, numbers and booleans"
             )
     return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
 

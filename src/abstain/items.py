@@ -15,18 +15,19 @@ import enum
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name, row_of_file
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -493,13 +494,20 @@ class Items:
             weight = 0 if self.weight is None else round(float(self.weight[rows].sum()))
             return f"{weight:,} items of {self.provenance.get('path', 'the table')}"
         row = int(np.argmax(rows))
-        return f"{self.describe_row(row)} (row {row}{f'; {count} such items' if count > 1 else ''})"
+        return f"{self.describe_row(row)}{f' ({count} such items)' if count > 1 else ''}"
 
     def describe_row(self, row: int) -> str:
-        """Return the place of a row in words for an error message: its cluster, its item and its file."""
-        path = self.provenance.get("path")
-        cluster, item = _validate.place_name(self.cluster[row]), _validate.place_name(self.item[row])
-        return f"{self.cluster_noun} {cluster}, item {item}{f' of {path}' if path else ''}"
+        """Return the place of a row in words for an error message: its cluster, its item or line, and its file."""
+        path, named = self.provenance.get("path"), []
+        if "cluster" not in self.unnamed:
+            named.append(f"{self.cluster_noun} {_validate.place_name(self.cluster[row])}")
+        if "item" not in self.unnamed:
+            named.append(f"item {_validate.place_name(self.item[row])}")
+        else:
+            # Where nobody named the items, their numbers are those of the rows that they were read from.
+            number = int(self.item[row])
+            named.append(row_of_file([Path(path)], number) if path else row_name(number))
+        return f"{', '.join(named)}{f' of {path}' if path else ''}"
 
 
 def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
@@ -549,7 +557,7 @@ def far_more(cells: int, given: int) -> bool:
 
 def signals_from_rows(
     rows: Sequence[Mapping[str, Any]],
-    describe: Callable[[int], str] = "row {}".format,
+    describe: Callable[[int], str] = row_name,
     what: str = "the signals",
 ) -> dict[str, Signal]:
     """Turn one mapping of numbers per row into columns; a key that some rows lack is absent there, None is null.
@@ -599,14 +607,14 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
     gaps = answered & np.isnan(bounds).any(axis=1)
     if gaps.any():
         raise DataError(
-            f"the interval has no lower or no upper bound at row {int(np.argmax(gaps))} ({int(gaps.sum())} such rows); "
-            "every answered row needs both"
+            f"the interval has no lower or no upper bound at {row_name(int(np.argmax(gaps)))} "
+            f"({int(gaps.sum())} such rows); every answered row needs both"
         )
     crossed = answered & (bounds[:, 0] > bounds[:, 1])
     if crossed.any():
         row = int(np.argmax(crossed))
         raise DataError(
-            f"the lower bound {bounds[row, 0]:g} is above the upper bound {bounds[row, 1]:g} at row {row} "
+            f"the lower bound {bounds[row, 0]:g} is above the upper bound {bounds[row, 1]:g} at {row_name(row)} "
             f"({int(crossed.sum())} such rows)"
         )
     return bounds
@@ -636,7 +644,7 @@ def checked_sets(
     unknown &= outcome == Outcome.ANSWERED
     if unknown.any():
         raise DataError(
-            f"the truth is none of the {len(names)} classes at row {int(np.argmax(unknown))} "
+            f"the truth is none of the {len(names)} classes at {row_name(int(np.argmax(unknown)))} "
             f"({int(unknown.sum())} such rows); name them all in classes="
         )
     return member.astype(np.bool_), names
@@ -656,14 +664,16 @@ def _outcomes(
     broken = np.zeros(length, np.bool_) if failed is None else _validate.mask(failed, "failed", length)
     both = declined & broken
     if both.any():
-        raise DataError(f"row {int(np.argmax(both))} is both abstained and failed; an item has one outcome")
+        raise DataError(
+            f"{row_name(int(np.argmax(both)))} is both abstained and failed; an item has one outcome"
+        )
     if null_prediction is not None:
         _validate.choice(null_prediction, "null_prediction", ("abstained", "failed", "answered"))
     silent = labels.missing(prediction) & ~declined & ~broken
     if silent.any() and null_prediction is None:
         raise DataError(
-            f"prediction is missing at row {int(np.argmax(silent))} ({int(silent.sum())} such rows) and the row is "
-            'not marked; pass abstained= or failed=, or null_prediction="abstained"'
+            f"prediction is missing at {row_name(int(np.argmax(silent)))} ({int(silent.sum())} such rows) and the row "
+            'is not marked; pass abstained= or failed=, or null_prediction="abstained"'
         )
     outcome = np.full(length, Outcome.ANSWERED, dtype=np.uint8)
     outcome[declined | (silent if null_prediction == "abstained" else False)] = Outcome.ABSTAINED
@@ -708,13 +718,15 @@ def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
             return np.array(plain, dtype=np.int64)
         row = next((row for row, value in enumerate(plain) if abs(value) >= _NO_NAME), None)
         if row is not None:
-            raise DataError(f"{name} is a number of more than 308 digits at row {row}; write it as text")
+            raise DataError(
+                f"{name} is a number of more than 308 digits at {row_name(row)}; write it as text"
+            )
         return _validate.objects(plain)
     if kinds <= {str}:
         return _validate.objects(plain)
     missing = labels.missing(array)
     if missing.any():
-        raise DataError(f"{name} is missing at row {int(np.argmax(missing))}; every item needs one")
+        raise DataError(f"{name} is missing at {row_name(int(np.argmax(missing)))}; every item needs one")
     raise ArgumentError(
         f"{name} must hold text or whole numbers, not {', '.join(sorted(k.__name__ for k in kinds))}"
     )

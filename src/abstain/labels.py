@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain._places import row_name
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def canonical(value: object, name: str, row: int) -> Label:
     if isinstance(value, _NUMBER_TYPES):
         number = float(value)
         return None if math.isnan(number) else _whole(number)
-    raise DataError(f"{name} is {_validate.kind(value)} at row {row}; a label must be a number or text")
+    raise DataError(f"{name} is {_validate.kind(value)} at {row_name(row)}; a label must be a number or text")
 
 
 def _read(text: str) -> int | float | str:
@@ -125,8 +126,8 @@ def truths(values: Column, name: str = "y_true") -> NDArray[Any]:
         number = [isinstance(value, _NUMBER_TYPES) and canonical(value, name, 0) is not None for value in raw]
         if any(number) and any(text):
             raise DataError(
-                f"{name} has mixed label types: a number at row {number.index(True)} and text at row "
-                f"{text.index(True)}; truths must be all numbers or all text"
+                f"{name} has mixed label types: a number at {row_name(number.index(True))} and text at "
+                f"{row_name(text.index(True))}; truths must be all numbers or all text"
             )
     return array
 
@@ -243,7 +244,9 @@ def members(sets: Iterable[Iterable[object]], names: Sequence[str], *, name: str
         for label in labels:
             number = place.get(canonical(label, name, row))
             if number is None:
-                raise DataError(f"{name} has a label that is none of the {len(names)} classes at row {row}")
+                raise DataError(
+                    f"{name} has a label that is none of the {len(names)} classes at {row_name(row)}"
+                )
             found[row, number] = True
     return found
 

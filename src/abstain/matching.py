@@ -268,7 +268,7 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
 
 
 def _twice(name: str, items: Items, row: int, by: tuple[str, ...]) -> str:
-    where = f"{name}: {items.describe_row(row)} stands twice (again at row {row})"
+    where = f"{name}: {items.describe_row(row)} stands twice"
     if by == ("cluster",):
         return f"{where}; the items have no names of their own: name them (item=, --item)"
     return f"{where}; every item needs a name that is its own{' within its cluster' * (len(by) > 1)}"

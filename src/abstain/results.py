@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, columns_from_rows, signals_from_rows, signals_of_row
 
@@ -232,7 +233,7 @@ def _as_result(result: Any, row: int) -> EvaluationResult:
     names = [name for name in EvaluationResult.__dataclass_fields__ if hasattr(result, name)]
     if "prediction" not in names or "ground_truth" not in names:
         raise DataError(
-            f"results must hold EvaluationResult objects, got {_validate.kind(result)} at row {row}"
+            f"results must hold EvaluationResult objects, got {_validate.kind(result)} at {row_name(row)}"
         )
     return EvaluationResult(**{name: getattr(result, name) for name in names})
 
@@ -241,18 +242,22 @@ def _check_row(result: EvaluationResult, row: int) -> None:
     for name in ("abstained", "failed"):
         if not isinstance(getattr(result, name), (bool, np.bool_)):
             kind = _validate.kind(getattr(result, name))
-            raise DataError(f"{name} must be True or False, got {kind} at row {row}")
+            raise DataError(f"{name} must be True or False, got {kind} at {row_name(row)}")
     if not isinstance(result.metadata, Mapping):
-        raise DataError(f"metadata must be a mapping, got {_validate.kind(result.metadata)} at row {row}")
+        raise DataError(
+            f"metadata must be a mapping, got {_validate.kind(result.metadata)} at {row_name(row)}"
+        )
     confidence = result.confidence
     if confidence is None:
         return
     if isinstance(confidence, (bool, str)) or not isinstance(confidence, (int, float, np.number)):
-        raise DataError(f"confidence must be a number or None, got {_validate.kind(confidence)} at row {row}")
+        raise DataError(
+            f"confidence must be a number or None, got {_validate.kind(confidence)} at {row_name(row)}"
+        )
     if math.isnan(confidence):
-        raise DataError(f"confidence is NaN at row {row}; leave it None where the model stated none")
+        raise DataError(f"confidence is NaN at {row_name(row)}; leave it None where the model stated none")
     if not 0.0 <= confidence <= 1.0:
-        raise DataError(f"confidence must lie in [0, 1], got {confidence:g} at row {row}")
+        raise DataError(f"confidence must lie in [0, 1], got {confidence:g} at {row_name(row)}")
 
 
 def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None) -> list[Any] | None:
@@ -261,7 +266,7 @@ def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None)
         if all(value is None for value in own):
             return None
         if None in own:
-            raise DataError(f"row {own.index(None)} has no {field_name}, though other rows do")
+            raise DataError(f"{row_name(own.index(None))} has no {field_name}, though other rows do")
         return own
     keys = dict.fromkeys(name for row in rows for name in row.metadata)
     if key not in keys:
@@ -272,7 +277,7 @@ def _identifiers(rows: list[EvaluationResult], field_name: str, key: str | None)
     values = [row.metadata.get(key) for row in rows]
     if None in values:
         raise DataError(
-            f"row {values.index(None)} has no {key!r} in its metadata, and each row needs its {field_name}"
+            f"{row_name(values.index(None))} has no {key!r} in its metadata, and each row needs its {field_name}"
         )
     return values
 

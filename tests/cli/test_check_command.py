@@ -56,7 +56,7 @@ def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:
         "metadata: note",
         "when none is named: confidence, with loss zero_one (whole-number labels, no scale declared)",
         "yes risk-coverage curve, AURC, AUGRC",
-        "no abstention safety, deferral alignment: there is no column should_abstain",
+        "no abstention safety, deferral alignment: no row says whether it should be abstained from",
         "not token_msp: the signal token_msp, which no item has",
         "no problems found",
     ):
@@ -72,7 +72,7 @@ def test_check_as_json(run: Run, tmp_path: Path) -> None:
     found = json.loads(out)
     assert found["outcomes"] == {"answered": 3, "abstained": 1, "failed": 0, "unscored": 1}
     assert found["columns"]["cluster"] == "note"
-    assert found["clusters"] == {"noun": "cluster", "count": 5, "smallest": 1, "median": 1.0, "largest": 1}
+    assert found["clusters"] == {"noun": "note", "count": 5, "smallest": 1, "median": 1.0, "largest": 1}
     assert found["signals"]["prob"]["tied_share"] == pytest.approx(2 / 3)
     assert found["metrics"]["balanced accuracy"] == {"possible": True, "reason": ""}
     assert found["confidences"]["consistency"]["possible"] is False
@@ -84,9 +84,9 @@ def test_check_lists_every_problem_by_row(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("check", "bad.csv")
     assert code == 3
     text = " ".join(out.split())
-    assert "the prediction (pred) is missing at row 0 and nothing says why" in text
-    assert "the item ids (id) must be unique; one stands again at row 1" in text
-    assert "the confidence (prob) is missing or not finite for an answered item at row 1" in text
+    assert "the prediction (pred) is missing at line 2 and nothing says why" in text
+    assert "the item ids (id) must be unique; one stands again at line 3" in text
+    assert "the confidence (prob) is missing or not finite for an answered item at line 3" in text
     code, _, err = run("evaluate", "bad.csv")
     assert code == 3
     assert "nothing says why; name a column of abstentions" in err
@@ -129,7 +129,7 @@ def test_evaluate_a_table_in_one_command(run: Run, tmp_path: Path) -> None:
     assert "has no column 'lable' (did you mean 'label'?)" in err
     code, _, err = run("evaluate", "preds.csv", "--confidence", "note")
     assert code == 3
-    assert "the column 'note' holds text (first at row 0)" in err
+    assert "the column 'note' holds text (first at line 2)" in err
 
 
 def test_compare_two_tables(run: Run, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
     asked = ("evaluate", "t.jsonl", "--abstain-rule", "phrases:cannot say", "--bootstrap-resamples", 0)
     code, _, err = run(*asked)
     assert code == 3
-    assert "the prediction (prediction) is missing at row 2 and nothing says why" in err
+    assert "the prediction (prediction) is missing at line 3 and nothing says why" in err
     code, out, err = run(*asked, "--null-prediction", "failed")
     assert code == 0
     assert "the abstention rule found 1 abstained, 1 answered, 1 undetermined" in err

@@ -167,11 +167,11 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         ((*BASIC, "--low", "lo"), 2, "give --low, --high and --claim equally often, got 2, 1 and 1"),
         (("intervals", "absent.csv", *BASIC[2:]), 2, "absent.csv: no such file"),
         ((*BASIC, "--by", "sites"), 2, "has no column 'sites' (did you mean 'site'?)"),
-        ((*BASIC[:4], "--low", "crossed", *BASIC[6:]), 3, "crossed at row 7: low 5 > high 1"),
+        ((*BASIC[:4], "--low", "crossed", *BASIC[6:]), 3, "crossed at line 9: low 5 > high 1"),
         (
             (*BASIC[:4], "--low", "word", *BASIC[6:]),
             3,
-            "column 'word' must hold numbers, got something else at row 4",
+            "column 'word' must hold numbers, got something else at line 6",
         ),
         ((*BASIC, "--json", "--quiet"), 2, "exclude each other"),
         ((*BASIC, "-o", "nowhere/out.json"), 2, "nowhere does not exist"),
@@ -182,17 +182,17 @@ def test_sets_by_lists_and_by_members(run: Callable[..., Outcome]) -> None:
         (
             ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--claim", "0.9", "--classes", "x,z"),
             3,
-            "column 'set' has a label that is none of the 2 classes at row 2",
+            "column 'set' has a label that is none of the 2 classes at line 3",
         ),
         (
             ("sets", "sets.jsonl", "--truth", "label", "--members", "x,y", "--claim", "0.9"),
             3,
-            "column 'label' has a label that is no class at row 2",
+            "column 'label' has a label that is no class at line 3",
         ),
         (
             ("sets", "sets.jsonl", "--truth", "y", "--members", "x", "--claim", "0.9"),
             3,
-            "class index from 0 to 0, got 1 at row 1",
+            "class index from 0 to 0, got 1 at line 2",
         ),
         (
             ("sets", "sets.jsonl", "--truth", "label", "--set", "set", "--set", "set", "--claim", "0.9"),

@@ -337,13 +337,17 @@ def test_markup_in_a_label_is_only_text(run: Callable[..., Outcome], tmp_path: P
     assert "[bold]x" in done.out
 
 
+# The program, for which a minute is over after a second and a half.
+_IN_A_HURRY = "from abstain.cli import _terminal, main; _terminal._LONG_SECONDS = 1.5; main()"
+
+
 def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> None:
     """A real terminal on stderr: long work, here numpy's, shows a bar there; the artifact on stdout stays clean."""
     master, slave = pty.openpty()
     command = [
         sys.executable,
-        "-m",
-        "abstain",
+        "-c",
+        _IN_A_HURRY,
         "evaluate",
         str(RUN),
         "--mode",
@@ -369,6 +373,11 @@ def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> No
     assert process.returncode == 0
     assert json.loads(output)["schema_version"] == "1"
     assert b"resampling" in shown
+    # How much time is left, and once the minute is over, what would have saved it; said once.
+    assert re.search(rb"\d:\d\d:\d\d", shown)
+    advice = b"resampling takes more than a minute; fewer --resamples, fewer metrics or confidences, or none"
+    plain = b" ".join(re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).split())
+    assert plain.count(advice) == 1
     quiet = subprocess.run([*command, "--json"], capture_output=True, cwd=tmp_path, check=True)
     assert quiet.stderr == b""
 

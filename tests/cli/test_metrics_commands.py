@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from abstain import cli
-from abstain.metrics import EvaluationResult
+from abstain.metrics import EvaluationResult, expected_calibration_error
 from abstain.metrics.registry import METRICS
 from abstain.report.artifact import metrics_schema
 from abstain.sources import write_evaluation_file
@@ -218,3 +218,18 @@ def test_mistakes(
     assert message in err
     assert out == ""
     assert not Path("m.json").exists()
+
+
+def test_the_bins_of_a_calibration_error_are_set_by_name(run: Run, tmp_path: Path) -> None:
+    rows = results(3, 0.7)
+    write_evaluation_file(tmp_path / "results.json", rows)
+    code, out, _ = run("evaluate", "results.json", "-m", "ece,ece@3", "--json")
+    assert code == 0
+    found = json.loads(out)["metrics"]["overall"]
+    asked = [row for row in rows if not row.abstained]
+    right = [float(row.prediction == row.ground_truth) for row in asked]
+    stated: list[Any] = [row.confidence for row in asked]
+    for name, bins in (("expected_calibration_error", 15), ("expected_calibration_error@3", 3)):
+        expected = expected_calibration_error(right, stated, bins=bins)
+        assert found[name]["value"] == pytest.approx(expected)
+    assert "ece@10 is the error in 10 bins" in " ".join(run("metrics", "--help")[1].split())

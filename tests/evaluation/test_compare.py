@@ -107,7 +107,7 @@ def test_unnamed_rows_cannot_be_matched() -> None:
     ):
         judged({"a": rows, "b": rows})
     twice = Items.from_arrays([1, 0], [1, 1], confidence=[1, 0.5], cluster=["p", "p"])
-    with pytest.raises(DataError, match=r"a: cluster p, item 1 stands twice .*name them \(item=, --item\)"):
+    with pytest.raises(DataError, match=r"a: cluster p, row 1 stands twice.*name them \(item=, --item\)"):
         judged({"a": twice, "b": twice})
 
 

@@ -127,9 +127,7 @@ class TestLosses:
             evaluate(self.items, loss="abs_nrom")
 
     def test_not_finite(self) -> None:
-        with pytest.raises(
-            DataError, match="loss custom is nan for cluster 1, item 1 .row 1.; every answered item"
-        ):
+        with pytest.raises(DataError, match="loss custom is nan for row 1; every answered item"):
             evaluate(self.items, loss=[1.0, np.nan])
 
     def test_text_has_no_distance(self) -> None:

@@ -250,8 +250,7 @@ class TestConfidences:
         items = Items.from_arrays([1, 0], [1, 1], signals={"margin": [7, 2]})
         assert table_of(items, metrics="aurc", confidence="margin", loss="zero_one")["aurc"].defined
         with pytest.raises(
-            DataError,
-            match=r"needs a confidence in \[0, 1\], got 7 for cluster 0, item 0 \(row 0; 2 such items\)",
+            DataError, match=r"needs a confidence in \[0, 1\], got 7 for row 0 \(2 such items\)"
         ):
             table_of(items, metrics="ece", confidence="margin", loss="zero_one")
 

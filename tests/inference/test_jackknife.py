@@ -237,3 +237,19 @@ def test_how_many_resamples_are_drawn() -> None:
 
 def test_the_p_value_of_an_interval_that_there_is_not() -> None:
     assert math.isnan(p_value(abstain.Estimate(0.1)))
+
+
+def test_the_area_under_accuracy_has_the_interval_of_the_area_under_risk_turned_over() -> None:
+    rng = np.random.default_rng(9)
+    truth = rng.integers(0, 2, 120)
+    wrong = rng.random(120) < 0.2
+    rows: dict[str, Any] = {"truth": truth, "confidence": rng.random(120), "cluster": np.arange(120) % 15}
+    for prediction in (truth ^ wrong, truth):  # where all are right, both are exact bounds
+        metrics = abstain.evaluate(
+            Items.from_arrays(prediction=prediction, **rows), metrics="aurc,auarc"
+        ).metrics
+        assert metrics is not None
+        risk, accuracy = metrics["aurc"], metrics["auarc"]
+        assert accuracy.value == pytest.approx(1.0 - risk.value)
+        assert accuracy.interval == pytest.approx((1.0 - risk.high, 1.0 - risk.low), abs=1e-9)
+        assert accuracy.method == risk.method

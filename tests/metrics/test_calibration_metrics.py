@@ -25,6 +25,7 @@ from abstain.metrics.calibration import (
     calibration_measure,
     classwise_calibration_error,
     expected_calibration_error,
+    multiclass_brier_score,
     negative_log_likelihood,
     reliability_curve,
     smooth_calibration_error,
@@ -500,3 +501,38 @@ def test_arguments_are_left_as_they_are() -> None:
         metric(y, s)
     np.testing.assert_array_equal(y, before[0])
     np.testing.assert_array_equal(s, before[1])
+
+
+class TestMulticlassBrier:
+    def test_by_hand(self) -> None:
+        # 0.3^2 + 0.2^2 + 0.1^2 and 0.5^2 + 0 + 0.5^2.
+        assert multiclass_brier_score([0, 2], [[0.7, 0.2, 0.1], [0.5, 0.0, 0.5]]) == pytest.approx(0.32)
+        named = multiclass_brier_score(
+            ["c", "a"], [[0.7, 0.2, 0.1], [0.5, 0.0, 0.5]], classes=["c", "b", "a"]
+        )
+        assert named == pytest.approx(0.32)
+        assert multiclass_brier_score([0, 1], [[0.9, 0.1], [0.2, 0.8]]) == pytest.approx(
+            2 * brier_score([1, 0], [0.9, 0.2])
+        )
+
+    def test_as_scikit_learn_has_it(self) -> None:
+        pytest.importorskip("sklearn", minversion="1.7", reason="it has two classes alone before")
+        rng = np.random.default_rng(4)
+        truth, scores = rng.integers(0, 4, 300), rng.dirichlet(np.ones(4), 300)
+        weight = rng.integers(1, 4, 300)
+        expected = brier_score_loss(truth, scores, sample_weight=weight, labels=range(4), scale_by_half=False)
+        assert multiclass_brier_score(truth, scores, sample_weight=weight) == pytest.approx(expected)
+
+    def test_it_is_measured_over_clusters(self) -> None:
+        measure = calibration_measure(
+            "multiclass_brier_score", [0, 1], [[0.9, 0.1], [0.2, 0.8]], cluster=["a", "b"]
+        )
+        assert measure(np.array([[1.0, 1.0], [0.0, 3.0]])).ravel() == pytest.approx([0.05, 0.08])
+
+    def test_probabilities_add_up_to_1(self) -> None:
+        with pytest.raises(
+            DataError, match=r"probabilities at row 1 add up to 0\.9 \(1 such rows\).*must add up to 1"
+        ):
+            multiclass_brier_score([0, 1], [[0.5, 0.5], [0.5, 0.4]])
+        singles = np.float32(np.random.default_rng(1).dirichlet(np.ones(50), 20))
+        assert multiclass_brier_score(np.zeros(20, int), singles) > 0.0

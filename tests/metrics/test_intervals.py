@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from abstain.errors import ArgumentError, DataError
+from abstain.evaluation.conformal import evaluate_intervals
 from abstain.metrics import intervals
+from abstain.metrics._columns import Columns
 from abstain.metrics.coverage import _split, _worst_range
+from abstain.metrics.registry import find_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -380,3 +383,29 @@ def test_nothing_is_written_into_the_callers_arrays() -> None:
         score(truth, bounds)
     assert np.array_equal(truth, kept[0])
     assert np.array_equal(bounds, kept[1])
+
+
+class TestWidthsThatRoundingMakesDifferent:
+    def test_a_constant_width_is_one_stratum(self) -> None:
+        rng = np.random.default_rng(2)
+        for size in (1e-3, 1.0, 1e6):
+            y = size * rng.normal(size=300)
+            bounds = np.stack([y - 0.1 * size, y + 0.1 * size], axis=1)
+            assert len(np.unique(bounds[:, 1] - bounds[:, 0])) > 1
+            # Whether a row is covered goes by the very noise that once told the strata apart.
+            noise = (bounds[:, 1] - bounds[:, 0]) > 0.2 * size
+            truth = np.where(noise, y, y + size)
+            strata = intervals.interval_size_stratified_coverage(truth, bounds)
+            assert strata.coverage == pytest.approx([noise.mean()] * 3)
+            found = find_metric("interval_size_stratified_coverage").point(
+                Columns.of(300, truth=truth, intervals=bounds)
+            )
+            assert found == pytest.approx(noise.mean())
+            judged = evaluate_intervals(truth, bounds, claim=0.9).claims[0]
+            assert judged["size_stratified_coverage"].value == pytest.approx(noise.mean())
+
+    def test_widths_that_differ_stay_apart(self) -> None:
+        bounds = [[0.0, 1.0], [0.0, 1.0 + 1e-12], [0.0, 1e9], [0.0, INF], [-INF, INF]]
+        strata = intervals.interval_size_stratified_coverage([0, 9, 0, 0, 0], bounds, bins=5)
+        assert strata.low.tolist() == [1.0, 1.0 + 1e-12, 1e9, INF, INF]
+        assert strata.coverage.tolist() == [1.0, 0.0, 1.0, 1.0, 1.0]

@@ -89,6 +89,23 @@ def test_names_aliases_and_parameters() -> None:
     assert METRICS["risk_at_coverage"].at(0.25).key == "risk_at_coverage@0.25"
 
 
+def test_the_bins_of_a_calibration_error_are_its_parameter() -> None:
+    confidence = [0.95, 0.85, 0.35, 0.3]
+    rows = Columns.believed([1, 0, 1, 0], confidence)
+    for name in ("ece", "top_label_calibration_error"):
+        # The name alone means 15 bins, also in files, as it does in other tools.
+        assert find_metric(name).key == find_metric(f"{name}@15").key == find_metric(name).name
+        few = find_metric(f"{name}@2")
+        assert (few.value, few.key) == (2, f"{few.name}@2")
+        # In two bins: |0.5 - 0.9| and |0.5 - 0.325|.
+        assert few.point(rows) == pytest.approx((0.4 + 0.175) / 2)
+        assert few.point(rows) != pytest.approx(find_metric(name).point(rows))
+    # Its interval is made around the debiased value of the same bins.
+    debiased = find_metric("ece@2").debiased
+    assert debiased is not None
+    assert debiased.value == 2
+
+
 def test_bundles_are_the_objects_bundles() -> None:
     assert BUNDLES["default_benchmark"] == tuple(metric.name for metric in default_benchmark_metrics())
 
@@ -121,10 +138,10 @@ def test_built_in_objects_serve_as_well() -> None:
             measured(named, rows, weights), measured(objects, rows, weights), equal_nan=True
         )
     assert measured(ExpectedCalibrationError(n_bins=2), rows) == [pytest.approx(0.25), 1.0]
-    # The same name with other bins is another metric, and the same metric is the same.
+    # With other bins it is another metric, with a key of its own, and the same metric is the same.
     assert len(select_metrics(["accuracy", Accuracy()])) == 1
-    with pytest.raises(ArgumentError, match="there is a metric 'expected_calibration_error' already"):
-        select_metrics(["ece", ExpectedCalibrationError(n_bins=2)])
+    both = select_metrics(["ece", ExpectedCalibrationError(n_bins=2), "ece@2"], coverage=False)
+    assert [metric.key for metric in both] == ["expected_calibration_error", "expected_calibration_error@2"]
     assert measured(
         Accuracy(treat_abstention_as_neutral=True), [*rows, EvaluationResult(1, 1, abstained=True)]
     ) == [
@@ -225,6 +242,10 @@ class TestBadInput:
             find_metric("risk_at_coverage@80")
         with pytest.raises(ArgumentError, match="coverage must be a number, got 'most'"):
             find_metric("risk_at_coverage@most")
+        with pytest.raises(ArgumentError, match="calibration_error: bins must be a whole number, got 2.5"):
+            find_metric("ece@2.5")
+        with pytest.raises(ArgumentError, match="calibration_error: bins must be at least 1, got 0"):
+            find_metric("ece@0")
         with pytest.raises(ArgumentError, match="metric accuracy takes no parameter"):
             find_metric("accuracy@3")
         with pytest.raises(ArgumentError, match="unknown instrument 'PHQ-99'"):

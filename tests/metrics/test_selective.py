@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from scipy.integrate import quad
+from sklearn.metrics import roc_auc_score, roc_curve
 
 import reference
 from abstain import ArgumentError, DataError
@@ -381,3 +382,157 @@ def test_one_row_of_weight_five_is_five_tied_items() -> None:
     whole = curves.tie_sensitivity([0, 1, 1, 1, 1, 1], [2, 1, 1, 1, 1, 1])
     assert curves.tie_sensitivity([0, 1], [2, 1], sample_weight=[1, 5]) == whole
     assert whole.tied_share == pytest.approx(5 / 6)
+
+
+class TestAccuracyRejection:
+    """Losses 0, 1, 0, 0 from the most confident on: risks 0, 1/2, 1/3, 1/4."""
+
+    LOSS, CONFIDENCE = [0, 1, 0, 0], [4, 3, 2, 1]
+
+    def test_by_hand(self) -> None:
+        # Accuracies 1, 1/2, 2/3, 3/4 a quarter apart, flat before the first: (1 + 3/4 + 7/12 + 17/24) / 4.
+        assert selective.auarc(self.LOSS, self.CONFIDENCE) == pytest.approx(73 / 96, abs=1e-15)
+
+    @pytest.mark.parametrize("convention", selective.CONVENTIONS)
+    def test_it_is_what_the_aurc_leaves_of_the_coverage(self, convention: str) -> None:
+        for abstained, reached in ((0, 1.0), (4, 0.5)):
+            whole = (4 - 1) / (4 + abstained - 1) if convention == "torch-uncertainty" else reached
+            settings: dict[str, Any] = {"abstained": abstained, "convention": convention}
+            area = selective.aurc(self.LOSS, self.CONFIDENCE, **settings)
+            assert selective.auarc(self.LOSS, self.CONFIDENCE, **settings) == pytest.approx(whole - area)
+
+    def test_nothing_answered_is_the_worst(self) -> None:
+        assert selective.auarc([], [], abstained=3) == 0.0
+
+    def test_other_losses_are_refused(self) -> None:
+        with pytest.raises(DataError, match="loss must be 0 or 1, got 0.5 at row 1"):
+            selective.auarc([0, 0.5], [2, 1])
+        # A loss that nobody looks at may be anything.
+        assert selective.auarc([0, 7], [2, 1], abstained=[False, True]) == 0.5
+
+
+class TestRejectionRatio:
+    def test_by_hand(self) -> None:
+        # Areas: random 1/4, of the ranking 7/24 - 1/32 = 23/96, perfect (0 + 0 + 0 + 1/8) / 4 = 1/32.
+        assert selective.aurc([0, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx(23 / 96)
+        found = selective.prediction_rejection_ratio([0, 1, 0, 0], [4, 3, 2, 1])
+        assert found == pytest.approx((1 / 4 - 23 / 96) / (1 / 4 - 1 / 32), abs=1e-15)
+
+    @pytest.mark.parametrize("area", ["aurc", "augrc"])
+    @pytest.mark.parametrize("convention", selective.CONVENTIONS)
+    def test_a_perfect_ranking_is_1_and_a_plateau_0(self, area: str, convention: str) -> None:
+        loss = [0.0, 0.5, 1.0, 1.0, 3.0]
+        for confidence, expected in (([5, 4, 3, 2, 1], 1.0), ([1] * 5, 0.0)):
+            found = selective.prediction_rejection_ratio(
+                loss, confidence, area, abstained=2, convention=convention
+            )
+            assert found == pytest.approx(expected, abs=1e-12)
+
+    def test_of_generalized_risk_it_is_the_gini_coefficient(self) -> None:
+        rng = np.random.default_rng(3)
+        wrong, confidence = rng.integers(0, 2, 200), rng.random(200)
+        found = selective.prediction_rejection_ratio(wrong, confidence, "augrc")
+        assert found == pytest.approx(2 * roc_auc_score(1 - wrong, confidence) - 1)
+
+    def test_without_a_gain_to_be_had_it_is_undefined(self) -> None:
+        assert math.isnan(selective.prediction_rejection_ratio([1, 1], [2, 1]))
+        assert math.isnan(selective.prediction_rejection_ratio([0.1] * 3, [3, 2, 1], abstained=1))
+        assert math.isnan(selective.prediction_rejection_ratio([], [], abstained=2))
+        # Rounding alone leaves a gain here.
+        assert math.isnan(selective.prediction_rejection_ratio([0.3] * 26, [1] * 26, abstained=3))
+        with pytest.raises(ArgumentError, match="unknown area 'auroc'.*known: aurc, augrc"):
+            selective.prediction_rejection_ratio([0, 1], [2, 1], "auroc")
+
+
+class TestClassBalance:
+    """Three of class a, one of class b: each a weighs 2/3 and b weighs 2."""
+
+    LOSS, CONFIDENCE, TRUTH = [0, 1, 0, 1], [4, 3, 2, 1], ["a", "a", "a", "b"]
+
+    def test_by_hand(self) -> None:
+        # Risks 0, 1/2, 1/3, 2/3 at coverages 1/6, 1/3, 1/2, 1.
+        found = selective.class_balanced_aurc(self.LOSS, self.CONFIDENCE, self.TRUTH)
+        assert found == pytest.approx(13 / 36, abs=1e-15)
+        # The third is abstained from and still of its class: risks 0, 1/2, 4/5 at 1/6, 1/3, 5/6.
+        mask = [False, False, True, False]
+        found = selective.class_balanced_aurc(self.LOSS, self.CONFIDENCE, self.TRUTH, abstained=mask)
+        assert found == pytest.approx(11 / 30, abs=1e-15)
+
+    @pytest.mark.parametrize("convention", selective.CONVENTIONS)
+    def test_it_is_the_aurc_of_weighted_rows(self, convention: str) -> None:
+        rng = np.random.default_rng(5)
+        truth = rng.choice(3, 80, p=[0.7, 0.2, 0.1])
+        loss, confidence = rng.random(80), rng.integers(0, 30, 80)
+        mask = rng.random(80) < 0.2
+        weight = 80 / 3 / np.bincount(truth)[truth]
+        found = selective.class_balanced_aurc(loss, confidence, truth, abstained=mask, convention=convention)
+        expected = selective.aurc(
+            loss, confidence, abstained=mask, sample_weight=weight, convention=convention
+        )
+        assert found == pytest.approx(expected, rel=1e-9)
+
+    def test_classes_of_one_size_change_nothing(self) -> None:
+        found = selective.class_balanced_aurc([0, 1, 0, 1], [4, 3, 2, 1], [0, 1, 1, 0])
+        assert found == pytest.approx(selective.aurc([0, 1, 0, 1], [4, 3, 2, 1]))
+
+    def test_abstentions_without_a_class_are_refused(self) -> None:
+        with pytest.raises(ArgumentError, match="abstained must be a mask, one entry per item"):
+            selective.class_balanced_aurc([0], [1], ["a"], abstained=2)
+        with pytest.raises(DataError, match="y_true is missing at row 1"):
+            selective.class_balanced_aurc([0, 1], [1, 2], np.array(["a", None]))
+
+
+class TestAchievableByMixing:
+    """In the convention `interpolated`, as fd-shifts has it for 0/1 losses."""
+
+    def test_by_hand(self) -> None:
+        mixed = {"convention": "interpolated"}
+        # The first answer is the wrong one: every mixture of nothing and everything has the risk 1/3.
+        assert selective.aurc_achievable([1, 0, 0], [3, 2, 1], **mixed) == pytest.approx(1 / 3)
+        # From 1 of 3 items on, the loss sum grows by 1/2 per item: the integral of (k - 1) / 2k from 1 to 3.
+        expected = (1 - math.log(3) / 2) / 3
+        assert selective.aurc_achievable([0, 1, 0], [3, 2, 1], **mixed) == pytest.approx(expected)
+        assert selective.aurc_achievable([0, 1, 0], [3, 2, 1], abstained=3, **mixed) == pytest.approx(
+            expected / 2
+        )
+        assert selective.aurc_achievable([], [], abstained=3, **mixed) == 0.0
+
+    def test_as_the_hull_of_the_roc_curve(self) -> None:
+        rng = np.random.default_rng(8)
+        for levels in (5, 40, 10_000):
+            wrong, confidence = rng.integers(0, 2, 60), rng.integers(0, levels, 60).astype(float)
+            found = selective.aurc_achievable(wrong, confidence, convention="interpolated")
+            assert found == pytest.approx(_roc_hull_area(wrong, confidence), rel=1e-7)
+            assert found <= selective.aurc(wrong, confidence, convention="interpolated") + 1e-12
+
+    def test_weights_are_repetitions(self) -> None:
+        loss, confidence, times = [0, 1, 0, 0.5], [4, 3, 2, 1], [1, 2, 0, 3]
+        repeated = [np.repeat(column, times) for column in (loss, confidence)]
+        assert selective.aurc_achievable(
+            loss, confidence, sample_weight=times, convention="interpolated"
+        ) == pytest.approx(selective.aurc_achievable(*repeated, convention="interpolated"))
+
+
+def _roc_hull_area(wrong: np.ndarray, confidence: np.ndarray) -> float:
+    """The area under the risk of mixtures along the convex hull of the ROC curve, by numerical integration."""
+    false, true, _ = roc_curve(1 - wrong, confidence, drop_intermediate=False)
+    corners = [0]
+    for place in range(1, len(false)):
+        # A corner stays while the curve turns right at it.
+        while len(corners) > 1:
+            before, last = corners[-2], corners[-1]
+            turn = (false[last] - false[before]) * (true[place] - true[before]) - (
+                true[last] - true[before]
+            ) * (false[place] - false[before])
+            if turn < 0:
+                break
+            corners.pop()
+        corners.append(place)
+    errors = wrong.sum()
+    loss = false[corners] * errors
+    count = loss + true[corners] * (len(wrong) - errors)
+    area = loss[1]
+    for start in range(1, len(corners) - 1):
+        ends = slice(start, start + 2)
+        area += quad(lambda k, ends=ends: np.interp(k, count[ends], loss[ends]) / k, *count[ends])[0]
+    return float(area / len(wrong))

@@ -9,6 +9,8 @@ import pytest
 
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import sets
+from abstain.metrics._columns import Columns
+from abstain.metrics.registry import find_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,7 @@ SCORES: dict[str, Callable[..., Any]] = {
     "empty": lambda _, members, **options: sets.set_empty_rate(members, **options),
     "label": lambda *rows, **options: sets.set_coverage_by_label(*rows, **options).coverage,
     "gap": lambda *rows, **options: sets.set_coverage_gap(*rows, level=0.9, **options),
+    "weighted gap": lambda *rows, **options: sets.set_weighted_coverage_gap(*rows, level=0.9, **options),
 }
 
 
@@ -136,3 +139,26 @@ def test_whole_numbers_stand_for_booleans_and_floats_for_labels() -> None:
 def test_wrong_calls_are_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_the_gap_by_class_and_by_row() -> None:
+    # Class 0 and class 1 have one row each, covered; class 2 has two, both missed.
+    assert sets.set_coverage_gap(TRUTH, SETS, level=0.9) == pytest.approx((0.1 + 0.1 + 0.9) / 3)
+    assert sets.set_weighted_coverage_gap(TRUTH, SETS, level=0.9) == pytest.approx((0.1 + 0.1 + 2 * 0.9) / 4)
+    # Groups that are given take the place of the classes.
+    assert sets.set_weighted_coverage_gap(TRUTH, SETS, ["a", "a", "a", "b"], level=0.9) == pytest.approx(
+        (3 * (0.9 - 2 / 3) + 0.9) / 4
+    )
+
+
+def test_both_gaps_are_in_the_registry() -> None:
+    for name in ("covgap@0.8", "set_weighted_coverage_gap@0.8"):
+        metric = find_metric(name)
+        rows = Columns.of(4, truth=TRUTH.astype(float), sets=SETS)
+        expected = metric.function(TRUTH, SETS, level=0.8)
+        assert metric.point(rows) == pytest.approx(expected)
+        assert (metric.direction, metric.scale(rows).upper_only, metric.scale(rows).high) == (
+            "lower",
+            True,
+            0.8,
+        )

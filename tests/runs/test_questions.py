@@ -51,7 +51,7 @@ def test_examples_are_shown_and_are_no_questions(tmp_path: Path) -> None:
         table(tmp_path, head + "1,Is 4 prime?,no,false\n2,Is x prime?,,true\n", "shots.csv"), asked
     )
     assert [example.answer for example in shown] == ["no", None]
-    with pytest.raises(DataError, match="row 0 is one of the questions"):
+    with pytest.raises(DataError, match="mine.csv: the example at line 2 is one of the questions"):
         read_examples(tmp_path / "mine.csv", asked)
 
 
@@ -71,9 +71,7 @@ def test_an_instrument_of_ones_own(tmp_path: Path) -> None:
     assert "Item: b" in found.questions[1].prompt
     with pytest.raises(ArgumentError, match="has no column 'NoInterest' or 'PHQ8_NoInterest'"):
         read_questions(path, instrument="PHQ-8")
-    with pytest.raises(
-        DataError, match="participant p1, item a .row 0.: the truth is no number of the scale"
-    ):
+    with pytest.raises(DataError, match="participant p1, item a: the truth is no number of the scale"):
         read_questions(
             table(tmp_path, "patient_id,text,a,b\np1,x,7,1\n"), instrument=str(tmp_path / "two.json")
         )
@@ -81,7 +79,7 @@ def test_an_instrument_of_ones_own(tmp_path: Path) -> None:
 
 def test_no_error_shows_a_cell(tmp_path: Path) -> None:
     path = table(tmp_path, "id,question,truth\n1,The patient said,secret\n2,Another,2\n")
-    with pytest.raises(DataError, match="row 0") as caught:
+    with pytest.raises(DataError, match="item 1: the truth") as caught:
         read_questions(path, scale=(0, 3))
     assert "secret" not in str(caught.value)
     assert "patient" not in str(caught.value)

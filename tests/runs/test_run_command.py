@@ -263,7 +263,7 @@ SOUND = "id,question,truth,choices\n1,Is 7 prime?,yes,yes|no\n2,Is 9 prime?,no,y
             SOUND + "3,Is 11 prime?,perhaps,yes|no\n",
             (),
             3,
-            r"item 3 \(row 2\): the truth is none of its 2 choices",
+            r"item 3: the truth is none of its 2 choices",
         ),
         (SOUND, ("--signals", "verbalised"), 2, "unknown signal 'verbalised' .did you mean 'verbalized'"),
         (SOUND, ("--signals", "consistency:0"), 2, "must be from 1 to"),
@@ -275,7 +275,7 @@ SOUND = "id,question,truth,choices\n1,Is 7 prime?,yes,yes|no\n2,Is 9 prime?,no,y
         (SOUND, ("--resume",), 2, "name it with --output"),
         (SOUND, ("--scale", "0,3"), 2, "choices or a scale, not both"),
         ("id,question\n1,Is 7 prime?\n", (), 2, "which column is the truth"),
-        ("id,question,truth\n1,,yes\n", (), 3, "'question' is part of the prompt, and empty at row 0"),
+        ("id,question,truth\n1,,yes\n", (), 3, "'question' is part of the prompt, and empty at line 2"),
         (SOUND, ("--limit", "0"), 2, "limit must be at least 1"),
     ],
 )

@@ -444,8 +444,8 @@ def test_joining_is_exact_or_refused(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["metrics"]["overall"]["accuracy"]["value"] == 0.5
     assert "1 rows of" in done.stderr
     for content, error, message in [
-        ("id,truth\na,1\n", DataError, r"has no row with the key \(id\) of what stands at row 1"),
-        ("id,truth\na,1\nb,1\na,0\n", DataError, "the key 'id' must be unique, and what stands at row 0"),
+        ("id,truth\na,1\n", DataError, r"has no row with the key \(id\) of what stands at line 3"),
+        ("id,truth\na,1\nb,1\na,0\n", DataError, "the key 'id' must be unique, and what stands at line 2"),
         ("id,truth,prediction\na,1,1\nb,1,1\n", ArgumentError, "'prediction' stands in .*truth.csv, too"),
         ("name,truth\na,1\n", ArgumentError, "has no column 'id'"),
     ]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -248,41 +249,52 @@ def test_bins_keep_the_order_of_a_confidence(tmp_path: Path, low: float) -> None
     assert np.abs(above - curve.coverage).max() <= widest
 
 
+# What is wrong, and what is said of it; <1> is how the file counts its second row.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "a prediction is missing": (
         {"p": [1, None, 0, None, 1]},
-        r"the prediction \(p\) is missing at row 1, 3 and",
+        r"the prediction \(p\) is missing at <1, 3> and",
     ),
     "a confidence is missing": (
         {"confidence": [0.9, None, 0.7, 0.6, 0.5]},
-        "confidence.* (is null|missing).*(item|row) 1",
+        "confidence.* (is null|missing).*(item|for|at) <1>",
     ),
     "a confidence is infinite": (
         {"confidence": [0.9, math.inf, 0.7, 0.6, 0.5]},
-        "(is inf|is null|not finite).*(item|row) 1",
+        "(is inf|is null|not finite).*(item|for|at) <1>",
     ),
     "a confidence is text": (
         {"confidence": ["0.9", "sure", "0.7", "0.6", "0.5"]},
-        r"'confidence' holds text \(first at row 1\), and a confidence or signal needs numbers",
+        r"'confidence' holds text \(first at <1>\), and a confidence or signal needs numbers",
     ),
-    "a cluster is missing": ({"g": ["a", None, "c", "d", ""]}, "the column 'g' is empty or nan at row 1"),
+    "a cluster is missing": ({"g": ["a", None, "c", "d", ""]}, "the column 'g' is empty or nan at <1>"),
     "a flag is no flag": (
         {"a": ["yes", "no", "maybe", "no", "no"]},
-        "'a' must hold true or false.* at row 2",
+        "'a' must hold true or false.* at <2>",
     ),
     "two outcomes": (
         {"a": [True, False, False, False, False], "f": [True, False, False, False, False]},
-        "both abstained and failed at row 0",
+        "both abstained and failed at <0>",
     ),
     "words and numbers": (
         {"p": ["x", "y", "z", "x", "y"]},
         "'t' and 'p' are numbers in one column and text in the",
     ),
-    "a negative weight": ({"w": [1.0, 2.0, -1.0, 3.0, 4.0]}, r"weight \(w\): weight must .*at row 2"),
+    "a negative weight": ({"w": [1.0, 2.0, -1.0, 3.0, 4.0]}, r"weight \(w\): weight must .*at <2>"),
     "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero throughout"),
     "no labels": ({"t": [0.5, 1.0, 2.0, 3.0, 4.0]}, "the truth is not a whole number in every answered row"),
     "an unknown column": ({}, "has no column 'truht'"),
 }
+
+
+def counted_by(form: str, message: str) -> str:
+    """The rows of a message as a file counts them: lines from 1, of CSV after the header, rows of Parquet from 1."""
+    word, first = {"csv": ("line", 2), "jsonl": ("line", 1), "parquet": ("row", 1)}[form]
+
+    def counted(found: re.Match[str]) -> str:
+        return f"{word} {', '.join(str(int(row) + first) for row in found[1].split(', '))}"
+
+    return re.sub(r"<([0-9, ]+)>", counted, message)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
@@ -300,7 +312,7 @@ def test_what_is_wrong_is_said_with_its_row(tmp_path: Path, what: str, form: str
     named = {"g": "cluster", "a": "abstained", "f": "failed", "w": "weight"}
     roles |= {named[name]: name for name in changed if name in named}
     with pytest.raises(
-        ArgumentError if "column" in what or "labels" in what else DataError, match=expected
+        ArgumentError if "column" in what or "labels" in what else DataError, match=counted_by(form, expected)
     ) as caught:
         abstain.evaluate(path, engine=engine, **roles)
     if "labels" not in what:

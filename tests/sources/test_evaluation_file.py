@@ -220,7 +220,7 @@ class TestBadInput:
             abstain.read(self.write(tmp_path, **changes))
 
     def test_a_confidence_outside_its_range(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"bad.json: confidence must lie in \[0, 1\], got 3 at row 1"):
+        with pytest.raises(DataError, match=r"bad.json: confidence must lie in \[0, 1\], got 3 at record 2"):
             abstain.read(self.write(tmp_path, confidence=3))
 
     def test_a_row_that_is_no_object(self, tmp_path: Path) -> None:

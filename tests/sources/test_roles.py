@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from abstain import ArgumentError, DataError, Items, evaluate, read
-from abstain.confidence import NO_CONFIDENCE, select
+from abstain import ArgumentError, DataError, Items, check, evaluate, read
+from abstain.confidence import no_confidence, select
 from abstain.sources import countable, open_table
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def test_a_number_is_no_confidence_for_being_a_number(tmp_path: Path, form: str)
     assert select("default", items) == ()
     result = evaluate(items, resamples=0)
     assert list(result) == []
-    assert NO_CONFIDENCE in str(result.warnings[0])
+    assert no_confidence(items) in str(result.warnings[0])
     with pytest.raises(ArgumentError, match="unknown confidence 'constant'"):
         select("constant", items)
 
@@ -365,3 +366,38 @@ def test_items_keep_what_arrays_give() -> None:
 def test_bad_arrays_are_refused(given: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Items.from_arrays([0, 1], [0, 1], **given)
+
+
+@pytest.mark.parametrize(
+    ("column", "noun"),
+    [
+        ("image_id", "image"),
+        ("question", "question"),
+        ("Documents", "document"),
+        ("patientId", "patient"),
+        ("care home", "care home"),
+        ("study_id", "cluster"),
+        ("site_17", "cluster"),
+        ("bus", "cluster"),
+    ],
+)
+def test_a_cluster_is_called_by_its_column(tmp_path: Path, column: str, noun: str) -> None:
+    frame = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 1], column: ["a", "b", "b"]})
+    assert read(frame, cluster=column).cluster_noun == noun
+    frame.write_csv(tmp_path / "t.csv")
+    found = check(tmp_path / "t.csv", cluster=column)
+    assert found.clusters.noun == noun
+    # A log with the same key calls them the same.
+    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []}
+    log["samples"] = [
+        {
+            "id": row,
+            "epoch": 1,
+            "target": "x",
+            "metadata": {column: "a"},
+            "scores": {"s": {"value": "C", "answer": "x"}},
+        }
+        for row in range(2)
+    ]
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    assert read(tmp_path / "log.json", cluster_by=column).cluster_noun == noun

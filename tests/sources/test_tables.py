@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def test_a_signal_of_an_abstention_need_not_be_there(tmp_path: Path) -> None:
     assert result.cmax.value == 0.5
     (tmp_path / "t.csv").write_text("label,pred,prob,abstained\n1,1,0.5,false\n0,1,,false\n")
     with pytest.raises(
-        DataError, match="confidence needs the signal confidence, which is null for cluster 1"
+        DataError, match="confidence needs the signal confidence, which is null for line 3 of .*t.csv"
     ):
         evaluate(read(tmp_path / "t.csv"), loss="zero_one", resamples=0)
 
@@ -371,8 +372,15 @@ def test_bad_tables(tmp_path: Path, name: str, form: str) -> None:
         frame.write_parquet(source := tmp_path / "t.parquet")
     elif form == "jsonl":
         frame.write_ndjson(source := tmp_path / "t.jsonl")
+    # A frame counts rows from 0, a Parquet file from 1, and a file of text has lines.
+    shift, word = {"frame": (0, "row"), "parquet": (1, "row"), "jsonl": (1, "line")}[form]
+    message = re.sub(r"row ([\d, ]+)", lambda found: f"{word} {_shifted(found[1], shift)}", message)
     with pytest.raises((ArgumentError, DataError), match=message):
         read(source, **options)
+
+
+def _shifted(rows: str, shift: int) -> str:
+    return ", ".join(str(int(row) + shift) for row in rows.split(","))
 
 
 def test_sources_that_are_none(tmp_path: Path) -> None:
@@ -424,7 +432,7 @@ def test_a_table_that_only_looks_as_if_it_was_written_here(tmp_path: Path) -> No
     (tmp_path / "t.csv").write_text(
         "truth,prediction,outcome,note.json\n1,1,answered,[1]\n1,1,answered,hello\n"
     )
-    with pytest.raises(DataError, match="the column 'note.json' must hold JSON, and does not at row 1"):
+    with pytest.raises(DataError, match="the column 'note.json' must hold JSON, and does not at line 3"):
         read(tmp_path / "t.csv")
 
 

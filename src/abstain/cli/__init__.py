@@ -106,7 +106,8 @@ app = typer.Typer(
     help=(
         "Judge models that may decline to answer.\n\n"
         "Start with `abstain demo`, then `abstain evaluate run.json --mode few_shot`. "
-        "`abstain VERB --help` has examples."
+        "`abstain VERB --help` has examples. Columns, loss, level and gates that a project says once stand in its "
+        "abstain.toml, or under [tool.abstain] in its pyproject.toml."
     ),
     no_args_is_help=True,
     add_completion=True,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type
 
 import typer
 
+from abstain.cli._config import is_configurable
 from abstain.cli._program import DATA, INTERVALS, OUTPUT, QUESTION
 from abstain.errors import ArgumentError
 
@@ -87,8 +88,8 @@ _CONFIDENCE = (
     "`secondary:<a>+<b>:<average|product>`."
 )
 _METRIC = (
-    "Metrics or bundles, separated by commas, such as default_benchmark; `abstain metrics` lists them. Your own: "
-    "package.module:Class. Without --confidence, these alone are judged."
+    "Metrics or bundles, separated by commas, such as default_benchmark or ece@10; `abstain metrics` lists them. Your "
+    "own: package.module:Class. Without --confidence, these alone are judged."
 )
 _BY = "Columns, separated by commas: every metric by group, too."
 _INSTRUMENT = (
@@ -104,6 +105,7 @@ _RESAMPLES = (
 _SIMULTANEOUS = "Let intervals hold together: those of all pairs of systems, and the band of a curve."
 _THREADS = "How many threads weigh resamples; else one per core. The numbers are the same."
 _QUIET = "No bar and no remarks; of what is written, the path alone."
+_NO_CONFIG = "Take nothing from abstain.toml or from [tool.abstain] in pyproject.toml."
 _TABLE_FORMAT = "The table as text, markdown, csv, latex or json; the ending of the output says it, too."
 _SUMMARY_FORMAT = "Print a table as markdown, csv, latex or json in place of the summary (text)."
 
@@ -261,7 +263,7 @@ class Question:
     """What is asked of the inputs, in the words of `abstain.evaluate`."""
 
     confidence: Annotated[list[str] | None, named("--confidence", "NAMES", _CONFIDENCE)] = None
-    metrics: Annotated[list[str] | None, named("--metric", "NAMES", _METRIC)] = None
+    metrics: Annotated[list[str] | None, named("--metric", "NAMES", _METRIC, "-m")] = None
     by: Annotated[list[str] | None, named("--by", "COLUMNS", _BY)] = None
     instrument: Annotated[str | None, named("--instrument", "NAME", _INSTRUMENT)] = None
     coverage_grid: Annotated[
@@ -342,19 +344,25 @@ class Judging(Group):
         return self.calibration or []
 
 
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_NoConfig = Annotated[bool, typer.Option("--no-config", help=_NO_CONFIG, rich_help_panel=DATA)]
+
+
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
     """Return a verb with an option for every field of the groups among its parameters.
 
+    Where any of them may stand in a file of the project, there is an option to leave that file out.
+
     >>> @dataclass
     ... class Reading:
-    ...     truth: str = "label"
+    ...     column: str = "label"
     >>> @spelled_out
     ... def verb(path: str, reading: Reading) -> None:
     ...     print(path, reading)
     >>> inspect.signature(verb)
-    <Signature (*, path: str, truth: str = 'label') -> None>
-    >>> verb(path="t.csv", truth="gold")
-    t.csv Reading(truth='gold')
+    <Signature (*, path: str, column: str = 'label') -> None>
+    >>> verb(path="t.csv", column="gold")
+    t.csv Reading(column='gold')
     """
     options: list[inspect.Parameter] = []
     groups: dict[str, list[str]] = {}
@@ -366,15 +374,18 @@ def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
             options += _under(getattr(option.annotation, "heading", QUESTION), own)
         else:
             options += _under(QUESTION, [option])
+    if is_configurable(option.name for option in options):
+        options.append(inspect.Parameter("no_config", _KEYWORD, annotation=_NoConfig, default=False))
 
     @functools.wraps(verb)
     def with_groups(**given: Any) -> None:
+        given.pop("no_config", None)
         for name, parts in groups.items():
             given[name] = hints[name](**{part: given.pop(part) for part in parts})
         verb(**given)
 
     # Keywords have no order, so that an option that must be given may stand after one that need not.
-    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    options = [option.replace(kind=_KEYWORD) for option in options]
     with_groups.__signature__ = inspect.Signature(options, return_annotation=None)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {option.name: option.annotation for option in options}
     del with_groups.__wrapped__

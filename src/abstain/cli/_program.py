@@ -21,6 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from abstain import _process
+from abstain.cli._config import configure
 from abstain.cli._terminal import say, say_error
 from abstain.errors import AbstainError, ArgumentError, DataError
 
@@ -41,7 +42,14 @@ QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = ("Question", "Data", "Mode
 
 
 class Verb(TyperCommand):
-    """A verb whose help has its options under headings."""
+    """A verb whose options may stand in a file of the project, and whose help has them under headings."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a call, and fill in what it left out."""
+        rest: list[str] = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            configure(ctx)
+        return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options by heading, then the others."""

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from abstain.cli._config import spelled_settings
 from abstain.cli._options import Counted
 from abstain.cli._terminal import progress_bar, say, say_json, show
 from abstain.errors import ArgumentError, DataError, at
@@ -145,7 +146,11 @@ def judge(
         at_data(systems),
         resampling_bar(settings["interval"], settings["resamples"], wanted=show_progress) as progress,
     ):
-        return evaluate(systems, **settings, progress=progress)
+        result = evaluate(systems, **settings, progress=progress)
+        for warning in result.warnings:
+            if warning.code == "nothing_judged":
+                raise DataError(warning.message)
+    return result
 
 
 def at_data(systems: Mapping[str, Items | Countable]) -> AbstractContextManager[None]:
@@ -165,7 +170,14 @@ def resampling_bar(
     """Return a progress bar for as many resamples as may be drawn; it never shows where none are."""
     from abstain.inference import resamples_wanted  # noqa: PLC0415
 
-    return progress_bar("resampling", resamples_wanted(resamples, interval, of_a_run=True), wanted=wanted)
+    total = resamples_wanted(resamples, interval, of_a_run=True)
+    fewer = "fewer --resamples, fewer metrics or confidences"
+    shorter = (
+        f"{fewer}, or none (--resamples 0)"
+        if interval == "jackknife"
+        else f"{fewer}, or --interval jackknife"
+    )
+    return progress_bar("resampling", total, wanted=wanted, shorter=shorter)
 
 
 def _counted(
@@ -478,8 +490,8 @@ def new_name(stem: str, ending: str) -> Path:
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return a command as one would type it."""
-    return shlex.join(["abstain", *arguments])
+    """Return a command as one would type it, with what a file of the project set."""
+    return shlex.join(["abstain", *arguments, *spelled_settings()])
 
 
 def check_outputs(*places: Path | None, inputs: Sequence[Path]) -> None:

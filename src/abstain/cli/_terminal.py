@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["progress_bar", "say", "say_error", "say_json", "show"]
 
-_PATIENCE_SECONDS = 1.0
+_PATIENCE_SECONDS, _LONG_SECONDS = 1.0, 60.0
 
 
 def say(text: object = "", *, error: bool = False, end: str = "\n") -> None:
@@ -47,10 +47,13 @@ def show(summary: Callable[..., Any], *told: Any) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Callable[[int], None] | None]:
+def progress_bar(
+    what: str, total: int, *, wanted: bool = True, shorter: str = ""
+) -> Iterator[Callable[[int], None] | None]:
     """Yield a function that takes how many steps of a `total` were done, or None when nobody would see the bar.
 
-    The bar is on stderr, for work that takes longer than a second; silent where stderr is no terminal.
+    The bar is on stderr, with the time that is left, for work that takes longer than a second; silent where stderr is
+    no terminal. After a minute one line says what would make the work `shorter`, and stays.
     """
     if not wanted or not sys.stderr.isatty():
         yield None
@@ -62,12 +65,17 @@ def progress_bar(what: str, total: int, *, wanted: bool = True) -> Iterator[Call
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console_for(stderr=True), transient=True)
     task = bar.add_task(what, total=total)
-    began = time.monotonic()
+    began, told = time.monotonic(), not shorter
 
     def advance(steps: int) -> None:
+        nonlocal told
         bar.advance(task, steps)
-        if not bar.live.is_started and time.monotonic() - began > _PATIENCE_SECONDS:
+        passed = time.monotonic() - began
+        if not bar.live.is_started and passed > _PATIENCE_SECONDS:
             bar.start()
+        if not told and passed > _LONG_SECONDS and not bar.finished:
+            told = True
+            bar.console.print(f"{what} takes more than a minute; {shorter} would shorten it", highlight=False)
 
     try:
         yield advance

@@ -20,6 +20,7 @@ EXAMPLES = """\b
 Examples:
   abstain apply policy.json new.parquet -o decided.parquet
   abstain apply policy.json new.csv -o decided.csv --column policy
+  abstain apply policy.json new.csv --abstained declined
 """
 
 

@@ -24,13 +24,22 @@ _METHOD = "temperature (temperature_scaling), logistic, platt, linear, isotonic,
 _FOLDS = "Folds of whole participants for the held-out metrics."
 
 VERBALIZED_EXAMPLES = """\b
-Example:
-  abstain calibrate verbalized --input train.json --mode few_shot --output temperature.json
+Examples:
+  abstain calibrate verbalized train.json --mode few_shot \\
+      -o temperature.json
+  abstain calibrate verbalized train.json -o temperature.json --folds 10
+  abstain evaluate test.json --calibration temperature.json \\
+      --confidence verbalized_calibrated
 """
 TRAIN_EXAMPLES = """\b
-Example:
-  abstain calibrate train --input train.json --mode few_shot --method logistic \\
-      --features verbalized_confidence,retrieval_similarity_mean --output logistic.json
+Examples:
+  abstain calibrate train train.json --mode few_shot --method logistic \\
+      --features verbalized_confidence,retrieval_similarity_mean \\
+      -o logistic.json
+  abstain calibrate train train.json --method isotonic \\
+      --features token_msp -o isotonic.json
+  abstain evaluate test.json --calibration isotonic.json \\
+      --confidence calibrated
 """
 
 Output = Annotated[Path, output_to("Where the artifact goes.")]
@@ -71,7 +80,7 @@ class Checking:
 
 @spelled_out
 def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking) -> None:
-    """Fit the temperature of the confidence that a model states on a scale of 1 to 5."""
+    """Fit the temperature of a confidence stated as 1 to 5."""
 
     def fit(items: Items) -> Calibration:
         from abstain.calibrators import fit_verbalized  # noqa: PLC0415

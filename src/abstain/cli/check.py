@@ -21,7 +21,8 @@ PROBLEMS = 3
 EXAMPLES = """\b
 Examples:
   abstain check preds.parquet
-  abstain check preds.csv --truth label --prediction pred --cluster patient_id
+  abstain check preds.csv --truth label --prediction pred \\
+      --cluster patient_id
   abstain check 'logs/*.eval' --scorer match
 """
 
@@ -46,7 +47,7 @@ def check_command(
     if as_json:
         say_json(json.dumps(_document(found), indent=2) + "\n")
     else:
-        from abstain.evaluation import NEVER_EQUAL  # noqa: PLC0415
+        from abstain.evaluation import NEVER_EQUAL, refusal_hint  # noqa: PLC0415
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 
         notes = [
@@ -54,7 +55,8 @@ def check_command(
             for line in announcements(found.items.provenance, metadata=found.items.metadata)
             if "guessed" not in line
         ]
-        notes += [f"{found.source}: {NEVER_EQUAL}"] if found.items.never_equal else []
+        told = (NEVER_EQUAL if found.items.never_equal else "", refusal_hint(found.items))
+        notes += [f"{found.source}: {sentence}" for sentence in told if sentence]
         present(wanted.form, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
     if found.problems:
         raise typer.Exit(PROBLEMS)

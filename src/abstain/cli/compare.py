@@ -38,9 +38,12 @@ _OUTPUT = "What to write, by its ending: .html (a report), .json, .md, .csv, .te
 
 EXAMPLES = """\b
 Examples:
-  abstain compare a.parquet b.parquet c.parquet --metric augrc --cluster patient_id
-  abstain compare run.json run.json --mode zero_shot --mode few_shot --metric augrc,aurc
-  abstain compare old.csv new.csv --reference old --margin 0.01 --format markdown
+  abstain compare a.parquet b.parquet c.parquet --metric augrc \\
+      --cluster patient_id
+  abstain compare run.json run.json --mode zero_shot --mode few_shot \\
+      --metric augrc,aurc
+  abstain compare old.csv new.csv --reference old --margin 0.01 \\
+      --format markdown
 """
 
 
@@ -48,7 +51,7 @@ Examples:
 def compare_command(
     *,
     inputs: Inputs,
-    metrics: Annotated[str, typer.Option("--metric", metavar="NAMES", help=_METRIC)] = "augrc",
+    metrics: Annotated[str, typer.Option("--metric", "-m", metavar="NAMES", help=_METRIC)] = "augrc",
     confidence: Annotated[list[str] | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
     reference: Annotated[str | None, named("--reference", "SYSTEM", _REFERENCE)] = None,
     margin: Annotated[float | None, named("--margin", "X", _MARGIN)] = None,

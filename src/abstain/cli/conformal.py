@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from abstain._places import row_name, rows_named_by
 from abstain.cli import _steps
 from abstain.cli._options import (
     CROSSED,
@@ -55,13 +56,18 @@ _ETA = "How hard the width criterion punishes coverage off its claim."
 INTERVALS_EXAMPLES = """\b
 Examples:
   abstain intervals preds.parquet --truth y --low lo --high hi --claim 0.9
-  abstain intervals preds.csv --truth y --low lo --high hi --claim 0.9 --cluster patient --by site --charts charts
-  abstain intervals preds.csv --truth y --low lo50 --high hi50 --claim 0.5 --low lo90 --high hi90 --claim 0.9
+  abstain intervals preds.csv --truth y --low lo --high hi --claim 0.9 \\
+      --cluster patient --by site --charts charts
+  abstain intervals preds.csv --truth y --low lo50 --high hi50 --claim 0.5 \\
+      --low lo90 --high hi90 --claim 0.9
 """
 SETS_EXAMPLES = """\b
 Examples:
   abstain sets preds.jsonl --truth label --set labels --claim 0.9
-  abstain sets preds.csv --truth label --members cat,dog,bird --claim 0.9 --cluster patient --by site
+  abstain sets preds.csv --truth label --members cat,dog,bird --claim 0.9 \\
+      --cluster patient --by site
+  abstain sets preds.parquet --truth label --set top90 --claim 0.9 \\
+      --margin 0.02 -o sets.json
 """
 
 Source = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE, show_default=False)]
@@ -165,18 +171,20 @@ def intervals_command(
     from abstain.sources import open_table  # noqa: PLC0415
 
     source = open_table(table)
-    truths = source.numbers(truth)
-    pairs = [source.bounds(lower, upper, truths, crossed) for lower, upper in zip(low, high, strict=True)]
-    judge = partial(
-        evaluate_intervals,
-        truths,
-        np.stack(pairs, axis=2),
-        claim=claims,
-        bins=bins,
-        eta=eta,
-        **measuring.options,
-    )
-    result = _judged(source, {"truth": truth, "low": low, "high": high}, columns, judge, measuring, wanted)
+    with rows_named_by(source.paths):
+        truths = source.numbers(truth)
+        pairs = [source.bounds(lower, upper, truths, crossed) for lower, upper in zip(low, high, strict=True)]
+        judge = partial(
+            evaluate_intervals,
+            truths,
+            np.stack(pairs, axis=2),
+            claim=claims,
+            bins=bins,
+            eta=eta,
+            **measuring.options,
+        )
+        own: dict[str, str | list[str] | None] = {"truth": truth, "low": low, "high": high}
+        result = _judged(source, own, columns, judge, measuring, wanted)
     _publish(result, publishing, wanted, files)
 
 
@@ -209,16 +217,18 @@ def sets_command(
     from abstain.sources import open_table  # noqa: PLC0415
 
     source = open_table(table)
-    if members:
-        names = [name.strip() for name in members.split(",") if name.strip()]
-        labels, table_of_sets = _from_members(source, truth, names)
-    else:
-        names, labels, table_of_sets = _from_lists(source, truth, sets or [], classes)
-    judge = partial(
-        evaluate_sets, labels, table_of_sets, claim=claims, labels=names, bins=bins, **measuring.options
-    )
-    own = {"truth": truth, "set": sets, "members": names if members else None}
-    _publish(_judged(source, own, columns, judge, measuring, wanted), publishing, wanted, files)
+    with rows_named_by(source.paths):
+        if members:
+            names = [name.strip() for name in members.split(",") if name.strip()]
+            labels, table_of_sets = _from_members(source, truth, names)
+        else:
+            names, labels, table_of_sets = _from_lists(source, truth, sets or [], classes)
+        judge = partial(
+            evaluate_sets, labels, table_of_sets, claim=claims, labels=names, bins=bins, **measuring.options
+        )
+        own = {"truth": truth, "set": sets, "members": names if members else None}
+        result = _judged(source, own, columns, judge, measuring, wanted)
+    _publish(result, publishing, wanted, files)
 
 
 def _judged(
@@ -325,7 +335,9 @@ def _indices(source: SourceTable, truth: str, given: NDArray[Any], names: list[s
     found = class_index(column(given, truth), names)
     if (found < 0).any():
         row = int(np.argmax(found < 0))
-        raise DataError(f"{source.label}: the column {truth!r} has a label that is no class at row {row}")
+        raise DataError(
+            f"{source.label}: the column {truth!r} has a label that is no class at {row_name(row)}"
+        )
     return found
 
 

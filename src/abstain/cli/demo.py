@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from abstain.evaluation import Result
     from abstain.items import Items
 
+EXAMPLES = """\b
+Examples:
+  abstain demo
+  abstain demo --directory demo
+  abstain demo --bootstrap-resamples 2000
+"""
 RUN_NAME = "abstain-demo-run.json"
 REPORT_NAME = "abstain-demo-report.html"
 
@@ -107,4 +113,4 @@ def _page(compared: Result, place: Path, run: Path) -> str:
     )
 
 
-COMMANDS: Commands = {"demo": (demo_command, None)}
+COMMANDS: Commands = {"demo": (demo_command, EXAMPLES)}

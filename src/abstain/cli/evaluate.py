@@ -27,9 +27,12 @@ EXAMPLES = """\b
 Examples:
   abstain evaluate run.json --mode few_shot --loss abs
   abstain evaluate run.json --mode few_shot --confidence all -o metrics.json
-  abstain evaluate --input run.json --mode zero_shot --input run.json --mode few_shot
-  abstain evaluate --input results.json --metric default_benchmark --by ckd_stage
-  abstain evaluate preds.csv --truth label --prediction pred --confidence prob --cluster patient_id
+  abstain evaluate --input run.json --mode zero_shot --input run.json \\
+      --mode few_shot
+  abstain evaluate --input results.json --metric default_benchmark \\
+      --by ckd_stage
+  abstain evaluate preds.csv --truth label --prediction pred \\
+      --confidence prob --cluster patient_id
   abstain evaluate logs/2026-11-15_task.eval --cluster-by doc
   abstain evaluate samples_arc_easy.jsonl
 """

@@ -42,13 +42,16 @@ _BASELINE = "The run that changes are measured from, on the same items."
 _UNDECIDED = "What a condition counts as whose interval spans its bound: pass or fail; else exit code 4."
 
 EXAMPLES = """\b
-Exit codes: 0 pass, 1 fail, 4 undecided (2 and 3: the call or the data are wrong).
+Exit codes: 0 pass, 1 fail, 4 undecided
+(2 and 3: the call or the data are wrong).
 
 \b
 Examples:
   abstain gate new.json --baseline old.json --fail-if "augrc worse by 0.005"
-  abstain gate run.json --mode few_shot --fail-if "cmax below 0.6" --fail-if "aurc above 0.2"
-  abstain gate new.csv --baseline old.csv --fail-if "augrc at matched coverage worse by 0" \\
+  abstain gate run.json --mode few_shot --fail-if "cmax below 0.6" \\
+      --fail-if "aurc above 0.2"
+  abstain gate new.csv --baseline old.csv \\
+      --fail-if "augrc at matched coverage worse by 0" \\
       --undecided pass --junit gate.xml --markdown summary.md
   abstain gate test.csv --policy policy.json
   abstain gate new.json --baseline old.json --fail-if @gates.txt --github

@@ -19,8 +19,9 @@ EXAMPLES = """\b
 Examples:
   abstain metrics
   abstain metrics safety
-  abstain metrics abstention_f1 coverage_at_risk@0.05
+  abstain metrics abstention_f1 coverage_at_risk@0.05 ece@10
 """
+_NAME = "Metrics or bundles to say all about. A parameter follows an @: ece@10 is the error in 10 bins."
 
 
 @spelled_out
@@ -28,7 +29,7 @@ def metrics_command(
     *,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Metrics or bundles to say all about.", show_default=False),
+        typer.Argument(metavar="NAME", help=_NAME, show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The registry as JSON.")] = False,
     table_format: SummaryFormat = None,

@@ -31,8 +31,10 @@ _SHOWN = "Which metric areas and differences show: augrc, aurc, eaurc, eaugrc, c
 EXAMPLES = """\b
 Examples:
   abstain plot run.json --mode few_shot -o curve.svg
-  abstain plot run.json --mode few_shot --confidence all --chart areas -o areas.pdf
-  abstain plot run.json --mode few_shot --confidence token_msp --chart reliability -o reliability.png
+  abstain plot run.json --mode few_shot --confidence all --chart areas \\
+      -o areas.pdf
+  abstain plot run.json --mode few_shot --confidence token_msp \\
+      --chart reliability -o reliability.png
 """
 
 

@@ -15,7 +15,8 @@ from abstain.cli._terminal import say, say_json
 EXAMPLES = """\b
 Examples:
   abstain power pilot.json --mode few_shot --metric augrc --difference 0.02
-  abstain power a.csv b.csv --item id --cluster patient --metric accuracy --difference 0.05 --power 0.9
+  abstain power a.csv b.csv --item id --cluster patient --metric accuracy \\
+      --difference 0.05 --power 0.9
   abstain power --se 0.015 --clusters 41 --metric augrc --difference 0.02
 """
 
@@ -25,7 +26,8 @@ def power_command(
     *,
     inputs: Inputs,
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help="By which metric; `abstain metrics` lists them.")
+        str,
+        typer.Option("--metric", "-m", metavar="NAME", help="By which metric; `abstain metrics` lists them."),
     ],
     difference: Annotated[
         float, typer.Option(metavar="D", help="The smallest difference that would matter.")

@@ -48,8 +48,10 @@ EXAMPLES = """\b
 Examples:
   abstain report run.json --mode few_shot -o report.html
   abstain report preds.csv --cluster patient --risk 5% -o report.html
-  abstain report run.json --mode few_shot --confidence all --loss abs -o report.html --open
-  abstain report --input run.json --mode zero_shot --input run.json --mode few_shot -o comparison.html
+  abstain report run.json --mode few_shot --confidence all --loss abs \\
+      -o report.html --open
+  abstain report --input run.json --mode zero_shot --input run.json \\
+      --mode few_shot -o comparison.html
 """
 
 

@@ -59,10 +59,14 @@ _SHOWN_PROMPTS = 3
 
 EXAMPLES = """\b
 Examples:
-  abstain run questions.csv --model openai/gpt-4o-mini --signals verbalized,tokens -o run.json --compute-aurc
-  abstain run questions.csv --model openai/gpt-4o-mini --signals verbalized --dry-run
-  abstain run questions.csv --model openai/gpt-4o-mini --mode zero_shot --mode few_shot --examples shots.csv
-  abstain run people.csv --instrument PHQ-8 --model ollama/llama3 --signals evidence,verbalized -o run.json
+  abstain run questions.csv --model openai/gpt-4o-mini \\
+      --signals verbalized,tokens -o run.json --compute-aurc
+  abstain run questions.csv --model openai/gpt-4o-mini \\
+      --signals verbalized --dry-run
+  abstain run questions.csv --model openai/gpt-4o-mini --mode zero_shot \\
+      --mode few_shot --examples shots.csv
+  abstain run people.csv --instrument PHQ-8 --model ollama/llama3 \\
+      --signals evidence,verbalized -o run.json
   abstain run questions.csv --model openai/gpt-4o-mini -o run.json --resume
 """
 

@@ -12,17 +12,19 @@ from abstain.cli._terminal import say_json
 if TYPE_CHECKING:
     from abstain.cli._options import Commands
 
+EXAMPLES = """\b
+Examples:
+  abstain schema metrics
+  abstain schema metrics > metrics.schema.json
+  abstain schema policy > policy.schema.json
+"""
 KINDS = ("metrics", "calibration", "conformal", "policy")
 
 
 def schema_command(
     kind: str = typer.Argument(help=f"Which schema: {', '.join(KINDS)}.", metavar="KIND", show_default=False),
 ) -> None:
-    """Print a JSON Schema to stdout.
-
-    Example:
-        abstain schema metrics > metrics.schema.json
-    """
+    """Print a JSON Schema to stdout."""
     from abstain import _validate  # noqa: PLC0415
     from abstain.calibrators import calibration_schema  # noqa: PLC0415
     from abstain.guarantees import policy_schema  # noqa: PLC0415
@@ -39,4 +41,4 @@ def schema_command(
     say_json(json.dumps(schemas[kind](), indent=2) + "\n")
 
 
-COMMANDS: Commands = {"schema": (schema_command, None)}
+COMMANDS: Commands = {"schema": (schema_command, EXAMPLES)}

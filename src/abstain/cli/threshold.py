@@ -42,11 +42,13 @@ _SPLIT = "Divide the data by cluster: choose on one half, check on the other."
 _CHECK = "Data that the policy was not chosen on, with truths: is its promise kept?"
 
 EXAMPLES = """\b
-Exit codes: 0 done, 4 nothing can be promised (2 and 3: the call or the data are wrong).
+Exit codes: 0 done, 4 nothing can be promised
+(2 and 3: the call or the data are wrong).
 
 \b
 Examples:
-  abstain threshold calibration.csv --risk 5% --sure 95% --cluster patient -o policy.json
+  abstain threshold calibration.csv --risk 5% --sure 95% --cluster patient \\
+      -o policy.json
   abstain threshold policy.json --check test.csv --cluster patient
   abstain threshold all.csv --risk 10% --cluster patient --split
   abstain threshold calibration.csv --risk 5% --cluster patient --by site

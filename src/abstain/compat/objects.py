@@ -18,7 +18,7 @@ from abstain.errors import ArgumentError
 from abstain.metrics import Columns, guidance
 from abstain.metrics.abstention import deferral_confusion
 from abstain.metrics.base import BaseMetric
-from abstain.metrics.calibration import binned_error_metric
+from abstain.metrics.calibration import DEFAULT_BINS, binned_error_metric
 from abstain.metrics.registry import METRICS
 from abstain.metrics.reliability import reliability_curve
 from abstain.results import EvaluationResult, MetricScore
@@ -48,7 +48,6 @@ __all__ = [
 STAGE = "ckd_stage"
 # Groups are called by their metadata key and value; this key has a shorter name in the files that use it.
 _SHORT_NAMES = {STAGE: "stage"}
-_DEFAULT_BINS = 15
 
 
 class BuiltInMetric(BaseMetric):
@@ -251,10 +250,10 @@ class ExpectedCalibrationError(BuiltInMetric):
 
     name = "expected_calibration_error"
 
-    def __init__(self, n_bins: int = _DEFAULT_BINS, *, by: str | None = None) -> None:
+    def __init__(self, n_bins: int = DEFAULT_BINS, *, by: str | None = None) -> None:
         super().__init__(by=by)
         self.n_bins = _validate.whole(n_bins, "n_bins", least=2)
-        if self.n_bins != _DEFAULT_BINS:
+        if self.n_bins != DEFAULT_BINS:
             self.metric = binned_error_metric(bins=self.n_bins)
 
     def _rows(self, columns: Columns) -> NDArray[np.bool_]:

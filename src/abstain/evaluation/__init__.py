@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SystemResult,
     )
     from abstain.evaluation._system import Basis
-    from abstain.evaluation._warnings import NEVER_EQUAL
+    from abstain.evaluation._warnings import NEVER_EQUAL, nothing_judged, refusal_hint
 else:
     __getattr__, __dir__ = door(__name__)
 
@@ -62,6 +62,8 @@ __all__ = [
     "compare",
     "evaluate",
     "gate",
+    "nothing_judged",
     "parse_condition",
     "power",
+    "refusal_hint",
 ]

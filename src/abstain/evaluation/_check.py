@@ -1,7 +1,8 @@
 """What a source can serve: outcomes, clusters, ties, confidences and metrics, before anything is computed.
 
 `check` reads a source like `abstain.read`, but goes on where that would stop, so that every problem is
-listed with its rows, and says for each kind of metric whether it is possible and if not why.
+listed with its rows, and says for each kind of metric whether it is possible and if not why: it asks `evaluate`,
+without intervals, so that it says yes to what that gives a number for, and to nothing else.
 """
 
 from __future__ import annotations
@@ -11,17 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.confidence import NO_CONFIDENCE, confidence_values, select, variants
+from abstain.confidence import confidence_values, no_confidence, select, variants
 from abstain.errors import AbstainError, DataError, SignalError
+from abstain.evaluation._evaluate import evaluate
+from abstain.evaluation._warnings import nothing_judged
 from abstain.losses import item_loss
+from abstain.metrics.registry import find_metric
 from abstain.sources import FORMATS, Problems, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from abstain.items import Items, OutcomeCounts
 
 __all__ = ["Availability", "ClusterSizes", "SignalSummary", "SourceCheck", "check"]
+
+
+_GUIDANCE = "should_abstain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class SignalSummary:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether something can be computed; if not, `reason` says why."""
+    """Whether something can be computed; if not, `reason` says why, and if it takes an option, which."""
 
     possible: bool
     reason: str = ""
@@ -114,9 +121,14 @@ def check(source: Any, **options: Any) -> SourceCheck:
     problems = Problems()
     # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
     items = read(source, **{"metadata": (), **options}, problems=problems)
+    if _GUIDANCE in items.provenance.get("unread", ()):
+        items = read(source, **{"metadata": (_GUIDANCE,), **options}, problems=Problems())
     provenance = items.provenance
     judged = items.judged
+    if not len(judged):
+        problems.report(nothing_judged(items))
     confidences = {variant.name: _confidence(judged, variant.name) for variant in variants()}
+    servable = [name for name, state in confidences.items() if state.possible]
     return SourceCheck(
         source=str(provenance.get("path", "items")),
         format=FORMATS.get(provenance.get("format", ""), "data frame"),
@@ -127,7 +139,7 @@ def check(source: Any, **options: Any) -> SourceCheck:
         signals={name: _signal_summary(items, name) for name in items.signals},
         metadata=(*items.metadata, *provenance.get("unread", ())),
         confidences=confidences,
-        metrics={name: test(judged) for name, test in _METRICS.items()},
+        metrics=_metrics(items, servable),
         defaults=_defaults(judged),
         problems=tuple(problems.found),
         items=items,
@@ -172,55 +184,66 @@ def _signal_summary(items: Items, name: str) -> SignalSummary:
     return SignalSummary(len(sizes), tied, len(values) - len(known), low, high)
 
 
-def _answered(judged: Items) -> str:
-    return "" if judged.counts.answered else "nothing was answered"
+# What is looked at for each kind of metric, and whether any confidence that is a probability may serve.
+_METRICS: dict[str, tuple[str, ...]] = {
+    "coverage, abstention rate": ("answer_rate", "abstention_rate"),
+    "accuracy, selective accuracy (zero_one)": ("accuracy", "selective_accuracy"),
+    "mean absolute error (abs, abs_norm)": ("mean_absolute_error",),
+    "risk-coverage curve, AURC, AUGRC": ("aurc", "augrc"),
+    "balanced accuracy": ("balanced_accuracy",),
+    "calibration (ECE, smooth ECE)": ("expected_calibration_error", "smooth_calibration_error"),
+    "Brier score": ("brier_score",),
+    "abstention safety, deferral alignment": ("abstention_accuracy", "deferral_alignment"),
+}
+_INTERVALS, _COVERAGE = "intervals over clusters", "interval and set coverage"
+_OF_PROBABILITIES = ("calibration (ECE, smooth ECE)", "Brier score")
 
 
-def _selective(judged: Items) -> str:
-    if _answered(judged):
-        return _answered(judged)
-    if select("default", judged):
-        return ""
-    hint = f"; these columns hold numbers: {', '.join(judged.signals)}" if judged.signals else ""
-    return f"{NO_CONFIDENCE}{hint}"
+def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
+    """Say of every kind of metric whether `evaluate` gives a number for it, by asking it."""
+    judged = items.judged
+    if not len(judged):
+        nothing = Availability(False, "no item is answered or abstained")
+        return dict.fromkeys((*_METRICS, _INTERVALS, _COVERAGE), nothing)
+    found = {}
+    for kind, names in _METRICS.items():
+        found[kind] = _evaluated(items, names, None)
+        if kind in _OF_PROBABILITIES and not found[kind].possible:
+            others = (name for name in (*servable, *judged.signals) if _is_probability(judged, name))
+            tried = ((name, _evaluated(items, names, name)) for name in dict.fromkeys(others))
+            served = next((name for name, state in tried if state.possible), None)
+            if served is not None:
+                found[kind] = Availability(True, f"with --confidence {served}")
+    return found | {
+        _INTERVALS: _stated(_several_clusters(judged)),
+        _COVERAGE: _predicted_ranges(items),
+    }
 
 
-def _numeric(judged: Items) -> str:
-    both = judged.truth.dtype.kind == "f" and judged.prediction.dtype.kind == "f"
-    return "" if both else "truth and prediction are labels, not numbers; zero_one compares labels"
+def _evaluated(items: Items, names: Sequence[str], confidence: str | None) -> Availability:
+    ranked = any(find_metric(name).ranked for name in names)
+    if ranked and confidence is None and not select("default", items.judged):
+        hint = f"; these columns hold numbers: {', '.join(items.signals)}" if items.signals else ""
+        return Availability(False, f"{no_confidence(items)}{hint}")
+    try:
+        table = evaluate(items, metrics=names, confidence=confidence, interval="none").metrics
+    except AbstainError as problem:
+        return Availability(False, str(problem).partition("; this source can serve")[0])
+    assert table is not None
+    asked = [table.estimates[name] for name, key in table.keys_of.items() if key.metric in names]
+    return _stated(next((estimate.reason for estimate in asked if not estimate.defined), ""))
 
 
-def _classes(judged: Items) -> str:
-    truth = judged.truth
-    distinct = len(np.unique(truth)) if truth.dtype.kind == "f" else len(set(truth.tolist()))
-    return "" if distinct > 1 else "there are fewer than two truth classes"
+def _is_probability(judged: Items, name: str) -> bool:
+    try:
+        values = confidence_values(judged, name)[judged.answered]
+    except (SignalError, DataError):
+        return False
+    return bool(len(values)) and bool(((values >= 0.0) & (values <= 1.0)).all())
 
 
-def _probability(judged: Items) -> str:
-    if _selective(judged):
-        return _selective(judged)
-    answered = judged.answered
-    for signal in judged.signals.values():
-        values = signal.values[answered]
-        if np.isfinite(values).all() and ((values >= 0.0) & (values <= 1.0)).all():
-            return ""
-    return "no signal lies in [0, 1] for every answered item, so none is a probability"
-
-
-def _binary(judged: Items) -> str:
-    if _probability(judged):
-        return _probability(judged)
-    if _numeric(judged):
-        return "labels must be the numbers 0 and 1"
-    answered = judged.answered
-    binary = all(np.isin(column[answered], (0.0, 1.0)).all() for column in (judged.truth, judged.prediction))
-    return "" if binary else "labels must be 0 and 1"
-
-
-def _deferral(judged: Items) -> str:
-    columns = (*judged.metadata, *judged.signals, *judged.provenance.get("unread", ()))
-    known = "should_abstain" in columns
-    return "" if known else "there is no column should_abstain that says when declining is right"
+def _stated(reason: str) -> Availability:
+    return Availability(not reason, reason)
 
 
 def _several_clusters(judged: Items) -> str:
@@ -231,36 +254,9 @@ def _several_clusters(judged: Items) -> str:
     )
 
 
-def _nothing_missing(judged: Items) -> str:
-    return "" if len(judged) else "no item is answered or abstained"
-
-
-def _intervals(judged: Items) -> str:
-    if judged.intervals is not None or judged.sets is not None:
-        return ""
-    return "no column was named for bounds (--low, --high) or sets (--set)"
-
-
-def _availability(test: Callable[[Items], str]) -> Callable[[Items], Availability]:
-    def found(judged: Items) -> Availability:
-        reason = _nothing_missing(judged) or test(judged)
-        return Availability(not reason, reason)
-
-    return found
-
-
-_METRICS: dict[str, Callable[[Items], Availability]] = {
-    name: _availability(test)
-    for name, test in {
-        "coverage, abstention rate": _nothing_missing,
-        "accuracy, selective accuracy (zero_one)": _answered,
-        "mean absolute error (abs, abs_norm)": _numeric,
-        "risk-coverage curve, AURC, AUGRC": _selective,
-        "balanced accuracy": _classes,
-        "calibration (ECE, smooth ECE)": _probability,
-        "Brier score": _binary,
-        "abstention safety, deferral alignment": _deferral,
-        "intervals over clusters": _several_clusters,
-        "interval and set coverage": _intervals,
-    }.items()
-}
+def _predicted_ranges(items: Items) -> Availability:
+    kinds = {"interval_coverage": items.intervals, "set_coverage": items.sets}
+    names = [name for name, column in kinds.items() if column is not None]
+    if not names:
+        return Availability(False, "no column was named for bounds (--low, --high) or sets (--set)")
+    return _evaluated(items, names, None)

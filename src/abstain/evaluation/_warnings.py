@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from abstain.confidence import NO_CONFIDENCE
+from abstain.confidence import no_confidence
 from abstain.errors import ResultWarning
 from abstain.metrics.curves import binning_bounds
 
@@ -29,6 +29,7 @@ __all__ = [
     "general_warnings",
     "left_out_warnings",
     "nothing_judged",
+    "refusal_hint",
     "variant_warnings",
 ]
 
@@ -63,7 +64,10 @@ def general_warnings(
     if items.never_equal:
         found.append(ResultWarning("never_equal", NEVER_EQUAL))
     if not ranked:
-        found.append(ResultWarning("no_confidence", f"areas are not computed: {NO_CONFIDENCE}"))
+        found.append(ResultWarning("no_confidence", f"areas are not computed: {no_confidence(items)}"))
+    refusals = refusal_hint(items)
+    if refusals:
+        found.append(ResultWarning("looks_like_refusals", refusals))
     if population.failed:
         are = "is" if population.failed == 1 else "are"
         left_out = f"{population.failed} of {population.total} {noun}s {are} left out of every number"
@@ -88,6 +92,18 @@ def general_warnings(
         found.append(ResultWarning("rows_unnamed", message))
     found += few_clusters(population.included, noun, settings.interval)
     return tuple(found)
+
+
+def refusal_hint(items: Items) -> str:
+    """Return how to count answers as abstentions that look like refusals, where nobody said so; else nothing."""
+    found = items.provenance.get("refusals")
+    if found is None or "abstention_rule" in items.provenance or items.abstained.any():
+        return ""
+    rule = f'"phrases:{"|".join(found["phrases"])}"'
+    return (
+        f"{found['count']:,} of {found['answers']:,} answers look like refusals; --abstain-rule {rule} (abstain_rule=) "
+        "would count them as abstentions"
+    )
 
 
 def left_out_warnings(found: Mapping[Key, Estimate], population: Population) -> tuple[ResultWarning, ...]:

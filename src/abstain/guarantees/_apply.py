@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _outputs, _validate
+from abstain._places import rows_named_by
 from abstain.confidence import find_variant, signals_needed
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.groups import group_names
@@ -136,7 +137,8 @@ def apply_policy(
         raise ArgumentError(
             f"{table.label}: has a column {column!r} already; name the new one otherwise (--column)"
         )
-    items = _items_of(policy, table, abstained, calibration)
+    with rows_named_by(table.paths):
+        items = _items_of(policy, table, abstained, calibration)
     done = _applied_to_items(policy, items, calibration)
     if not table.paths:
         if output is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from abstain import _validate
 from abstain._confidences import load_calibrations, variant_confidences
 from abstain._units import group_of
-from abstain.confidence import NO_CONFIDENCE
+from abstain.confidence import no_confidence
 from abstain.errors import ArgumentError, DataError
 from abstain.groups import group_names
 from abstain.losses import SHARES, item_loss
@@ -152,7 +152,7 @@ def one_confidence(items: Items, confidence: str | None, calibration: Calibratio
     asked: str | Sequence[str] = "default" if confidence is None else confidence
     found = variant_confidences(asked, items, calibrations)
     if not found:
-        raise ArgumentError(f"a threshold needs a confidence: {NO_CONFIDENCE}")
+        raise ArgumentError(f"a threshold needs a confidence: {no_confidence(items)}")
     distinct = {each.values.tobytes(): name for name, each in reversed(list(found.items()))}
     if len(distinct) > 1:
         raise ArgumentError(f"a policy goes by one confidence, got {', '.join(found)}; name one of them")

@@ -360,9 +360,12 @@ def _agreed(made: Estimate, scale: Scale, groups: int) -> Estimate:
         reason = "no interval: it is the same whichever cluster is left out, and nothing bounds it"
         return replace(made, method="none", reason=reason)
     low_share, high_share = _unseen(made, worth), _unseen(made, worth, together=scale.chosen)
+    if scale.worst is not None:
+        low_share, high_share = (
+            (scale.worst(low_share), high_share) if scale.falls else (low_share, scale.worst(high_share))
+        )
     low = scale.low if scale.upper_only else made.value - low_share * (made.value - scale.low)
-    reached = high_share if scale.worst is None else scale.worst(high_share)
-    high = made.value + reached * (scale.high - made.value)
+    high = made.value + high_share * (scale.high - made.value)
     method = f"exact bound: all of {round(worth):,} clusters agree"
     return replace(made, low=low, high=high, method=method)
 

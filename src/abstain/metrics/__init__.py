@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         brier_score,
         classwise_calibration_error,
         expected_calibration_error,
+        multiclass_brier_score,
         negative_log_likelihood,
         smooth_calibration_error,
         top_label_calibration_error,
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
     )
     from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
     from abstain.metrics.selective import (
+        auarc,
         augrc,
         augrc_at_coverage,
         augrc_optimal,
@@ -121,10 +123,12 @@ if TYPE_CHECKING:
         aurc_achievable,
         aurc_at_coverage,
         aurc_optimal,
+        class_balanced_aurc,
         cmax,
         coverage_at_risk,
         eaugrc,
         eaurc,
+        prediction_rejection_ratio,
         risk_at_coverage,
     )
     from abstain.metrics.sets import (
@@ -137,6 +141,7 @@ if TYPE_CHECKING:
         set_mean_width,
         set_singleton_rate,
         set_size_stratified_coverage,
+        set_weighted_coverage_gap,
         set_worst_slab_coverage,
     )
     from abstain.results import EvaluationResult, MetricScore, items_to_results, results_to_items
@@ -218,6 +223,7 @@ __all__ = [
     "accuracy",
     "accuracy_when_answered",
     "answer_rate",
+    "auarc",
     "augrc",
     "augrc_at_coverage",
     "augrc_optimal",
@@ -229,6 +235,7 @@ __all__ = [
     "balanced_accuracy",
     "brier_decomposition",
     "brier_score",
+    "class_balanced_aurc",
     "classification_scores",
     "classwise_calibration_error",
     "cmax",
@@ -282,6 +289,7 @@ __all__ = [
     "macro_f1",
     "mean_absolute_error",
     "measure_metrics",
+    "multiclass_brier_score",
     "negative_log_likelihood",
     "over_conservativeness",
     "pearson_r",
@@ -289,6 +297,7 @@ __all__ = [
     "pit_histogram",
     "population_table",
     "precision",
+    "prediction_rejection_ratio",
     "recall",
     "register_metric",
     "regression_scores",
@@ -309,6 +318,7 @@ __all__ = [
     "set_mean_width",
     "set_singleton_rate",
     "set_size_stratified_coverage",
+    "set_weighted_coverage_gap",
     "set_worst_slab_coverage",
     "severity_tier_accuracy",
     "simpleqa_f",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import DataError
 from abstain.tally import Tally
 
@@ -117,7 +118,7 @@ class Columns:
             raise DataError(f"{first} is empty; there must be at least one row")
         if "y_true" in given and labels.missing(given["y_true"]).any():
             row = int(np.argmax(labels.missing(given["y_true"])))
-            raise DataError(f"y_true is missing at row {row}; leave out rows without a truth")
+            raise DataError(f"y_true is missing at {row_name(row)}; leave out rows without a truth")
         declined = _validate.mask(given.pop("abstained", np.zeros(length, np.bool_)), "abstained", length)
         names = {"y_true": "truth", "y_pred": "prediction"}
         return cls.of(
@@ -388,7 +389,7 @@ def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indic
         missing = _missing_labels(given)
         if missing.any():
             raise DataError(
-                f"{name} is missing at row {int(np.argmax(missing))} ({int(missing.sum())} such rows); "
+                f"{name} is missing at {row_name(int(np.argmax(missing)))} ({int(missing.sum())} such rows); "
                 "every row needs one"
             )
         distinct, index = np.unique(given, return_inverse=True)
@@ -428,7 +429,7 @@ def guidance(values: Column, name: str = "should_abstain") -> Floats:
         wrong = ~(np.isin(array, (0, 1)) | np.isnan(array.astype(np.float64)))
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise DataError(f"{name} must be True or False, got {array[row]:g} at row {row}")
+            raise DataError(f"{name} must be True or False, got {array[row]:g} at {row_name(row)}")
         return array.astype(np.float64)
     result = np.full(len(array), np.nan)
     # A list that holds text would be text throughout as an array.
@@ -436,7 +437,7 @@ def guidance(values: Column, name: str = "should_abstain") -> Floats:
         if isinstance(value, (bool, np.bool_)):
             result[row] = value
         elif value is not None:
-            raise DataError(f"{name} must be True or False, got {_validate.kind(value)} at row {row}")
+            raise DataError(f"{name} must be True or False, got {_validate.kind(value)} at {row_name(row)}")
     return result
 
 

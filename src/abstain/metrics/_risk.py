@@ -11,6 +11,10 @@ of the risk-coverage area meet here:
   integrated exactly;
 - ``mean``: the mean of the selective risks after each single item, ties in expectation;
 - ``torch-uncertainty``: trapezoid over single items from the first item on, stretched by ``1 / (1 - 1/N)``.
+
+A ranking that knows nothing is one plateau: its area is what any order of the items gives on average. Where every true
+class counts alike, rows are tallied by class within each confidence, because the weight of a class depends on how many
+of its rows are drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import _validate
+from abstain import _validate, labels
 from abstain.metrics._columns import ratio
 from abstain.tally import (
     HARMONIC,
@@ -31,6 +35,7 @@ from abstain.tally import (
     Measure,
     Run,
     Tally,
+    Walked,
     keys_ascending,
     keys_descending,
     loss_area,
@@ -46,7 +51,7 @@ if TYPE_CHECKING:
 
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import MetricSpecification
-    from abstain.tally import Crossing, Walked
+    from abstain.tally import Crossing
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -61,7 +66,10 @@ _GROWTH = {"trapezoid": HARMONIC, "interpolated": LOGARITHM, "mean": HARMONIC, "
 # the order of losses.
 _UNRANKED = ("cmax", "aurc_optimal", "augrc_optimal")
 _TRUNCATED = ("aurc_at_coverage", "augrc_at_coverage")
-_AGAINST_OPTIMUM = ("aurc_optimal", "augrc_optimal", "eaurc", "eaugrc")
+_RATIO = "prediction_rejection_ratio"
+_AGAINST_OPTIMUM = ("aurc_optimal", "augrc_optimal", "eaurc", "eaugrc", _RATIO)
+# Areas under the loss sum, for which the selective risk need not be known.
+_GENERALIZED = ("augrc", "eaugrc")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +130,15 @@ class Sought:
     @classmethod
     def by(cls, metrics: Sequence[MetricSpecification]) -> Sought:
         """Return what metrics need."""
-        names = {metric.name for metric in metrics}
+        names = {area_of(metric) for metric in metrics}
         ends = {metric.value for metric in metrics if metric.name in _TRUNCATED}
         grid = {metric.value - TOLERANCE for metric in metrics if metric.name == "risk_at_coverage"}
         targets = sorted([*((end, True) for end in ends), *((point, False) for point in grid)])
-        whole = {convention_of(metric) for metric in metrics if metric.name in ("aurc", "eaurc")}
+        whole = {convention_of(metric) for metric in metrics if area_of(metric) in ("aurc", "eaurc", "auarc")}
+        hulls = {convention_of(metric) for metric in metrics if metric.name == "aurc_achievable"}
         asked = Asked(
-            risk=not names <= {*_UNRANKED, "augrc", "eaugrc"},
-            hull="aurc_achievable" in names,
+            risk=not names <= {*_UNRANKED, *_GENERALIZED},
+            hull=bool(hulls - {"interpolated"}),
             growth=tuple(sorted({_GROWTH[way] for way in whole - {"trapezoid"}})),
             bounds=tuple(sorted({m.value + TOLERANCE for m in metrics if m.name == "coverage_at_risk"})),
             areas_at=tuple(areas for _, areas in targets),
@@ -173,7 +182,7 @@ class Work:
         return self._values[name, convention]
 
     def optimum(self, name: str, convention: str) -> Floats:
-        """Return the area of the perfect ranking."""
+        """Return the area of the perfect ranking; or, by the name "alike", whether all losses are the same."""
         tally = self.ranking.by_loss
 
         def work() -> dict[str, Floats]:
@@ -181,10 +190,18 @@ class Work:
             return {
                 "aurc": aurc(walked, self.total, convention, by_item=True),
                 "augrc": augrc(walked, self.total, convention),
+                "alike": (walked.first_count == walked.count).astype(np.float64),
             }
 
         found: Floats = self.batch.once((id(tally), convention), work)[name]
         return found
+
+    def rejection_ratio(self, name: str, convention: str) -> Floats:
+        """Return how much of what a perfect ranking gains over a random one this ranking gains; NaN without a gain."""
+        one = one_plateau(self.walked)
+        random = (aurc if name == "aurc" else augrc)(one, self.total, convention)
+        gain, most = random - self.area(name, convention), random - self.area(f"{name}_optimal", convention)
+        return np.where(self.optimum("alike", convention) > 0.0, np.nan, ratio(gain, most))
 
     def crossing(self, coverage: float) -> Crossing:
         """Return where a coverage is crossed."""
@@ -232,7 +249,14 @@ _AREAS: dict[str, Callable[[Work, str], Floats]] = {
     "augrc_optimal": lambda work, way: work.optimum("augrc", way),
     "eaurc": lambda work, way: work.area("aurc", way) - work.area("aurc_optimal", way),
     "eaugrc": lambda work, way: work.area("augrc", way) - work.area("augrc_optimal", way),
-    "aurc_achievable": lambda work, way: aurc_achievable(work.walked, work.total, way),
+    "auarc": lambda work, way: (
+        aurc(one_plateau(work.walked, risk=1.0), work.total, way) - work.area("aurc", way)
+    ),
+    "aurc_achievable": lambda work, way: (
+        mixed_area(work.run) / work.total
+        if way == "interpolated"
+        else aurc_achievable(work.walked, work.total, way)
+    ),
 }
 _AT: dict[str, Callable[[Work, Any, str], Floats]] = {
     "cmax": lambda work, _, __: work.cmax,
@@ -240,6 +264,7 @@ _AT: dict[str, Callable[[Work, Any, str], Floats]] = {
     "augrc_at_coverage": lambda work, at, way: work.augrc_at(at, way),
     "risk_at_coverage": lambda work, at, _: work.risk_at(at),
     "coverage_at_risk": lambda work, bound, _: work.coverage_at_risk(bound),
+    _RATIO: lambda work, area, way: work.rejection_ratio(area, way),
 }
 
 
@@ -259,7 +284,92 @@ def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Me
     if any(metric.name in _AGAINST_OPTIMUM for metric in metrics):
         tallies.append(ranking.by_loss)
     width = max(tally.walk_width for tally in tallies)
+    if any(map(_needs_run, metrics)):
+        # Running sums of every rank are kept, and not only walked along.
+        width = max(width, ranking.by_confidence.width)
     return Measure(tuple(metric.key for metric in metrics), columns.units, width, finish)
+
+
+def _needs_run(metric: MetricSpecification) -> bool:
+    convention = convention_of(metric)
+    if metric.name == "aurc_achievable":
+        return convention == "interpolated"
+    return metric.name in _TRUNCATED and convention != "trapezoid"
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedRanking:
+    """Answered rows by confidence and, within each, by true class; and how many rows each class has in all.
+
+    Attributes:
+        by_class: all rows, by class.
+        cells: the answered rows, by confidence (most confident first) and then by class.
+        class_of: the class of each of these cells.
+        last: True for the last cell of each confidence: the working points.
+    """
+
+    by_class: Tally
+    cells: Tally
+    class_of: Indices
+    last: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, columns: Columns) -> BalancedRanking:
+        """Tally some rows."""
+        answered = columns.answered
+        label, classes = labels.classes(columns.truth)
+        rank = keys_descending(columns.confidence[answered])[0]
+        distinct, key = np.unique(rank * np.intp(max(classes, 1)) + label[answered], return_inverse=True)
+        rank_of, class_of = np.divmod(distinct, max(classes, 1))
+        return cls(
+            by_class=columns.tally(label, classes),
+            cells=Ranking(columns).tally(key.astype(np.intp, copy=False), len(distinct)),
+            class_of=class_of,
+            last=np.r_[np.diff(rank_of) != 0, np.ones(min(len(rank_of), 1), np.bool_)],
+        )
+
+    def run(self, batch: Batch) -> tuple[Run, Floats]:
+        """Run along confidences with all classes that have a row counting alike; with N, which stays as it is."""
+        (size,) = self.by_class.weigh(batch)
+        total = size.sum(axis=1)
+        share = ratio(np.broadcast_to(total[:, None], size.shape), size, empty=0.0)
+        share /= np.maximum((size > 0.0).sum(axis=1), 1)[:, None]
+        sums = np.cumsum(self.cells.weigh(batch) * share[:, self.class_of], axis=2)[:, :, self.last]
+        ground = np.zeros((*sums.shape[:2], 1))
+        count, loss = np.concatenate([ground, sums], axis=2)
+        return Run(count, loss), total
+
+
+def balanced_risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return the measure of areas in which every true class counts alike."""
+    ranking = BalancedRanking.of(columns)
+
+    def finish(batch: Batch) -> Floats:
+        run, total = ranking.run(batch)
+        with np.errstate(invalid="ignore"):
+            areas = [_area_of_run(run, total, convention_of(metric)) for metric in metrics]
+        return np.stack(areas).T
+
+    width = 3 * max(len(ranking.class_of), columns.units)
+    return Measure(tuple(metric.key for metric in metrics), columns.units, width, finish)
+
+
+def _area_of_run(run: Run, total: Floats, convention: str) -> Floats:
+    if convention == "trapezoid":
+        return 0.5 * np.vecdot(run.step, run.risk[:, 1:] + run.risk[:, :-1]) / total
+    growth = _GROWTH[convention]
+    whole = replace(
+        one_plateau_of(run.last_count, run.last_risk_sum),
+        first_count=run.count.take(run.row_start + run.first),
+        first_loss=run.risk_sum.take(run.row_start + run.first),
+        prefix_means={growth: prefix_mean_sum(run, continuous=growth == LOGARITHM)},
+    )
+    return aurc(whole, total, convention)
+
+
+def area_of(metric: MetricSpecification) -> str:
+    """Return the area that a selective metric is made of, or its own name."""
+    return str(metric.value) if metric.name == _RATIO else metric.name
 
 
 def convention_of(metric: MetricSpecification) -> str:
@@ -269,7 +379,7 @@ def convention_of(metric: MetricSpecification) -> str:
 
 def in_convention(metric: MetricSpecification, convention: str) -> MetricSpecification:
     """Return a selective metric integrated in another convention; any other metric as it is."""
-    if metric.measure is not risk_measure:
+    if metric.measure not in (risk_measure, balanced_risk_measure):
         return metric
     return replace(metric, settings={"convention": _validate.choice(convention, "convention", CONVENTIONS)})
 
@@ -312,6 +422,44 @@ def single_item_trapezoid(walked: Walked) -> Floats:
     """Return the trapezoid area of selective risk when each item is a working point of its own."""
     first, last = walked.ends
     return walked.prefix_means[HARMONIC] + 0.5 * (first - last)
+
+
+def one_plateau(walked: Walked, *, risk: float | None = None) -> Walked:
+    """Return the walk along the same items when all have one confidence, with their losses or with one `risk`."""
+    return one_plateau_of(walked.count, walked.loss if risk is None else risk * walked.count)
+
+
+def one_plateau_of(count: Floats, loss: Floats) -> Walked:
+    """Return the walk along a single rank: the selective risk is the mean loss from the first item to the last."""
+    return Walked(
+        count=count,
+        loss=loss,
+        first_count=count,
+        first_loss=loss,
+        risk_area=loss,
+        loss_area=0.5 * count * loss,
+        hull_area=loss,
+        prefix_means=dict.fromkeys((HARMONIC, LOGARITHM), loss),
+    )
+
+
+def mixed_area(run: Run) -> Floats:
+    """Return the area, in counts, under the selective risk of the best random mixture of working points.
+
+    Who answers an item at one threshold with some probability and at another one otherwise reaches every point between
+    the two on the curve of the loss sum. So the lower convex hull of that curve, from where nothing is answered, is the
+    least loss at every count. Its slopes are the mean losses of the ranks after an isotonic regression.
+    """
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415  (few calls ask for it)
+
+    lowest = np.zeros_like(run.risk_sum)
+    for row, (step, loss) in enumerate(zip(run.step, np.diff(run.risk_sum, axis=1), strict=True)):
+        held = step > 0.0
+        if held.any():
+            slopes = isotonic_regression(loss[held] / step[held], weights=step[held]).x
+            lowest[row, 1:][held] = slopes * step[held]
+    np.cumsum(lowest, axis=1, out=lowest)
+    return prefix_mean_sum(Run(run.count, lowest), continuous=True)
 
 
 def aurc(walked: Walked, total: Floats, convention: str, *, by_item: bool = False) -> Floats:

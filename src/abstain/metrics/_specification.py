@@ -75,16 +75,25 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The one number (or name) that a metric may be asked with, as in ``risk_at_coverage@0.8``."""
+    """The one number (or name) that a metric may be asked with, as in ``risk_at_coverage@0.8``.
+
+    Attributes:
+        name: the argument of the metric's function.
+        default: what it is when nobody says.
+        check: returns a value that is right, and raises where it is not.
+        number: False where it is a name.
+        default_said: False where the metric's name alone is its key at the default, because other tools know it so.
+    """
 
     name: str
     default: Any
     check: Callable[[Any, str], Any]
     number: bool = True
+    default_said: bool = True
 
     def text(self, value: Any) -> str:
         """Return a value as it is written after the ``@``."""
-        return f"{value:g}" if self.number else str(value.name)
+        return f"{value:g}" if self.number else str(getattr(value, "name", value))
 
     def parse(self, text: str, metric: str) -> Any:
         """Return the value of a text, or say what is wrong with it."""
@@ -149,7 +158,10 @@ class MetricSpecification:
     @property
     def key(self) -> str:
         """What the metric is called in results: its name, with its parameter where it has one."""
-        return self.name if self.parameter is None else f"{self.name}@{self.parameter.text(self.value)}"
+        asked = self.parameter
+        if asked is None or (not asked.default_said and self.value == asked.default):
+            return self.name
+        return f"{self.name}@{asked.text(self.value)}"
 
     @property
     def title(self) -> str:
@@ -198,8 +210,11 @@ class MetricSpecification:
         if self.parameter is None:
             raise ArgumentError(f"metric {self.name} takes no parameter, got @{value}")
         if isinstance(value, str):
-            return replace(self, value=self.parameter.parse(value, self.name))
-        return replace(self, value=self.parameter.check(value, self.parameter.name))
+            checked = self.parameter.parse(value, self.name)
+        else:
+            checked = self.parameter.check(value, self.parameter.name)
+        debiased = None if self.debiased is None else replace(self.debiased, value=checked)
+        return replace(self, value=checked, debiased=debiased)
 
     def problem(self, columns: Columns) -> Condition | None:
         """Return why the metric is undefined for these rows, or None."""
@@ -479,6 +494,17 @@ NO_LOSS = Condition(
     "no_loss",
     "the loss that was asked for is not defined for these labels",
     lambda rows: rows.lossless,
+)
+
+NOT_RIGHT_OR_WRONG = Condition(
+    "losses_not_0_or_1",
+    "some losses are neither 0 nor 1, and accuracy is the share of right answers; ask with the loss zero_one",
+    lambda rows: not np.isin(rows.loss[rows.answered], (0.0, 1.0)).all(),
+)
+ONE_LOSS = Condition(
+    "one_loss",
+    "all answers have the same loss, so that no ranking is better than another",
+    lambda rows: len(np.unique(rows.loss[rows.answered & (rows.weight > 0.0)])) < 2,
 )
 
 

@@ -148,13 +148,20 @@ def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCovera
     )
 
 
-def gap(rows: Rows, groups: ArrayLike | None, level: float | Sequence[float]) -> Values:
-    """Return the mean distance of the groups' coverage from the level; without groups, all rows are one."""
+def gap(
+    rows: Rows, groups: ArrayLike | None, level: float | Sequence[float], *, by_share: bool = False
+) -> Values:
+    """Return the mean distance of the groups' coverage from the level; without groups, all rows are one.
+
+    Each group counts once, or as much as its share of the rows.
+    """
     n = len(rows)
     labels, index = ([None], np.zeros(n, np.intp)) if groups is None else named_groups(groups, "groups", n)
     claims = nominal(level, rows.levels).tolist()
     values = [
-        groups_measure(covered, index, len(labels), rows, name="coverage", level=claim).points[-1]
+        groups_measure(
+            covered, index, len(labels), rows, name="coverage", level=claim, by_share=by_share
+        ).points[-1]
         for covered, claim in zip(rows.covered, claims, strict=True)
     ]
     return per_level(rows, values)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns, ratio
@@ -180,7 +181,7 @@ def auroc(
     _validate.finite(scores, "score", among=columns.answered)
     wrong = columns.answered & ~np.isin(columns.truth_number, (0.0, 1.0))
     if wrong.any():
-        raise DataError(f"y_true must be 0 or 1, and is not at row {int(np.argmax(wrong))}")
+        raise DataError(f"y_true must be 0 or 1, and is not at {row_name(int(np.argmax(wrong)))}")
     rows = columns.take(columns.answered)
     return auroc_measure("auroc", rows.truth_number, scores[columns.answered], rows).point
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
 from abstain.metrics._columns import Columns, named_groups, numbered_units
 from abstain.metrics._columns import probabilities as checked
-from abstain.metrics._specification import LOWER, MetricSpecification, alike, alone, mean_measure
+from abstain.metrics._specification import LOWER, MetricSpecification, Parameter, alike, alone, mean_measure
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -60,6 +61,7 @@ __all__ = [
     "expected_calibration_error",
     "kolmogorov_smirnov",
     "kuiper",
+    "multiclass_brier_score",
     "negative_log_likelihood",
     "reliability_curve",
     "smooth_calibration_error",
@@ -67,15 +69,18 @@ __all__ = [
     "top_label_calibration_error",
 ]
 
+DEFAULT_BINS = 15
 # Stated certainties that turn out wrong would otherwise cost infinitely much.
 DEFAULT_CLIP = 1e-6
+# Probabilities in single precision do not add up to 1 exactly.
+_SUM_TOLERANCE = 1e-4
 
 
 def expected_calibration_error(
     y_true: ArrayLike,
     confidence: ArrayLike,
     *,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
@@ -118,7 +123,7 @@ def classwise_calibration_error(
     probabilities: ArrayLike,
     *,
     classes: Classes = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
@@ -156,7 +161,7 @@ def top_label_calibration_error(
     confidence: ArrayLike | None = None,
     *,
     classes: Classes = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     strategy: str = "uniform",
     norm: float | str = 1,
     debiased: bool = False,
@@ -216,6 +221,33 @@ def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: Arra
     0.025
     """
     return _value("brier_score", y_true, confidence, sample_weight=sample_weight)
+
+
+def multiclass_brier_score(
+    y_true: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    classes: Classes = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the Brier score of all classes: ``mean over rows of sum over classes (p - 1[y = class])^2``, in [0, 2].
+
+    Lower is better. For two classes it is twice `brier_score` of either. It needs the probability of every class, and
+    a confidence in one answer is not enough, so that it is a function of arrays alone. Reference: Brier,
+    "Verification of Forecasts Expressed in Terms of Probability", 1950.
+
+    Args:
+        y_true: the true class of every row.
+        probabilities: (rows, classes), each in [0, 1]; those of a row add up to 1.
+        classes: the class of each column; 0, 1, 2, ... when left out.
+        sample_weight: multiplicities.
+
+    >>> round(multiclass_brier_score([0, 2], [[0.7, 0.2, 0.1], [0.5, 0.0, 0.5]]), 6)    # (0.14 + 0.5) / 2
+    0.32
+    """
+    return _value(
+        "multiclass_brier_score", y_true, probabilities, classes=classes, sample_weight=sample_weight
+    )
 
 
 def negative_log_likelihood(
@@ -399,6 +431,30 @@ def _classwise_calibration_error(
     return bins_measure("classwise_calibration_error", judged, group=group, **bins)
 
 
+def _multiclass_brier_score(
+    y_true: ArrayLike,
+    matrix: ArrayLike,
+    *,
+    classes: Classes = None,
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+) -> Measure:
+    column, scores = _class_columns(y_true, matrix, classes)
+    rows, total = len(scores), scores.sum(axis=1)
+    astray = np.abs(total - 1.0) > _SUM_TOLERANCE
+    if astray.any():
+        row = int(np.argmax(astray))
+        raise DataError(
+            f"probabilities at {row_name(row)} add up to {total[row]:g} ({int(astray.sum())} such rows); "
+            "those of a row must add up to 1"
+        )
+    stated = scores[np.arange(rows), column]
+    # The sum over all classes, with the true one taken as 0 and then put right.
+    distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
+    judged = Columns.of(rows, weight=_validate.weights(sample_weight, rows), **numbered_units(cluster, rows))
+    return mean_measure("multiclass_brier_score", distance, judged)
+
+
 def _top_label_calibration_error(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -463,7 +519,7 @@ def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tu
     unknown = ~match.any(axis=1)
     if unknown.any():
         raise DataError(
-            f"y_true at row {int(np.argmax(unknown))} is none of the {len(names)} classes "
+            f"y_true at {row_name(int(np.argmax(unknown)))} is none of the {len(names)} classes "
             f"({int(unknown.sum())} such rows); pass classes= in the order of the columns"
         )
     return match.argmax(axis=1), scores
@@ -475,12 +531,13 @@ _MEASURES: dict[str, Callable[..., Measure]] = {
     "top_label_calibration_error": _top_label_calibration_error,
     "smooth_calibration_error": _of_outcomes(smooth_measure),
     "brier_score": _of_outcomes(_brier_score),
+    "multiclass_brier_score": _multiclass_brier_score,
     "negative_log_likelihood": _of_outcomes(_negative_log_likelihood),
 }
 
 
 def _bin_settings(
-    *, bins: int = 15, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
+    *, bins: int = DEFAULT_BINS, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
 ) -> dict[str, Any]:
     """Check the parameters that define a binned error."""
     known: tuple[tuple[float | str, str], ...] = ((1, "1"), (2, "2"), ("max", "max"), (math.inf, "max"))
@@ -508,21 +565,35 @@ def _stated(build: Callable[..., Measure]) -> when.Build:
     return alone(built)
 
 
-def _top_label_of_rows(rows: Columns) -> Measure:
-    return bins_measure("top_label_calibration_error", rows, group=labels.classes(rows.prediction)[0])
+def _top_label_of_rows(rows: Columns, *, bins: int) -> Measure:
+    group = labels.classes(rows.prediction)[0]
+    return bins_measure("top_label_calibration_error", rows, group=group, bins=bins)
 
 
-def binned_error_metric(**settings: Any) -> MetricSpecification:
+def binned_error_metric(*, bins: int = DEFAULT_BINS, **settings: Any) -> MetricSpecification:
     """Return the registry's entry of the expected calibration error, with other bins, strategy or norm."""
-    checked_settings = _bin_settings(**settings)
+    checked_settings = _bin_settings(bins=bins, **settings)
+    found = _binned_error(settings)
     if not checked_settings["debiased"] and checked_settings["norm"] != "max":
-        return replace(_binned_error(settings), debiased=_binned_error({**settings, "debiased": True}))
-    return _binned_error(settings)
+        found = replace(found, debiased=_binned_error({**settings, "debiased": True}))
+    return found.at(bins)
 
 
 def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
     build = partial(_expected_calibration_error, **settings)
-    return _metric(expected_calibration_error, measure=_stated(build), settings=settings, scale_at=_biased)
+    return _metric(
+        expected_calibration_error,
+        measure=_stated(build),
+        settings=settings,
+        parameter=_BINS,
+        scale_at=_biased,
+    )
+
+
+def _whole_bins(value: float, name: str) -> int:
+    # A number that was typed is read as a float.
+    given: Any = int(value) if float(value).is_integer() else value
+    return _validate.whole(given, name, least=1)
 
 
 def _biased(columns: Columns, _value: Any) -> Scale:
@@ -544,6 +615,7 @@ def _brier_scale(columns: Columns, _value: Any) -> Scale:
     return mean_scale(columns, ((columns.event_probability - columns.event) ** 2)[rows], rows)
 
 
+_BINS = Parameter("bins", DEFAULT_BINS, _whole_bins, default_said=False)
 _metric = alike(
     when.NO_CONFIDENCE,
     arguments={"y_true": "correct", "confidence": "confidence"},
@@ -565,6 +637,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         top_label_calibration_error,
         measure=_stated(_top_label_of_rows),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
+        parameter=_BINS,
         scale_at=_biased,
     ),
     _metric(

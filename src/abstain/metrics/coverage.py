@@ -227,15 +227,20 @@ def groups_measure(
     name: str,
     gap: str = "coverage_gap",
     level: float = np.nan,
+    by_share: bool = False,
 ) -> Measure:
-    """Coverage in each group, then the worst under `name` and the mean distance of all from `level` under `gap`."""
+    """Coverage in each group, then the worst under `name` and the mean distance of all from `level` under `gap`.
+
+    In that mean each group counts once, or as much as its share of the rows.
+    """
     tally = rows.tally(group, groups, covered)
 
     def finish(batch: Batch) -> Floats:
         count, hit = tally.weigh(batch)
         share, present = ratio(hit, count), count > 0.0
-        distance = np.where(present, np.abs(share - level), 0.0).sum(axis=1)
-        return np.column_stack([share, _lowest(share), ratio(distance, present.sum(axis=1))])
+        worth = count if by_share else present.astype(np.float64)
+        distance = np.where(present, worth * np.abs(share - level), 0.0).sum(axis=1)
+        return np.column_stack([share, _lowest(share), ratio(distance, worth.sum(axis=1))])
 
     names = (*(f"{name}[{place}]" for place in range(groups)), name, gap)
     return Measure(names, rows.units, max(rows.units, 2 * groups), finish)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome
 from abstain.metrics import _specification as when
@@ -261,7 +262,7 @@ def severity_tier_accuracy(
         if wrong.any():
             row = int(np.argmax(wrong))
             raise DataError(
-                f"{name} is {numbers[row]:g} at row {row}; a total of {form.name} is {low:g} to {high:g}"
+                f"{name} is {numbers[row]:g} at {row_name(row)}; a total of {form.name} is {low:g} to {high:g}"
             )
     return _tier_accuracy(columns, instrument=form).point
 

@@ -104,8 +104,8 @@ def interval_size_stratified_coverage(
     """Return coverage by width: `bins` equal chunks of the rows ranked by width; ``score`` is the worst.
 
     The first chunks take one row more where the rows do not divide evenly. Rows of one width that stand
-    across a border are spread evenly over both sides, so that the order of rows plays no part. Fractional
-    weights make chunks of equal weight.
+    across a border are spread evenly over both sides, so that the order of rows plays no part; widths that differ
+    by no more than the rounding of ``high - low`` are one width. Fractional weights make chunks of equal weight.
     Reference: Angelopoulos et al., "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR
     2021.
 
@@ -117,7 +117,7 @@ def interval_size_stratified_coverage(
     """
     number = _validate.whole(bins, "bins", least=1)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    return _strata.by_key(rows, rows.width, number)
+    return _strata.by_key(rows, rows.ranked_width, number)
 
 
 def interval_hsic(
@@ -398,7 +398,7 @@ def _interval_rows(columns: Columns) -> IntervalRows:
 
 
 def _worst_stratum(rows: IntervalRows) -> Measure:
-    return Strata.of_rows(rows.width[0], rows.covered[0], rows, bins=_BINS).measure("worst").only(-1)
+    return Strata.of_rows(rows.ranked_width[0], rows.covered[0], rows, bins=_BINS).measure("worst").only(-1)
 
 
 def _hsic(rows: IntervalRows) -> Measure:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from abstain import _validate
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics._columns import named_groups
 from abstain.tally import Tally
@@ -145,6 +146,16 @@ class IntervalRows(LevelRows):
             np.less_equal(self.low[:, here], truth, out=covered[:, here])
             covered[:, here] &= truth <= self.high[:, here]
         return covered
+
+    @cached_property
+    def ranked_width(self) -> Floats:
+        """The widths by which rows are ranked: those that differ by no more than rounding are one width.
+
+        Intervals that are all as wide, such as ``y - 0.1`` to ``y + 0.1``, have widths with other last digits.
+        """
+        return np.stack(
+            [_without_rounding(*level) for level in zip(self.width, self.low, self.high, strict=True)]
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -299,13 +310,32 @@ def _widths(low: Floats, high: Floats) -> Floats:
     return width
 
 
+# Of each of two widths both bounds were rounded, and their difference.
+_ROUNDING = 4.0 * np.finfo(np.float64).eps
+
+
+def _without_rounding(width: Floats, low: Floats, high: Floats) -> Floats:
+    """Return widths in which neighbours are alike that rounding alone could have made different."""
+    with np.errstate(invalid="ignore"):
+        error = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        # An infinite bound was not rounded, nor is its width.
+        error[~np.isfinite(error)] = 0.0
+        order = np.lexsort((error, width))
+        ranked, slack = width[order], error[order]
+        apart = np.diff(ranked) > np.maximum(slack[1:], slack[:-1])
+    first = np.r_[0, np.cumsum(apart)]
+    alike = np.empty_like(width)
+    alike[order] = ranked[np.r_[True, apart]][first]
+    return alike
+
+
 def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
     ordered = low <= high
     if not ordered.all():
         rows = ~ordered.all(axis=0)
         row = int(np.argmax(rows))
         level = int(np.argmax(~ordered[:, row]))
-        where = f"row {row}" + (f", level {level}" if len(low) > 1 else "")
+        where = row_name(row) + (f", level {level}" if len(low) > 1 else "")
         ends = float(low[level, row]), float(high[level, row])
         if np.isnan(ends).any():
             side = "low" if np.isnan(ends[0]) else "high"
@@ -319,7 +349,7 @@ def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
         )
     row = int(np.argmax(((low == np.inf) | (high == -np.inf)).any(axis=0)))
     raise DataError(
-        f"intervals: row {row} has both bounds at the same infinity and holds no number; "
+        f"intervals: {row_name(row)} has both bounds at the same infinity and holds no number; "
         "an open end is low -inf or high inf"
     )
 
@@ -337,7 +367,7 @@ def _members(sets: ArrayLike) -> Mask:
         if np.any(wrong):
             row = int(np.argmax(wrong.reshape(len(array), -1).any(axis=1)))
             raise DataError(
-                f"sets must hold booleans, got another value at row {row}; scores are no membership"
+                f"sets must hold booleans, got another value at {row_name(row)}; scores are no membership"
             )
         return np.asarray(yes, dtype=np.bool_)
     if array.dtype.kind != "b":
@@ -353,12 +383,12 @@ def _class_indices(values: ArrayLike, rows: int, classes: int) -> Indices:
         fractional = numbers != np.floor(numbers)
         if fractional.any():
             row = int(np.argmax(fractional))
-            raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at row {row}")
+            raise DataError(f"y_true must hold class indices, got {numbers[row]:g} at {row_name(row)}")
         given = numbers
     if given.min() < 0 or given.max() >= classes:
         row = int(np.argmax((given < 0) | (given >= classes)))
         raise DataError(
-            f"y_true must be a class index from 0 to {classes - 1}, got {given[row]:g} at row {row}; "
+            f"y_true must be a class index from 0 to {classes - 1}, got {given[row]:g} at {row_name(row)}; "
             f"sets has {classes} classes"
         )
     return given.astype(np.intp, copy=False)
@@ -367,10 +397,12 @@ def _class_indices(values: ArrayLike, rows: int, classes: int) -> Indices:
 def _check_ascending(quantiles: Floats) -> None:
     missing = np.isnan(quantiles).any(axis=1)
     if missing.any():
-        raise DataError(f"quantiles is nan at row {int(np.argmax(missing))}; every quantile must be a number")
+        raise DataError(
+            f"quantiles is nan at {row_name(int(np.argmax(missing)))}; every quantile must be a number"
+        )
     crossed = (quantiles[:, 1:] < quantiles[:, :-1]).any(axis=1)
     if crossed.any():
         raise DataError(
-            f"quantiles descend at row {int(np.argmax(crossed))} ({int(crossed.sum())} such rows); "
+            f"quantiles descend at {row_name(int(np.argmax(crossed)))} ({int(crossed.sum())} such rows); "
             "a higher probability cannot have a lower quantile"
         )

@@ -129,8 +129,10 @@ ALIASES: dict[str, str] = {
     "accuracy_when_answered": "selective_accuracy",
     "brier": "brier_score",
     "coverage": "answer_rate",
+    "covgap": "set_coverage_gap",
     "ece": "expected_calibration_error",
     "mae": "mean_absolute_error",
+    "prr": "prediction_rejection_ratio",
     "rmse": "root_mean_squared_error",
 }
 
@@ -175,8 +177,8 @@ def known_metrics() -> dict[str, MetricSpecification]:
 def find_metric(metric: MetricLike) -> MetricSpecification:
     """Return one metric: by name, by alias, with a parameter (``risk_at_coverage@0.8``), by import path, or itself.
 
-    >>> find_metric("ece").name, find_metric("coverage_at_risk@0.05").key
-    ('expected_calibration_error', 'coverage_at_risk@0.05')
+    >>> find_metric("ece").key, find_metric("ece@10").key, find_metric("coverage_at_risk@0.05").key
+    ('expected_calibration_error', 'expected_calibration_error@10', 'coverage_at_risk@0.05')
     """
     if isinstance(metric, MetricSpecification):
         return metric

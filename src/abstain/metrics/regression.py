@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns, ratio
@@ -157,7 +158,7 @@ def _numbers(
     for (name, numbers), given in zip(named.items(), (columns.truth, columns.prediction), strict=True):
         text = columns.answered & np.isnan(numbers) & ~labels.missing(given)
         if text.any():
-            raise DataError(f"{name} must hold numbers, got text at row {int(np.argmax(text))}")
+            raise DataError(f"{name} must hold numbers, got text at {row_name(int(np.argmax(text)))}")
         _validate.finite(
             numbers, name, among=columns.answered, hint="mark rows that were declined in abstained="
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from abstain import labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,7 @@ class Scale:
         power: with which power of the share of wrong answers the metric grows; 2 for areas of a perfect ranking.
         worst: the part of its range that it would reach if a share of the rows went wrong at the worst place; that
             share itself when left out.
+        falls: True where wrong rows make the metric fall, so that `worst` is said of its lower end.
         units: how many units the rows are worth, each as large as the largest: where all of them agree, a large one
             hides as much as several small ones. None where every cluster counts.
         least_error: the standard error is taken to be at least this: what rows that were not seen to go wrong hide.
@@ -48,6 +51,7 @@ class Scale:
     trials: float = math.inf
     power: float = 1.0
     worst: Callable[[float], float] | None = None
+    falls: bool = False
     units: float | None = None
     least_error: float = 0.0
     chosen: int = 1
@@ -177,6 +181,27 @@ def risk_scale(kind: str, *, power: float = 1.0) -> Callable[[Columns, Any], Sca
         )
 
     return scale
+
+
+def accuracy_area_scale(columns: Columns, _value: Any) -> Scale:
+    """Return the scale of an area under accuracy, which ends where every answer is right."""
+    reachable = columns.highest_coverage
+    if not reachable:
+        return Scale(low=0.0)
+    answered = columns.answered
+    worth = _trials(columns.loss[answered], columns.weight[answered])
+    return Scale(0.0, reachable, worth, worst=_WORST["area"], falls=True, units=_units(columns, answered))
+
+
+def balanced_area_scale(columns: Columns, value: Any) -> Scale:
+    """Return the scale of an area in which every true class counts alike: rows are worth as many as equal ones are."""
+    label, classes = labels.classes(columns.truth)
+    size = np.bincount(label, weights=columns.weight, minlength=classes)
+    weight = columns.weight / np.maximum(size, np.finfo(np.float64).tiny)[label]
+    # Kish's effective number of rows.
+    squares = float(weight @ weight)
+    worth = weight * (float(weight.sum()) / squares if squares else 0.0)
+    return risk_scale("area")(replace(columns, weight=worth, shared={}), value)
 
 
 def _worth(columns: Columns, largest: float) -> tuple[float, float | None]:

@@ -16,20 +16,25 @@ and, where an area is integrated, ``convention`` (see `CONVENTIONS`). The curves
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from abstain import _validate
+import numpy as np
+
+from abstain import _validate, labels
+from abstain._places import row_name
+from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _specification as when
 from abstain.metrics._columns import Columns
-from abstain.metrics._risk import CONVENTIONS, in_convention, risk_measure
+from abstain.metrics._risk import CONVENTIONS, balanced_risk_measure, in_convention, risk_measure
 from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
-from abstain.metrics.scales import coverage_scale, risk_scale
+from abstain.metrics.scales import accuracy_area_scale, balanced_area_scale, coverage_scale, risk_scale
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
     "CONVENTIONS",
+    "auarc",
     "augrc",
     "augrc_at_coverage",
     "augrc_optimal",
@@ -37,11 +42,13 @@ __all__ = [
     "aurc_achievable",
     "aurc_at_coverage",
     "aurc_optimal",
+    "class_balanced_aurc",
     "cmax",
     "coverage_at_risk",
     "eaugrc",
     "eaurc",
     "in_convention",
+    "prediction_rejection_ratio",
     "risk_at_coverage",
 ]
 
@@ -160,12 +167,117 @@ def aurc_achievable(
     sample_weight: ArrayLike | None = None,
     convention: str = "trapezoid",
 ) -> float:
-    """Return the AURC of the lower convex hull of the working points: what choosing among them can achieve.
+    """Return the area under the lower convex hull of the working points, which no single threshold attains.
+
+    Between two corners of the hull lie mixtures of two thresholds, one for some items and the other for the rest.
+    In the convention "interpolated" the hull is that of the loss sum over the count, from where nothing is
+    answered, and its area is exact for such mixtures: for 0/1 losses, fd-shifts' achievable AURC. In the
+    others it is the hull of the selective risk over coverage. Reference: Traub et al., "Overcoming Common Flaws
+    in the Evaluation of Selective Classification Systems", 2024.
 
     >>> aurc_achievable([0, 1, 0], [3, 2, 1]) < aurc([0, 1, 0], [3, 2, 1])
     True
+    >>> round(aurc_achievable([1, 0], [2, 1], convention="interpolated"), 6)    # both thresholds are one line
+    0.5
     """
     return _value("aurc_achievable", loss, confidence, abstained, sample_weight, convention=convention)
+
+
+def auarc(
+    loss: ArrayLike,
+    confidence: ArrayLike,
+    *,
+    abstained: ArrayLike | int | None = None,
+    sample_weight: ArrayLike | None = None,
+    convention: str = "trapezoid",
+) -> float:
+    """Return the area under the accuracy-rejection curve: the integral of ``1 - S/k`` over coverage on ``[0, Cmax]``.
+
+    Higher is better. Losses must be 0 or 1. It is ``Cmax - AURC``, and ``1 - AURC`` where nothing is abstained from;
+    nothing answered gives 0.0, the worst there is. Reference: Nadeem, Zucker and Hanczar, "Accuracy-Rejection
+    Curves (ARCs) for Comparing Classification Methods with a Reject Option", 2010.
+
+    >>> auarc([0, 1], [0.9, 0.4])                     # 1 - AURC, 1 - 1/8
+    0.875
+    >>> auarc([0, 1], [0.9, 0.4], abstained=2)        # the same over half of the items
+    0.4375
+    """
+    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
+    _validate.binary(np.where(rows.answered, rows.loss, 0.0), "loss")
+    return _point("auarc", rows, convention=convention)
+
+
+def prediction_rejection_ratio(
+    loss: ArrayLike,
+    confidence: ArrayLike,
+    area: str = "aurc",
+    *,
+    abstained: ArrayLike | int | None = None,
+    sample_weight: ArrayLike | None = None,
+    convention: str = "trapezoid",
+) -> float:
+    """Return ``(random - area) / (random - optimal)``: 1 for a perfect ranking, 0 for one that knows nothing.
+
+    The random area is that of a ranking in which all answered items are tied, which is what a random order gives
+    on average. It is NaN where all losses are alike, because then no ranking is better than another. With ``area``
+    "augrc" the rejected items count as right, as in Malinin et al., "Incorporating Uncertainty into Deep Learning
+    for Spoken Language Assessment", 2017; with "aurc" they are left out.
+
+    Args:
+        loss: one loss per item.
+        confidence: one confidence per item.
+        area: "aurc" or "augrc".
+        abstained: a mask over the items, or how many further items were declined.
+        sample_weight: multiplicities.
+        convention: how the area is integrated.
+
+    >>> round(prediction_rejection_ratio([0, 0, 1], [0.9, 0.8, 0.1]), 6)
+    1.0
+    >>> prediction_rejection_ratio([0, 0, 1], [0.5, 0.5, 0.5])
+    0.0
+    """
+    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
+    return _point("prediction_rejection_ratio", rows, convention=convention, at=_area(area, "area"))
+
+
+def class_balanced_aurc(
+    loss: ArrayLike,
+    confidence: ArrayLike,
+    y_true: ArrayLike,
+    *,
+    abstained: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    convention: str = "trapezoid",
+) -> float:
+    """Return the AURC in which every true class counts alike: each item weighs ``N / (C * n)``.
+
+    ``C`` classes occur among the truths, and ``n`` items are of the class of the item, abstained ones included. So
+    a class of ten items adds as much to coverage and to risk as one of a thousand.
+
+    Args:
+        loss: one loss per item.
+        confidence: one confidence per item.
+        y_true: the true class of every item, of abstained ones too.
+        abstained: a mask over the items.
+        sample_weight: multiplicities.
+        convention: how the area is integrated.
+
+    >>> class_balanced_aurc([0, 0, 0, 1], [4, 3, 2, 1], ["a", "a", "a", "b"])    # b is half of all
+    0.125
+    """
+    if abstained is not None and np.ndim(abstained) == 0:
+        raise ArgumentError(
+            "abstained must be a mask, one entry per item: without their class, further items cannot be weighed"
+        )
+    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
+    truth = labels.truths(y_true)
+    _validate.same_length(len(rows), y_true=truth)
+    missing = labels.missing(truth)
+    if missing.any():
+        raise DataError(
+            f"y_true is missing at {row_name(int(np.argmax(missing)))}; leave out rows without a truth"
+        )
+    return _point("class_balanced_aurc", replace(rows, truth=truth), convention=convention)
 
 
 def aurc_at_coverage(
@@ -272,15 +384,24 @@ def _value(
     convention: str = "trapezoid",
 ) -> float:
     """One metric of one ranking, at weights all one."""
-    metric = in_convention(replace(_BY_NAME[name], value=at), convention)
-    return metric.point(Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight))
+    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
+    return _point(name, rows, at=at, convention=convention)
+
+
+def _point(name: str, rows: Columns, *, at: Any = None, convention: str) -> float:
+    return in_convention(replace(_BY_NAME[name], value=at), convention).point(rows)
+
+
+def _area(name: str, argument: str) -> str:
+    return _validate.choice(name, argument, ("aurc", "augrc"))
 
 
 _SPECIFIED = {"direction": LOWER, "unit": "loss", "measure": risk_measure}
+_RANKED = {"loss": "loss", "confidence": "confidence", "abstained": "abstained"}
 _ranked = alike(
     when.NOT_ALL_RANKED,
     when.NO_LOSS,
-    arguments={"loss": "loss", "confidence": "confidence", "abstained": "abstained"},
+    arguments=_RANKED,
     **_SPECIFIED,
 )
 _unranked = alike(when.NO_LOSS, arguments={"loss": "loss", "abstained": "abstained"}, **_SPECIFIED)
@@ -299,6 +420,27 @@ METRICS: tuple[MetricSpecification, ...] = (
     _ranked(eaurc, scale_at=risk_scale("area")),
     _ranked(eaugrc, scale_at=risk_scale("generalized")),
     _ranked(aurc_achievable, scale_at=risk_scale("area")),
+    _ranked(
+        auarc,
+        when.NOT_RIGHT_OR_WRONG,
+        direction=HIGHER,
+        unit="share",
+        scale_at=accuracy_area_scale,
+    ),
+    _ranked(
+        prediction_rejection_ratio,
+        when.NOTHING_ANSWERED,
+        when.ONE_LOSS,
+        direction=HIGHER,
+        unit="ratio",
+        parameter=Parameter("area", "aurc", _area, number=False),
+    ),
+    _ranked(
+        class_balanced_aurc,
+        arguments=_RANKED | {"y_true": "truth"},
+        measure=balanced_risk_measure,
+        scale_at=balanced_area_scale,
+    ),
     _unranked(cmax, direction=NEITHER, unit="share", scale_at=coverage_scale),
     _unranked(aurc_optimal, scale_at=risk_scale("area", power=2.0)),
     _unranked(augrc_optimal, scale_at=risk_scale("generalized", power=2.0)),

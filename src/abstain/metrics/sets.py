@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain import _validate
 from abstain.metrics import _specification as when
 from abstain.metrics import _strata
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, alike
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
 from abstain.metrics.coverage import Search, WorstSlab, groups_measure
 from abstain.metrics.predictions import SetRows
@@ -50,6 +51,7 @@ __all__ = [
     "set_mean_width",
     "set_singleton_rate",
     "set_size_stratified_coverage",
+    "set_weighted_coverage_gap",
     "set_worst_slab_coverage",
 ]
 
@@ -159,6 +161,27 @@ def set_coverage_gap(
     return _strata.gap(rows, rows.known_truth if groups is None else groups, level)
 
 
+def set_weighted_coverage_gap(
+    y_true: ArrayLike,
+    sets: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    level: float | Sequence[float],
+    sample_weight: ArrayLike | None = None,
+) -> Values:
+    """Return the mean over groups of ``|coverage - level|``, each weighing as much as its share of the rows.
+
+    The groups are the true classes unless given. A class of few rows, whose coverage is mostly chance, counts little
+    here; in `set_coverage_gap` it counts as much as any other.
+
+    >>> found = set_weighted_coverage_gap([0, 0, 0, 1], [[True, False]] * 4, level=0.75)
+    >>> found == (3 * 0.25 + 1 * 0.75) / 4
+    True
+    """
+    rows = SetRows.with_truth(y_true, sets, sample_weight)
+    return _strata.gap(rows, rows.known_truth if groups is None else groups, level, by_share=True)
+
+
 def set_feature_stratified_coverage(
     y_true: ArrayLike,
     sets: ArrayLike,
@@ -215,6 +238,21 @@ def _worst_label(rows: SetRows) -> Measure:
     return groups_measure(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
 
 
+def _gap(*, by_share: bool) -> Build:
+    def build(rows: SetRows, *, level: float) -> Measure:
+        return groups_measure(
+            rows.covered[0],
+            rows.known_truth,
+            rows.classes,
+            rows,
+            name="worst",
+            level=level,
+            by_share=by_share,
+        ).only(-1)
+
+    return _over(build)
+
+
 def _over(build: Callable[..., Measure]) -> Build:
     return _strata.over_rows(_set_rows, build)
 
@@ -234,6 +272,13 @@ def _worst_scale(columns: Columns, _value: Any) -> Scale:
     return share_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
 
 
+def _gap_scale(columns: Columns, level: float) -> Scale:
+    """A class is never or always covered; chance alone moves its coverage away from the level."""
+    shares = share_scale(columns, columns.gathered, parts=max(columns.sets.shape[1], 1))
+    return Scale(0.0, max(level, 1.0 - level), shares.trials, units=shares.units, upper_only=True)
+
+
+_LEVEL = Parameter("level", 0.9, _validate.level)
 _metric = alike(
     when.NO_SETS,
     arguments={"y_true": "truth_class", "sets": "sets"},
@@ -257,6 +302,20 @@ METRICS: tuple[MetricSpecification, ...] = (
         set_size_stratified_coverage, measure=_over(_worst_size), direction=HIGHER, scale_at=_worst_scale
     ),
     _metric(set_coverage_by_label, measure=_over(_worst_label), direction=HIGHER, scale_at=_worst_scale),
+    _metric(
+        set_coverage_gap,
+        measure=_gap(by_share=False),
+        direction=LOWER,
+        parameter=_LEVEL,
+        scale_at=_gap_scale,
+    ),
+    _metric(
+        set_weighted_coverage_gap,
+        measure=_gap(by_share=True),
+        direction=LOWER,
+        parameter=_LEVEL,
+        scale_at=_gap_scale,
+    ),
     _metric(set_singleton_rate, measure=_share_of_size(1.0), arguments=_SETS),
     _metric(set_empty_rate, measure=_share_of_size(0.0), arguments=_SETS),
 )

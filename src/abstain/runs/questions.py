@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate, labels
+from abstain._places import row_name, row_of_file, rows_named_by
 from abstain.errors import ArgumentError, DataError
 from abstain.runs import _prompts
 from abstain.runs._wordings import find_worded
-from abstain.sources import open_table, usual_column
+from abstain.sources import expand, open_table, usual_column
 
 if TYPE_CHECKING:
     import os
@@ -146,8 +147,10 @@ def read_questions(
             raise ArgumentError(
                 "an instrument has its own questions and scale; leave question, choices and scale out"
             )
-        return _of_instrument(source, named, find_worded(instrument), template, limit)
-    return _of_rows(source, named, template, _scale(scale), limit, needs_text=needs_text)
+        with rows_named_by(source.paths):
+            return _of_instrument(source, named, find_worded(instrument), template, limit)
+    with rows_named_by(source.paths):
+        return _of_rows(source, named, template, _scale(scale), limit, needs_text=needs_text)
 
 
 def read_examples(table: str | os.PathLike[str], questions: QuestionSet, **named: Any) -> list[Example]:
@@ -160,11 +163,13 @@ def read_examples(table: str | os.PathLike[str], questions: QuestionSet, **named
     for row, example in enumerate(found.questions):
         if example.prompt in asked:
             raise DataError(
-                f"{found.label}: the example at row {row} is one of the questions of {questions.label}; a model must "
-                "not be shown what it is asked"
+                f"{found.label}: the example at {row_of_file(expand(table), row)} is one of the questions of "
+                f"{questions.label}; a model must not be shown what it is asked"
             )
         if example.truth is None and not example.should_abstain:
-            raise DataError(f"{found.label}: the example at row {row} has no truth to be shown")
+            raise DataError(
+                f"{found.label}: the example at {row_of_file(expand(table), row)} has no truth to be shown"
+            )
     return [
         Example(example.prompt, None if example.should_abstain else example.truth)
         for example in found.questions
@@ -242,7 +247,7 @@ def _of_rows(
     }
     found = []
     for row in range(rows if limit is None else min(limit, rows)):
-        place = f"{table.label}: item {_validate.place_name(names[row])} (row {row})"
+        place = f"{table.label}: item {_validate.place_name(names[row])}"
         truth = _truth(truths[row], options[row], scale, place)
         found.append(
             Question(
@@ -356,7 +361,7 @@ def _filled(table: SourceTable, template: str, fields: Sequence[str]) -> list[st
         empty = [row for row, cell in enumerate(column) if cell is None]
         if empty:
             raise DataError(
-                f"{table.label}: the column {name!r} is part of the prompt, and empty at row {empty[0]} "
+                f"{table.label}: the column {name!r} is part of the prompt, and empty at {row_name(empty[0])} "
                 f"({len(empty)} such rows)"
             )
     parts = [(before, name) for before, name, _, _ in string.Formatter().parse(template)]
@@ -383,7 +388,7 @@ def _options(
     found = [tuple(dict.fromkeys(options)) or None for options in table.lists(columns["choices"])]
     for row, options in enumerate(found):
         if options is not None and len(options) < 2:
-            raise DataError(f"{table.label}: the choices at row {row} are fewer than two")
+            raise DataError(f"{table.label}: the choices at {row_name(row)} are fewer than two")
     return found
 
 
@@ -456,7 +461,7 @@ def _of_instrument(
     asked: list[Question] = []
     for row, person in enumerate(people[:limit]):
         for name in instrument.items:
-            place = f"{table.label}: participant {_validate.place_name(person)}, item {name} (row {row})"
+            place = f"{table.label}: participant {_validate.place_name(person)}, item {name}"
             prompt = _prompts.INSTRUMENT.format(
                 text=shown[row],
                 instrument=instrument.name,

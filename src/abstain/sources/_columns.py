@@ -18,12 +18,13 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
+from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
 from abstain.labels import is_missing, missing
 from abstain.sources import _values
 from abstain.sources._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
-from abstain.sources._rules import Ruling
+from abstain.sources._rules import Ruling, looks_like_refusals
 from abstain.sources._tables import check_columns
 from abstain.sources._values import Problems
 
@@ -102,7 +103,24 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
         **rulings[1].provenance("failed_rule"),
+        # Rows that were counted stand for many, and nobody says here for how many.
+        **(_refusals(items) if rows.problems.counts is None else {}),
     )
+
+
+def _refusals(items: Items) -> dict[str, Any]:
+    return {"refusals": None} | looks_like_refusals(_said(items.truth, items.prediction, items.outcome))
+
+
+def _said(
+    truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]
+) -> list[tuple[str, bool]]:
+    """The answers in words, each with whether it is right."""
+    if prediction.dtype.kind != "O":
+        return []
+    answered = outcome == Outcome.ANSWERED
+    pairs = zip(truth[answered].tolist(), prediction[answered].tolist(), strict=True)
+    return [(said, said == right) for right, said in pairs if isinstance(said, str)]
 
 
 def _by_system(
@@ -117,9 +135,10 @@ def _by_system(
             f"{table.label}: the column {column!r} would make {len(names):,} systems, and at most {_MOST_SYSTEMS} are "
             "judged together; rename the column if it does not name systems"
         )
+    parts = {str(name): items.take(whose == name) for name in names}
     return {
-        str(name): items.take(whose == name).with_provenance(system=str(name), system_column=column)
-        for name in names
+        name: part.with_provenance(system=name, system_column=column, **_refusals(part))
+        for name, part in parts.items()
     }
 
 
@@ -402,7 +421,7 @@ class Rows:
             try:
                 found.append(None if text is None else json.loads(text))
             except (RecursionError, TypeError, ValueError):
-                self.problems.report(f"the column {name!r} must hold JSON, and does not at row {row}")
+                self.problems.report(f"the column {name!r} must hold JSON, and does not at {row_name(row)}")
                 found.append(None)
         return _validate.objects(found)
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
+from abstain._places import row_name, rows_named_by
 from abstain._units import FACTOR, GROUPS, MOST_SINGLE, PRIME, WHOLE_NAME, group_of
 from abstain.errors import ArgumentError, DataError
 from abstain.groups import groups
@@ -356,6 +357,10 @@ class Counting:
     @cached_property
     def kinds(self) -> Items:
         """One item for each kind of row; its weight says how many rows it stands for."""
+        with rows_named_by(self.table.paths):
+            return self._decoded_kinds()
+
+    def _decoded_kinds(self) -> Items:
         found = self._kinds
         rows = found["n"].astype(np.int64)
         if not len(rows):
@@ -382,7 +387,7 @@ class Counting:
             if self.engine.in_order:
                 beyond = "isnan(w) OR w < 0 OR w = CAST('Infinity' AS DOUBLE)"
                 rows = self._first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
-                place = f"at row {', '.join(map(str, rows.tolist()))}"
+                place = f"at {row_name(*rows.tolist())}"
             problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
         if not found["total"].any():
             problems.report(f"{name}: weight is zero throughout; at least one row must count")
@@ -414,13 +419,14 @@ class Counting:
         problems = Problems(collect=False, label=self.table.label, counts=rows)
         if self.engine.in_order:
             problems.first_rows = lambda wrong: self._rows_of_cells(found["number"][wrong], names)
-        cluster, members, clusters = self._clusters(found, items, problems)
+        with rows_named_by(self.table.paths):
+            cluster, members, clusters = self._clusters(found, items, problems)
+            made, bins = self._signals(names, found, items, problems)
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
             self.__dict__["_unit"] = "c"
             del self.__dict__["_base"]
             return self.items(code, signals, view=view)
-        made, bins = self._signals(names, found, items, problems)
         counted = Counted(
             engine=self.engine.name,
             rows=int(rows.sum()),

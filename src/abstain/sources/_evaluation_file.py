@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import Meta, Struct, structs
 
 from abstain import _files, _outputs
+from abstain._places import rows_are_records
 from abstain.errors import AbstainError, DataError, FormatError
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
 
@@ -169,7 +170,8 @@ def read_items(
             "with evaluation_results"
         )
     try:
-        items = results_to_items(found.results, cluster=cluster, item=item, scale=scale)
+        with rows_are_records():
+            items = results_to_items(found.results, cluster=cluster, item=item, scale=scale)
     except AbstainError as problem:
         raise type(problem)(f"{path}: {problem}") from None
     return items.with_provenance(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain._places import rows_named_by
 from abstain.errors import ArgumentError, DataError
 from abstain.sources._tables import SourceTable, check_columns
 from abstain.sources._values import Problems
@@ -52,15 +53,19 @@ class JoinedTable(SourceTable):
         places = {name: place for place, name in enumerate(theirs)}
         if len(places) < len(theirs):
             again = np.array([places[name] != place for place, name in enumerate(theirs)], np.bool_)
+            with rows_named_by(self._other.paths):
+                where = Problems().place(again)
             raise DataError(
-                f"{self._other.label}: the key {self._key!r} must be unique, and what stands {Problems().place(again)} "
+                f"{self._other.label}: the key {self._key!r} must be unique, and what stands {where} "
                 "stands again further down"
             )
         found = np.array([places.get(name, -1) for name in mine], dtype=np.intp)
         if (found < 0).any():
+            with rows_named_by(self.paths):
+                where = Problems().place(found < 0)
             raise DataError(
-                f"{self.label}: {self._other.label} has no row with the key ({self._key}) of what stands "
-                f"{Problems().place(found < 0)}; every row needs one"
+                f"{self.label}: {self._other.label} has no row with the key ({self._key}) of what stands {where}; "
+                "every row needs one"
             )
         return found
 

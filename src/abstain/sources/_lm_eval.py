@@ -27,11 +27,11 @@ from abstain.sources._log_items import (
     items_from_log,
     keep_scalars,
     named_cluster,
-    noun_of,
     scalar,
     token_log_signals,
 )
 from abstain.sources._members import LM_EVAL_KEYS
+from abstain.sources._roles import noun_of
 from abstain.sources._rules import Ruling
 from abstain.sources._values import as_number
 

@@ -12,7 +12,6 @@ labels, not transcripts.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from abstain import _files, _validate, labels
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome, Signal, columns_from_rows, identifiers, signals_from_rows
+from abstain.sources._rules import looks_like_refusals
 from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ __all__ = [
     "items_from_log",
     "keep_scalars",
     "named_cluster",
-    "noun_of",
     "scalar",
     "token_log_signals",
 ]
@@ -126,15 +125,6 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     return signals
 
 
-def noun_of(key: str | None, usual: str) -> str:
-    """Return what a cluster of a log is called: by its key, without the id that it ends in.
-
-    >>> noun_of("document_id", "sample"), noun_of("doc", "sample"), noun_of(None, "sample")
-    ('document', 'doc', 'sample')
-    """
-    return usual if key is None else re.sub(r"(?i)[_\-. ]ids?$", "", key) or key
-
-
 def items_from_log(
     rows: Sequence[LogRow], path: object, *, scale: Sequence[float] | None, cluster_noun: str
 ) -> Items:
@@ -148,7 +138,7 @@ def items_from_log(
     again = _first_repeated(names.tolist())
     if again is not None:
         raise DataError(
-            f"{path}: the item {rows[again].item} stands twice (again at row {again}); ids must be unique"
+            f"{path}: the item {rows[again].item} stands twice (again as sample {again + 1}); ids must be unique"
         )
     for row in rows:
         if row.outcome == Outcome.ANSWERED and math.isnan(row.grade):
@@ -178,7 +168,16 @@ def items_from_log(
         metadata=metadata,
         scale=bounds,
         cluster_noun=cluster_noun,
-        provenance={"path": str(path)},
+        provenance={
+            "path": str(path),
+            **looks_like_refusals(
+                [
+                    (row.answer, row.grade == 1.0)
+                    for row in rows
+                    if row.outcome == Outcome.ANSWERED and row.answer is not None
+                ]
+            ),
+        },
     )
 
 
@@ -292,7 +291,7 @@ def concatenate(parts: Sequence[Items]) -> Items:
     row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
     if row is not None:
         raise DataError(
-            f"{joined.describe_row(row)} stands in more than one file (again at row {row}); read the files one by "
+            f"{joined.describe_row(row)} stands in more than one file; read the files one by "
             "one, or compare them"
         )
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)

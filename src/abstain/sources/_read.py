@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
+from abstain._places import rows_named_by
 from abstain.errors import ArgumentError, FormatError, at
 from abstain.sources._members import LM_EVAL_KEYS, outer_keys
 from abstain.sources._rules import AbstentionRule
@@ -409,7 +410,8 @@ def _read_table(
 
         table = JoinedTable(table, open_table(joined[1]), joined[0])
         origin["join"] = table.origin
-    systems = items_from_table(table, Roles(**said), problems)
+    with rows_named_by(table.paths):
+        systems = items_from_table(table, Roles(**said), problems)
     return {name: items.with_provenance(**origin) for name, items in systems.items()}
 
 

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from abstain.sources._rules import AbstentionRule
     from abstain.sources._tables import SourceTable
 
-__all__ = ["Roles", "assign_columns", "declared", "guesses", "provenance", "system_column", "unnamed_roles"]
+__all__ = [
+    "Roles",
+    "assign_columns",
+    "declared",
+    "guesses",
+    "noun_of",
+    "provenance",
+    "system_column",
+    "unnamed_roles",
+]
 
 _UNITS = ("patient", "participant", "subject", "document")
 # The usual names of each role, most telling first; compared without regard to case.
@@ -52,6 +61,11 @@ _UNIT_NAME = re.compile(
     r"(s|ids?)?([^a-z].*)?"
 )
 _ID_NAME = re.compile(r".*[_\-. ]id")
+# What a cluster is called goes by its column.
+_ID_ENDING = re.compile(r"(?i:[_\-. ]ids?)$|(?<=[a-z])(ID|Id)s?$|(?i:^ids?)$")
+_WORD = re.compile(r"[a-z]{2,20}")
+_OTHER_PLURAL = re.compile(r"([^aeiou]y|s|x|z|ch|sh)$")
+_MOST_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +211,28 @@ def system_column(table: SourceTable, roles: Roles, columns: Mapping[str, str]) 
 def declared(table: SourceTable, columns: Mapping[str, str], roles: Roles) -> dict[str, Any]:
     """Return the scale of a table and what its clusters are called, as the user says, or the table."""
     scale = table.declared.get("scale") if roles.scale is None else _validate.scale(roles.scale)
-    column = columns.get("cluster", "").casefold()
-    noun = next((noun for noun in _UNITS if column.startswith(noun)), "cluster")
+    noun = noun_of(columns.get("cluster"), "cluster")
     return {"scale": scale, "cluster_noun": table.declared.get("cluster_noun") or noun}
+
+
+def noun_of(key: str | None, usual: str) -> str:
+    """Return what a cluster is called: by its column or key, without the id that it ends in; `usual` where it has none.
+
+    What is no plain word, or a word whose plural is more than an s, is called a cluster.
+
+    >>> [noun_of(key, "sample") for key in ("image_id", "PatientID", "questions", "doc", "care_home.id", None)]
+    ['image', 'patient', 'question', 'doc', 'care home', 'sample']
+    >>> [noun_of(key, "sample") for key in ("id", "Unnamed: 0", "study_id", "c1", "cluster_ids")]
+    ['cluster', 'cluster', 'cluster', 'cluster', 'cluster']
+    """
+    if key is None:
+        return usual
+    words = re.split(r"[_\-. ]+", _ID_ENDING.sub("", key).casefold())
+    last = words[-1]
+    if last.endswith("s") and not last.endswith(("ss", "us", "is")):
+        words[-1] = last[:-1]
+    plain = all(_WORD.fullmatch(word) for word in words) and len(words) <= _MOST_WORDS
+    return " ".join(words) if plain and not _OTHER_PLURAL.search(words[-1]) else "cluster"
 
 
 def provenance(table: SourceTable, columns: Mapping[str, str], roles: Roles) -> dict[str, Any]:

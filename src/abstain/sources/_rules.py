@@ -25,7 +25,27 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["AbstentionRule", "Determination", "Ruling"]
+__all__ = ["REFUSALS", "AbstentionRule", "Determination", "Ruling", "looks_like_refusals"]
+
+# Answers that hold one of these look like refusals; a rule that counts them so is proposed, never applied unasked.
+REFUSALS = (
+    "I don't know",
+    "I do not know",
+    "I'm not sure",
+    "I am not sure",
+    "cannot answer",
+    "can't answer",
+    "unable to answer",
+    "cannot determine",
+    "cannot be determined",
+    "unable to determine",
+    "cannot say",
+    "not enough information",
+    "insufficient information",
+    "not enough evidence",
+)
+# So many answers, and such a share of them, are worth a word; so many are looked at first.
+_FEWEST, _SHARE, _FIRST = 3, 0.05, 20_000
 
 _FORMS = ("choice", "regex", "phrases")
 _KINDS = "choice:<choice>, regex:<pattern> or phrases:<phrase>|<phrase>..."
@@ -153,6 +173,31 @@ class Ruling:
     def provenance(self, name: str = "abstention_rule") -> dict[str, Any]:
         """Return what the items' provenance says of the rule."""
         return {} if self.rule is None else {name: {"rule": self.rule.text, **self.counts}}
+
+
+def looks_like_refusals(answers: Sequence[tuple[str, bool]]) -> dict[str, Any]:
+    """Return what the provenance says of answers that look like refusals, each given with whether it was right.
+
+    >>> said = [("I don\u2019t know.", False)] * 3 + [("Paris", True)] * 7
+    >>> looks_like_refusals(said)
+    {'refusals': {'count': 3, 'answers': 10, 'phrases': ("I don't know",)}}
+    >>> looks_like_refusals(said[2:])
+    {}
+    """
+    phrases: dict[str, None] = {}
+    for part in (answers[:_FIRST], answers):
+        looked_at = Counter(text for text, right in part if not right)
+        found = {text: _refusal_in(text) for text in looked_at}
+        count = sum(looked_at[text] for text, phrase in found.items() if phrase)
+        if count < max(_FEWEST, _SHARE * len(part)):
+            return {}
+        phrases = dict.fromkeys(phrase for phrase in REFUSALS if phrase in found.values())
+    return {"refusals": {"count": count, "answers": len(answers), "phrases": tuple(phrases)}}
+
+
+def _refusal_in(text: str) -> str | None:
+    plain = _plain(text)
+    return next((phrase for phrase in REFUSALS if _plain(phrase) in plain), None)
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,7 @@ file, which knows only text, or from a frame. Names (of clusters, items, groups)
 never floats, which no longer tell neighbours apart beyond 2 to the power of 53.
 
 Each function takes a column as `SourceTable.load` gives it and returns it as what it must be. Whatever is not that is
-reported with the column and the rows (counted from 0, without the header), never with the value itself: it may
+reported with the column and the rows (as `abstain._places` counts them), never with the value itself: it may
 be a patient's. Problems are raised one by one, or collected for whoever wants the whole list. Which column is asked
 for, and why, is known to the callers.
 """
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._places import row_name
 from abstain.errors import DataError
 from abstain.labels import EXACT, is_missing, missing
 
@@ -114,12 +115,8 @@ class Problems:
             if found is None:
                 return f"in {count:,} row{'' if count == 1 else 's'}"
             rows = found
-        listed = ", ".join(str(row) for row in rows[: most or SHOWN_ROWS])
-        return (
-            f"at row {listed}"
-            if most or count <= SHOWN_ROWS
-            else f"at row {listed} ... ({count:,} such rows)"
-        )
+        listed = row_name(*rows[: most or SHOWN_ROWS].tolist())
+        return f"at {listed}" if most or count <= SHOWN_ROWS else f"at {listed} ... ({count:,} such rows)"
 
 
 def typed(values: NDArray[Any]) -> NDArray[Any]:
@@ -303,7 +300,9 @@ def as_lists(
     for row, value in enumerate(values.tolist()):
         parts = _parts(value, name, row, problems)
         if any(isinstance(part, (list, dict)) or part is None for part in parts):
-            problems.report(f"the column {name!r} must hold lists of labels, got a nested one at row {row}")
+            problems.report(
+                f"the column {name!r} must hold lists of labels, got a nested one at {row_name(row)}"
+            )
             parts = []
         found.append([text_of(part) for part in parts])
     return found
@@ -379,7 +378,7 @@ def _parts(value: object, name: str, row: int, problems: Problems) -> list[Any]:
     try:
         return list(json.loads(value))
     except (RecursionError, ValueError):
-        problems.report(f"the column {name!r} holds a list that is not JSON at row {row}")
+        problems.report(f"the column {name!r} holds a list that is not JSON at {row_name(row)}")
         return []
 
 

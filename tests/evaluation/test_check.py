@@ -1,0 +1,179 @@
+"""What `check` says can be computed is what `evaluate` computes; and what it says of logs that lack something."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase
+
+import abstain
+from abstain.errors import AbstainError
+from abstain.evaluation._check import _METRICS
+from abstain.sources._rules import REFUSALS
+from examples import EXAMPLES
+from fuzz._tables import Table, as_csv, sound_tables
+from processes import abstain as called
+
+if TYPE_CHECKING:
+    from abstain.evaluation import SourceCheck
+
+DATA = Path(__file__).parents[2] / "docs" / "data"
+
+
+def kept(found: SourceCheck, source: Any, **options: Any) -> int:
+    """Ask `evaluate` for everything that `check` says yes to, as a person would; return how much that was."""
+    count = 0
+    for kind, state in found.metrics.items():
+        names = _METRICS.get(kind, ())
+        if not state.possible or not names:
+            continue
+        way = state.reason.removeprefix("with --confidence ") or None
+        if way:
+            assert state.reason.startswith("with --confidence ")
+        items = abstain.read(source, **options)
+        table = abstain.evaluate(items, metrics=names, confidence=way, interval="none").metrics
+        assert table is not None
+        asked = [table.estimates[name] for name, key in table.keys_of.items() if key.metric in names]
+        assert len(asked) >= len(names), kind
+        assert all(estimate.defined for estimate in asked), kind
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("name", ["run_a.json", "run_b.json"])
+@pytest.mark.parametrize("mode", ["zero_shot", "few_shot"])
+def test_run_files_keep_what_is_promised(name: str, mode: str) -> None:
+    try:
+        found = abstain.check(EXAMPLES / name, mode=mode)
+    except AbstainError:
+        pytest.skip("the run has no such experiment")
+    assert kept(found, EXAMPLES / name, mode=mode) >= 5
+    # The default confidence counts evidence and is no probability; another one is.
+    assert found.metrics["calibration (ECE, smooth ECE)"].possible
+    assert found.metrics["calibration (ECE, smooth ECE)"].reason.startswith("with --confidence ")
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.csv")), ids=lambda path: path.name)
+def test_tables_of_the_tutorial_keep_what_is_promised(path: Path) -> None:
+    assert kept(abstain.check(path, prediction="answer"), path, prediction="answer") >= 4
+
+
+@hypothesis.given(table=sound_tables())
+@hypothesis.settings(
+    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate,)
+)
+def test_fuzz_tables_keep_what_is_promised(tmp_path_factory: pytest.TempPathFactory, table: Table) -> None:
+    path = tmp_path_factory.mktemp("check") / "t.csv"
+    path.write_bytes(as_csv(table))
+    options: dict[str, Any] = {name: value for name, value in table.options.items() if name != "loss"}
+    if "scale" in options:
+        options["scale"] = [float(end) for end in options["scale"].split(",")]
+    found = abstain.check(path, **options)
+    if not found.problems:
+        kept(found, path, **options)
+
+
+def test_a_confidence_that_no_area_can_be_made_of_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("truth,prediction,confidence\n1,1,0.5\n0,1,\n")
+    found = abstain.check(path)
+    area = found.metrics["risk-coverage curve, AURC, AUGRC"]
+    assert not area.possible
+    assert "some answered rows have no confidence to be ranked by" in area.reason
+    # Real numbers have no loss of their own.
+    path.write_text("truth,prediction,confidence\n1.5,1,0.5\n0.2,1,0.7\n")
+    found = abstain.check(path)
+    assert not found.metrics["risk-coverage curve, AURC, AUGRC"].possible
+    assert found.metrics["mean absolute error (abs, abs_norm)"].possible
+
+
+def test_guidance_is_looked_at_and_not_only_its_name(tmp_path: Path) -> None:
+    path, kind = tmp_path / "t.csv", "abstention safety, deferral alignment"
+    path.write_text("truth,prediction,abstained,should_abstain\n1,1,false,\n0,1,true,\n")
+    assert not abstain.check(path).metrics[kind].possible
+    path.write_text("truth,prediction,abstained,should_abstain\n1,1,false,false\n0,1,true,true\n")
+    assert abstain.check(path).metrics[kind].possible
+
+
+def sample(number: int, answer: str, grade: str | None, *, failed: bool = False) -> dict[str, Any]:
+    scores = {} if failed else {"match": {"value": grade, "answer": answer}}
+    error = {"error": {"message": "timeout", "traceback": "", "traceback_ansi": ""}} if failed else {}
+    output = {"choices": [{"message": {"role": "assistant", "content": answer}}]}
+    return {"id": number, "epoch": 1, "target": "Paris", "scores": scores, "output": output, **error}
+
+
+def log(path: Path, samples: list[dict[str, Any]]) -> Path:
+    path.write_text(
+        json.dumps({"version": 2, "status": "success", "eval": {"task": "t"}, "samples": samples})
+    )
+    return path
+
+
+def test_a_log_in_which_everything_failed_is_a_problem(tmp_path: Path) -> None:
+    path = log(tmp_path / "log.json", [sample(number, "", None, failed=True) for number in range(4)])
+    found = abstain.check(path)
+    assert found.problems == ("there is no item to judge: of 4 items 4 failed and 0 have no truth",)
+    done = called("evaluate", "log.json", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stdout == b""
+    assert done.stderr.decode().splitlines()[-1] == (
+        "abstain: log.json: there is no item to judge: of 4 items 4 failed and 0 have no truth"
+    )
+    done = called("check", "log.json", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "no problems found" not in done.stdout.decode()
+
+
+def test_answers_that_look_like_refusals_propose_the_rule_that_counts_them(tmp_path: Path) -> None:
+    answers = ["I don\u2019t know, Mrs. Example", "We CANNOT answer this", "Sorry: i don't  know", "Rome"]
+    samples = [sample(number, answers[number % 4], "I") for number in range(40)]
+    # A refusal that was judged right is none.
+    samples.append(sample(40, "I don't know", "C"))
+    path = log(tmp_path / "log.json", samples)
+    result = abstain.evaluate(abstain.read(path))
+    (told,) = [warning for warning in result.warnings if warning.code == "looks_like_refusals"]
+    rule = "phrases:I don't know|cannot answer"
+    assert str(told) == (
+        f'30 of 41 answers look like refusals; --abstain-rule "{rule}" (abstain_rule=) would count them as abstentions'
+    )
+    assert abstain.read(path, abstain_rule=rule).counts.abstained == 30
+    assert "Example" not in str(told)
+    # Who said so, in whatever way, is not told again.
+    spoken = abstain.evaluate(abstain.read(path, abstain_rule="phrases:Rome"))
+    assert "looks_like_refusals" not in [warning.code for warning in spoken.warnings]
+    # A few are not worth a word.
+    log(path, [sample(number, "I don't know" if number < 2 else "Rome", "I") for number in range(40)])
+    assert "looks_like_refusals" not in [each.code for each in abstain.evaluate(abstain.read(path)).warnings]
+
+
+def test_check_proposes_the_rule_too_and_says_how_a_confidence_is_recorded(tmp_path: Path) -> None:
+    log(tmp_path / "log.json", [sample(number, "cannot say", "I") for number in range(5)])
+    done = called("check", "log.json", cwd=tmp_path)
+    text = " ".join(done.stdout.decode().split())
+    assert 'log.json: 5 of 5 answers look like refusals; --abstain-rule "phrases:cannot say"' in text
+    assert "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata" in text
+    assert "docs/how-to/bring-your-own-data.md#record-a-confidence" in text
+    done = called("evaluate", "log.json", cwd=tmp_path)
+    assert "record one: ask for log-probabilities" in " ".join(done.stdout.decode().split())
+
+
+def test_systems_of_one_table_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    rows = [f"m{row % 2},{row // 2},x,{'not enough information' if row % 2 else 'x'}" for row in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(["system,item,truth,prediction", *rows, ""]))
+    result = abstain.evaluate(abstain.sources.read_systems(tmp_path / "t.csv"), metrics="accuracy")
+    told = {
+        name: [str(each) for each in system.warnings if each.code == "looks_like_refusals"]
+        for name, system in result.systems.items()
+    }
+    assert told["m0"] == []
+    assert told["m1"][0].startswith("10 of 10 answers look like refusals")
+
+
+def test_every_phrase_is_found_by_the_rule_that_it_makes() -> None:
+    for phrase in REFUSALS:
+        rule = abstain.sources.AbstentionRule.parse(f"phrases:{phrase}")
+        assert rule.determine(f"Well, {phrase.upper()}.").value == "abstained"
