@@ -255,8 +255,11 @@ def _table_announcements(items: Items, path: str) -> list[str]:
 
 def _log_announcements(items: Items, path: str) -> list[str]:
     provenance, lines = items.provenance, []
-    if provenance.get("format") == "inspect" and provenance.get("status") != "success":
-        lines.append(f"{path}: the log's status is {provenance.get('status')}; it may not hold every sample")
+    status = provenance.get("status")
+    if provenance.get("format") == "inspect" and status != "success":
+        # Whatever else stands there is a text of the file's.
+        told = status if status in (None, "started", "cancelled", "error") else "another than success"
+        lines.append(f"{path}: the log's status is {told}; it may not hold every sample")
     filters = provenance.get("filters", ())
     if len(filters) > 1 and "filter" in items.metadata:
         lines.append(f"{path}: {len(filters)} filters read together; --filter chooses one")
