@@ -177,3 +177,13 @@ def test_every_phrase_is_found_by_the_rule_that_it_makes() -> None:
     for phrase in REFUSALS:
         rule = abstain.sources.AbstentionRule.parse(f"phrases:{phrase}")
         assert rule.determine(f"Well, {phrase.upper()}.").value == "abstained"
+
+
+def test_the_status_of_a_log_is_told_if_it_is_one(tmp_path: Path) -> None:
+    path = log(tmp_path / "log.json", [sample(number, "x", "C") for number in range(2)])
+    for status, told in (("cancelled", "is cancelled"), ("Mrs. Example", "is unknown")):
+        path.write_text(path.read_text().replace('"success"', json.dumps(status)))
+        done = called("evaluate", "log.json", cwd=tmp_path)
+        assert f"log.json: the log's status {told}; it may not hold every sample" in done.stderr.decode()
+        assert b"Example" not in done.stderr
+        path.write_text(path.read_text().replace(json.dumps(status), '"success"'))
