@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Signal:
 
     values: NDArray[np.float64]
     absent: Mask
+
+    __repr__ = brief
 
     @property
     def null(self) -> Mask:

@@ -409,9 +409,15 @@ def test_several_systems_have_a_report(simultaneous: bool) -> None:
 def test_a_result_shows_itself(tmp_path: Path) -> None:
     result = compare(three(), metrics="augrc", confidence="confidence", resamples=20)
     assert "better than" in result._repr_html_()
-    assert "<img" not in result._repr_html_()
+    pictures = [one for tag, one in Outline(result._repr_html_()).elements if tag == "img"]
+    assert [picture["alt"] for picture in pictures] == ["Differences in AUGRC"]
     items = Items.from_arrays([0, 1], [0, 0], signals={EVIL: [0.9, 0.1]})
-    assert "<img" not in evaluate(items, confidence=EVIL, resamples=0)._repr_html_()
+    shown = Outline(evaluate(items, confidence=EVIL, resamples=0)._repr_html_()).elements
+    assert [one["alt"] for tag, one in shown if tag == "img"] == [f"Selective risk, {EVIL}"]
+    assert {name for _, one in shown for name in one}.isdisjoint({"onerror", "onload"})
+    nothing = Items.from_arrays([0, 1], [None, None], abstained=[True, True], confidence=[0.1, 0.2])
+    assert "<img" not in evaluate(nothing, interval="none")._repr_html_()
+    assert "<img" not in evaluate(Items.from_arrays([0, 1], [0, 0]), metrics="accuracy")._repr_html_()
     assert "Differences in AUGRC" in result.plot().to_json()
     assert result.report(tmp_path / "report.html").stat().st_size > 1000
 

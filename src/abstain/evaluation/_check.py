@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.confidence import NO_CONFIDENCE, confidence_values, select, variants
 from abstain.errors import AbstainError, DataError, SignalError
 from abstain.losses import item_loss
@@ -95,6 +96,8 @@ class SourceCheck:
     defaults: Mapping[str, str]
     problems: tuple[str, ...]
     items: Items
+
+    __repr__ = brief
 
     @property
     def servable(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.inference import (
     CANNOT_TELL,
@@ -101,6 +102,8 @@ class Difference:
     clusters_needed: float = math.nan
     margin: MarginVerdict | None = None
     cluster_noun: str = "cluster"
+
+    __repr__ = brief
 
     @property
     def matched(self) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _outputs, _validate
+from abstain._brief import few_lines
 from abstain.confidence import find_variant, signals_needed
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.groups import group_names
@@ -91,6 +92,9 @@ class Applied:
 
     def __str__(self) -> str:
         return self.lines[0]
+
+    def __repr__(self) -> str:
+        return few_lines("Decisions of a policy", self.lines)
 
 
 def _share(value: float) -> str:

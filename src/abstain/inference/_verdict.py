@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError
 from abstain.inference._intervals import p_value
 
@@ -121,6 +122,8 @@ class CoverageVerdict:
     estimate: Estimate
     reason: str
 
+    __repr__ = brief
+
     @property
     def plausible(self) -> bool:
         """True when the nominal level itself lies within the interval."""
@@ -176,6 +179,8 @@ class MarginVerdict:
     margin: float
     left_not_worse: bool
     right_not_worse: bool
+
+    __repr__ = brief
 
     @property
     def equivalent(self) -> bool:

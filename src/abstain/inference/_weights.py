@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.tally import Batch, Stream, kernel, lanes_for
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class LeaveOut:
     sizes: Floats
     degrees: float
     by_group: bool = False
+
+    __repr__ = brief
 
     @classmethod
     def of(

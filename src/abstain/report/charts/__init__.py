@@ -50,6 +50,7 @@ __all__ = [
     "draw",
     "groups_chart",
     "interval_words",
+    "main_chart",
     "metric_chart",
     "metric_name",
     "reliability_diagram",
@@ -105,6 +106,17 @@ def draw(
     return _system_chart(own, chart, confidence, risk, metric)
 
 
+def main_chart(result: Result | CoverageResult) -> Chart | None:
+    """Return the chart that says most; None where there is nothing to draw."""
+    if not isinstance(result, Result):
+        return draw(result)
+    if len(result.systems) == 1:
+        drawable = bool(result.only) and result.population.answered > 0
+    else:
+        drawable = any(each.estimate.defined for each in result.differences if not each.group)
+    return draw(result) if drawable else None
+
+
 def _charts_of(result: Result) -> tuple[str, ...]:
     """The charts of several systems."""
     sides = COMPARISON_CHARTS if len(result.systems) == 2 else COMPARISON_CHARTS[:1]
@@ -144,6 +156,8 @@ def chart_content(chart: Chart, form: str) -> bytes:
     """Return a chart as what a file holds: PNG, SVG, HTML, PDF or Vega-Lite JSON; HTML needs no network."""
     import vl_convert  # noqa: PLC0415
 
+    from abstain.report.charts._notebook import specification  # noqa: PLC0415
+
     writers: dict[str, Callable[[str], bytes]] = {
         ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
         ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
@@ -153,7 +167,7 @@ def chart_content(chart: Chart, form: str) -> bytes:
         ".pdf": vl_convert.vegalite_to_pdf,
         ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
     }
-    return writers[form](chart.to_json())
+    return writers[form](json.dumps(specification(chart)))
 
 
 def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
@@ -165,9 +179,9 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
 
 def chart_svg(chart: Chart) -> str:
     """Return a chart as an SVG element."""
-    import vl_convert  # noqa: PLC0415
+    from abstain.report.charts import _notebook  # noqa: PLC0415
 
-    return str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
+    return _notebook.chart_svg(chart)
 
 
 # The chart may be saved from its menu; nothing is sent to an editor elsewhere, and the policy lets no request out.

@@ -112,8 +112,10 @@ def heading(title: str, subtitle: str | Sequence[str] = "", *, size: int = 14) -
 
 def finished(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **size: float) -> Any:
     """Return a chart below its title and in the common look; the last thing that happens to it."""
+    from abstain.report.charts._notebook import in_notebooks  # noqa: PLC0415
+
     named = {"title": heading(title, subtitle)} if title else {}
-    return (
+    return in_notebooks(
         chart.properties(**size, **named)
         .configure(font=_FONT, background="white")
         .configure_view(stroke=None)
