@@ -119,7 +119,7 @@ class OutcomeCounts:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A frozen columnar table of items; build one with `from_arrays`, `from_records` or `abstain.read`.
+    """A frozen columnar table of items; made by `abstain.read`, `from_arrays`, `from_records` or `from_estimator`.
 
     Attributes:
         truth: what is right, float64 for numbers, else objects.
@@ -253,6 +253,37 @@ class Items:
             sets=member,
             classes=names,
         )
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Column, **columns: Any) -> Self:  # noqa: N803
+        """Build items from what a fitted estimator of scikit-learn's kind says of data that it has not seen.
+
+        The prediction is ``predict``; the confidence of a classifier is the largest of its ``predict_proba``. Where the
+        estimator says itself which answers it gives (``answers``, as `ThresholdedClassifier` does), the others are
+        abstentions.
+
+        Args:
+            estimator: a fitted classifier or regressor.
+            X: the features.
+            y: what is right.
+            **columns: further arguments of `from_arrays`, such as ``cluster=``; they go before what the estimator says.
+
+        >>> from sklearn.dummy import DummyClassifier
+        >>> model = DummyClassifier(strategy="prior").fit([[0]] * 4, ["a", "a", "a", "b"])
+        >>> items = Items.from_estimator(model, [[0]] * 2, ["a", "b"])
+        >>> items.prediction.tolist(), items.signals["confidence"].values.tolist()
+        (['a', 'a'], [0.75, 0.75])
+        """
+        if not hasattr(estimator, "predict"):
+            raise ArgumentError(
+                f"estimator must be a fitted estimator with predict, got {_validate.kind(estimator)}"
+            )
+        said: dict[str, Any] = {}
+        if hasattr(estimator, "predict_proba") and "confidence" not in columns:
+            said["confidence"] = _largest_probability(estimator, X)
+        if hasattr(estimator, "answers") and "abstained" not in columns:
+            said["abstained"] = ~np.asarray(estimator.answers(X), dtype=np.bool_)
+        return cls.from_arrays(y, estimator.predict(X), **said, **columns)
 
     @classmethod
     def from_records(
@@ -416,6 +447,16 @@ class Items:
         path = self.provenance.get("path")
         cluster, item = _validate.place_name(self.cluster[row]), _validate.place_name(self.item[row])
         return f"{self.cluster_noun} {cluster}, item {item}{f' of {path}' if path else ''}"
+
+
+def _largest_probability(estimator: Any, features: Any) -> NDArray[np.float64]:
+    table = np.asarray(estimator.predict_proba(features), dtype=np.float64)
+    if table.ndim != 2:
+        raise DataError(
+            f"predict_proba of {type(estimator).__name__} must give one column per class, got shape {table.shape}; "
+            "judge one output after the other with from_arrays"
+        )
+    return np.asarray(table.max(axis=1))
 
 
 def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
