@@ -39,7 +39,7 @@ SHOWN = [
     *("one", "several", "two", "covered", "sets"),
     *("one.plot()", "one.plot('curve', risk='generalized')", "one.plot('reliability')"),
     *("several.plot('curves')", "several.plot('areas')", "several.plot('curves').properties(width=300)"),
-    *("two.plot()", "two.plot('curve', system='new')"),
+    *("two.plot()", "two.plot('curve')", "two.plot('curve', system='new')"),
     *("covered.plot()", "covered.plot('width')", "sets.plot('coverage-by-size')"),
 ]
 

@@ -43,7 +43,6 @@ __all__ = [
     "coverage_verdict",
     "decide",
     "holm",
-    "verdict_words",
     "within_margin",
 ]
 
@@ -72,17 +71,6 @@ def decide(difference: Estimate, direction: str, p: float) -> str:
     if math.isnan(p) or difference.value == 0.0 or p > 1.0 - difference.level + 1e-12:
         return CANNOT_TELL
     return RIGHT if (difference.value > 0.0) == (direction != "lower") else LEFT
-
-
-def verdict_words(verdict: str, direction: str) -> str:
-    """Return a verdict in the words of a table whose columns are left and right.
-
-    >>> verdict_words("left", "lower"), verdict_words("right", "neither"), verdict_words("cannot tell", "lower")
-    ('left is better', 'right is higher', 'cannot tell')
-    """
-    if verdict == CANNOT_TELL:
-        return CANNOT_TELL
-    return f"{verdict} is {'higher' if direction == 'neither' else 'better'}"
 
 
 def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:

@@ -217,7 +217,7 @@ def _answers_page(
     alone = len(result.systems) == 1
     panels = [
         _panels.population_panel(result),
-        _panels.compared_panel(result),
+        _panels.compared_panel(result, sides),
         _panels.estimates_panel(sides),
         _panels.curves_panel(sides),
         _panels.reliability_panel(sides),
