@@ -316,7 +316,10 @@ def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _made(made: datetime) -> list[tuple[str, str]]:
-    versions = [f"{name} {metadata.version(name)}" for name in ("abstain", "numpy", "scipy")]
+    versions = [
+        f"abstain {abstain.__version__}",
+        *(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy")),
+    ]
     return [
         ("made at", made.isoformat(timespec="seconds")),
         ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),
