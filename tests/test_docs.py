@@ -105,7 +105,8 @@ def test_the_readme_names_every_verb_that_answers_a_question() -> None:
 
 
 def test_every_page_can_be_found() -> None:
-    for folder, index in (("decisions", "docs/decisions/README.md"), ("changes", "README.md")):
+    folders = {"decisions": "docs/decisions/README.md", "changes": "README.md", "tutorials": "docs/index.md"}
+    for folder, index in folders.items():
         listed = (ROOT / index).read_text()
         for page in (ROOT / "docs" / folder).glob("*.md"):
             assert page.name == "README.md" or page.name in listed, f"{index} does not lead to {page.name}"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import base64
+import doctest
 import re
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorials" / "classifier-in-a-notebook.md"
 # The kernel talks through sockets of its own, which Python's are not; the proxies stop what is no Python.
 NO_NETWORK = """
 import socket
@@ -44,24 +50,29 @@ SHOWN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What each expression of `SHOWN` shows, by media type."""
-    cells = [nbformat.v4.new_code_cell(source) for source in (NO_NETWORK, DATA, *SHOWN)]
+def run(sources: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+    """What each cell shows, by media type; empty where it shows nothing."""
+    cells = [nbformat.v4.new_code_cell(source) for source in (NO_NETWORK, *sources)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
             patch.setenv(name, "http://127.0.0.1:9")
         patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-        folder = tmp_path_factory.mktemp("notebook")
         patch.setenv("IPYTHONDIR", str(folder))
         client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}})
         client.execute()
     nbformat.validate(notebook)
-    return {
-        cell.source: next(each.data for each in cell.outputs if each.output_type == "execute_result")
-        for cell in notebook.cells[2:]
-    }
+    return [
+        next((each.data for each in cell.outputs if each.output_type == "execute_result"), {})
+        for cell in notebook.cells[1:]
+    ]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What each expression of `SHOWN` shows, by media type."""
+    shown = run([DATA, *SHOWN], tmp_path_factory.mktemp("notebook"))
+    return dict(zip(SHOWN, shown[1:], strict=True))
 
 
 def pictures(output: dict[str, Any]) -> list[str]:
@@ -101,3 +112,15 @@ def test_a_result_shows_its_tables_and_says_what_its_picture_is(outputs: dict[st
     assert '<img alt="Differences in AUGRC" ' in page
     assert "<table" in page
     assert outputs["two"]["text/plain"].startswith("Result of 2 systems over ")
+
+
+def test_the_tutorial_is_a_notebook_that_runs(tmp_path: Path) -> None:
+    """Its examples as cells: what they show is what the page says, and the result brings its picture."""
+    examples = doctest.DocTestParser().get_examples(TUTORIAL.read_text())
+    cells = [example.source for example in examples]
+    shown = run([*cells, "result.plot('reliability')", "both.plot('curve')"], tmp_path)
+    for example, output in zip(examples, shown, strict=False):
+        if output:
+            assert output["text/plain"] == example.want.rstrip()
+    told = dict(zip(cells, shown, strict=False))
+    assert len(pictures(told["result\n"])) == len(pictures(shown[-1])) == len(pictures(shown[-2])) == 1
