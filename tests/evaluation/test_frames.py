@@ -61,6 +61,11 @@ def test_a_system_and_its_working_points(backend: str) -> None:
     assert line[-1]["coverage"] == pytest.approx(5 / 6)
 
 
+def test_what_is_undefined_is_null() -> None:
+    profile = abstain.evaluate(items(), confidence="confidence", interval="none").profile()
+    assert profile.points["confidence"].to_frame(backend="polars")["selective_low"].null_count() == 5
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_coverage_has_a_row_per_claim_and_metric_and_one_per_part(backend: str) -> None:
     truth = np.arange(8.0)

@@ -1,12 +1,9 @@
-"""Results as data frames: one row per estimate, per difference, per part of the rows, or per working point."""
+"""Results as data frames: one row per estimate, per difference, or per part of the rows."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from abstain import _validate
 from abstain._export import frame_of
@@ -16,13 +13,12 @@ if TYPE_CHECKING:
 
     from abstain.evaluation._coverage_results import CoverageResult
     from abstain.evaluation._metric_tables import MetricTable
-    from abstain.evaluation._profile import Line, WorkingPoints
     from abstain.evaluation._result import Result, SystemResult
     from abstain.inference import Estimate
 
     Row = tuple[Any, ...]
 
-__all__ = ["columns_frame", "coverage_frame", "result_frame", "system_frame", "table_frame"]
+__all__ = ["coverage_frame", "result_frame", "system_frame", "table_frame"]
 
 _ESTIMATE = (
     "value",
@@ -78,14 +74,6 @@ def coverage_frame(result: CoverageResult, what: str, backend: str | None) -> An
     ]
     rows += [(None, name, *_estimate(each)) for name, each in result.metrics.items()]
     return _frame(("claim", "metric", *_ESTIMATE), rows, backend)
-
-
-def columns_frame(record: Line | WorkingPoints, backend: str | None) -> Any:
-    """Return the columns of a record as a frame: every field that holds an array."""
-    columns = {field.name: getattr(record, field.name) for field in fields(record)}
-    return frame_of(
-        {name: column.tolist() for name, column in columns.items() if isinstance(column, np.ndarray)}, backend
-    )
 
 
 def _frame(names: Sequence[str], rows: Iterable[Row], backend: str | None) -> Any:

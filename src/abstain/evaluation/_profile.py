@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain._brief import brief
+from abstain._export import columns_frame
 from abstain.evaluation._differences import Difference
 from abstain.evaluation._system import fingerprint
 from abstain.guarantees import promised_thresholds
@@ -65,8 +66,6 @@ class Line:
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """Return the points as a data frame with one row each: pandas, polars or pyarrow, see `Result.to_frame`."""
-        from abstain.evaluation._frames import columns_frame  # noqa: PLC0415
-
         return columns_frame(self, backend)
 
 
@@ -110,8 +109,6 @@ class WorkingPoints:
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """Return the points as a data frame with one row each: pandas, polars or pyarrow, see `Result.to_frame`."""
-        from abstain.evaluation._frames import columns_frame  # noqa: PLC0415
-
         return columns_frame(self, backend)
 
 
