@@ -128,16 +128,19 @@ def citation_page() -> str:
     """Return the page that says how to cite, from CITATION.cff."""
     cited = yaml.safe_load((HERE.parent / "CITATION.cff").read_text())
     authors = [author["name"] for author in cited["authors"]]
+    released = cited.get("date-released")
     fields = {
         "title": f"{{{cited['title']}}}",
         # A name of several words that is no person's stands in braces of its own.
         "author": " and ".join(f"{{{name}}}" for name in authors),
-        "year": str(cited["date-released"].year),
+        # A version that was not released yet has no year.
+        **({"year": str(released.year)} if released else {}),
         "version": cited["version"],
         "license": cited["license"],
     }
     lines = [f"  {name:8}= {{{value}}}," for name, value in fields.items()]
-    text = f"{' and '.join(authors)} ({fields['year']}). {cited['title']} (version {cited['version']})."
+    when = str(released.year) if released else "not released yet"
+    text = f"{' and '.join(authors)} ({when}). {cited['title']} (version {cited['version']})."
     return "\n".join(
         [
             "# How to cite",

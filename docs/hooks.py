@@ -106,7 +106,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     python = [{title: f"reference/python/{name}.md"} for name, title in MODULES.items()]
     config.nav = [
         {"Home": "index.md"},
-        {"Tutorial": "tutorial.md"},
+        {"Tutorials": ["tutorial.md", *_pages(docs, "tutorials")]},
         {"How to": _pages(docs, "how-to")},
         {"Definitions": ["definitions.md", *_pages(docs, "definitions")]},
         {"Reference": [*_pages(docs, "reference"), {"Python": python}]},

@@ -16,6 +16,7 @@ from playwright.sync_api import sync_playwright
 IMAGES = Path(__file__).parent / "images"
 # What the tutorial draws, as the tutorial reads it.
 TABLE = Path(__file__).parent / "data" / "with-examples.csv"
+OTHER = Path(__file__).parent / "data" / "plain.csv"
 COLUMNS = [
     *("--truth", "truth", "--prediction", "answer", "--abstained", "declined", "--cluster", "patient"),
     *("--item", "question", "--scale", "0,3", "--confidence", "sure"),
@@ -42,6 +43,9 @@ def main() -> None:
         subprocess.run([*command, "-o", report.name, "-q"], check=True, cwd=scratch)
         chart = [sys.executable, "-m", "abstain", "plot", str(TABLE), *COLUMNS, "--loss", "abs"]
         subprocess.run([*chart, "-o", str(IMAGES / "curve.svg"), "-q"], check=True, cwd=scratch)
+        both = [sys.executable, "-m", "abstain", "plot", str(OTHER), str(TABLE), *COLUMNS, "--loss", "abs"]
+        both += ["--name", "plain", "--name", "with examples", "--intersection-only", "--chart", "curve"]
+        subprocess.run([*both, "-o", str(IMAGES / "both.svg"), "-q"], check=True, cwd=scratch)
         _photograph(report, Path(scratch) / "profile")
 
 

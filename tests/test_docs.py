@@ -105,7 +105,8 @@ def test_the_readme_names_every_verb_that_answers_a_question() -> None:
 
 
 def test_every_page_can_be_found() -> None:
-    for folder, index in (("decisions", "docs/decisions/README.md"), ("changes", "README.md")):
+    folders = {"decisions": "docs/decisions/README.md", "changes": "README.md", "tutorials": "docs/index.md"}
+    for folder, index in folders.items():
         listed = (ROOT / index).read_text()
         for page in (ROOT / "docs" / folder).glob("*.md"):
             assert page.name == "README.md" or page.name in listed, f"{index} does not lead to {page.name}"
@@ -171,6 +172,24 @@ def test_the_citation_is_of_this_version() -> None:
     page = (ROOT / "docs" / "cite.md").read_text()
     assert f"version = {{{abstain.__version__}}}" in page
     assert f"title   = {{{{{cited['title']}}}}}" in page
+
+
+def test_a_date_is_told_where_there_was_a_release_and_nowhere_else() -> None:
+    """A version of the changelog is dated, or not released yet; the citation says the same."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## (.+)$", text, re.M)
+    assert headings[:2] == ["Unreleased", f"{abstain.__version__} (not released yet)"] or re.fullmatch(
+        rf"{re.escape(abstain.__version__)} \(\d{{4}}-\d\d-\d\d\)", headings[1]
+    )
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    page = (ROOT / "docs" / "cite.md").read_text()
+    if "not released yet" in headings[1]:
+        assert "date-released" not in cited
+        assert "year" not in page.partition("```bibtex")[2].partition("```")[0]
+        assert "(not released yet)" in page
+    else:
+        assert headings[1].endswith(f"({cited['date-released']})")
+        assert f"year    = {{{cited['date-released'].year}}}" in page
 
 
 def test_formulas_are_whole_and_stand_in_no_code() -> None:

@@ -390,13 +390,18 @@ def test_every_door_says_it_in_the_same_words(case: str) -> None:
         " ".join(html.unescape(re.sub(r"<[^>]+>", " ", Path(name).read_text())).split())
         for name in ("page.html", "systems.html")
     ]
-    in_words = {BETTER: "right is better", WORSE: "left is better", EVEN: "cannot tell"}
+    in_words = {
+        BETTER: f"{difference.right} is better",
+        WORSE: f"{difference.left} is better",
+        EVEN: "cannot tell",
+    }
     assert difference.in_words == in_words[case]
     for said in (evaluated, asked, *pages):
         text = " ".join(said.split())
         assert difference.words in text
         for other in {BETTER: (WORSE,), WORSE: (BETTER,), EVEN: (BETTER, WORSE)}[case]:
             assert in_words[other] not in text
+        assert not re.search(r"right - left|\b(?:left|right) is\b", text)
     assert in_words[case] in " ".join(evaluated.split())
 
 

@@ -4,16 +4,19 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+import abstain
 from abstain import ArgumentError, DataError
 from abstain.integrations import sklearn as integration
+from abstain.integrations.thresholded import ThresholdedClassifier
 from abstain.metrics import curves, selective
 
 mpl.use("Agg")
@@ -96,6 +99,114 @@ def test_the_display_is_the_curve() -> None:
     assert len(display.ax_.get_lines()) == 2
     assert display.plot(name="again").figure_ is not other.figure_
     mpl.pyplot.close("all")
+
+
+def band_of(display: integration.RiskCoverageDisplay) -> np.ndarray:
+    """The corners of what is drawn as a band, (corners, 2)."""
+    (path,) = display.band_.get_paths()
+    return path.vertices
+
+
+def test_the_band_holds_the_interval_of_the_risk_at_each_threshold() -> None:
+    model = GaussianNB().fit(X[::2], y[::2])
+    cluster = np.arange(75) // 5
+    display = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], cluster=cluster)
+    items = abstain.Items.from_estimator(model, X[1::2], y[1::2], cluster=cluster)
+    points = abstain.evaluate(items, loss="zero_one").profile().points["confidence"]
+    assert display.band is not None
+    np.testing.assert_array_equal(display.band.selective_high, points.selective_high)
+    corners = band_of(display)
+    assert corners[:, 1].max() == points.selective_high.max()
+    assert (points.selective_low <= points.selective_risk).all()
+    assert (points.selective_risk <= points.selective_high).all()
+    assert tuple(display.band_.get_facecolor()[0][:3]) == mpl.colors.to_rgb(display.line_.get_color())
+    alone = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2])
+    assert band_of(alone).tolist() != corners.tolist()
+    wider = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], level=0.99)
+    assert band_of(wider)[:, 1].mean() > band_of(alone)[:, 1].mean()
+    none = integration.RiskCoverageDisplay.from_estimator(model, X[1::2], y[1::2], level=None)
+    assert none.band is none.band_ is None
+    mpl.pyplot.close("all")
+
+
+def test_two_on_the_same_axes_are_told_apart_by_more_than_colour() -> None:
+    first, second = GaussianNB().fit(X[::2], y[::2]), MODEL.fit(X[::2], y[::2])
+    display = integration.RiskCoverageDisplay.from_estimator(first, X[1::2], y[1::2])
+    other = integration.RiskCoverageDisplay.from_estimator(second, X[1::2], y[1::2], ax=display.ax_)
+    lines = display.ax_.get_lines()
+    assert [line.get_linestyle() for line in lines] == ["-", "--"]
+    assert len(display.ax_.collections) == 2
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert [label.partition(" ")[0] for label in labels] == ["GaussianNB", "Pipeline"]
+    # Neither is cut off by the other's axis, beyond the first few rows.
+    top = display.ax_.get_ylim()[1]
+    for each in (display, other):
+        assert each.band is not None
+        assert each.band.selective_high[each.band.coverage >= 0.05].max() <= top
+    chosen = integration.RiskCoverageDisplay.from_estimator(
+        first, X[1::2], y[1::2], ax=display.ax_, linestyle=":"
+    )
+    assert chosen.line_.get_linestyle() == ":"
+    mpl.pyplot.close("all")
+
+
+def test_nothing_answered_has_no_band() -> None:
+    display = integration.RiskCoverageDisplay.from_predictions([0, 1], [0.4, 0.6], threshold=0.9)
+    assert display.band is None
+    assert len(display.curve) == 0
+    mpl.pyplot.close("all")
+
+
+class TestItemsFromAnEstimator:
+    def test_a_classifier_brings_its_confidence(self) -> None:
+        model = MODEL.fit(X[::2], y[::2])
+        items = abstain.Items.from_estimator(model, X[1::2], y[1::2], cluster=np.arange(75) // 5)
+        table = model.predict_proba(X[1::2])
+        np.testing.assert_array_equal(items.prediction, table.argmax(axis=1))
+        np.testing.assert_array_equal(items.signals["confidence"].values, table.max(axis=1))
+        assert len(items.cluster_ids) == 15
+        result = abstain.evaluate(items)
+        assert result["confidence"].aurc.value == pytest.approx(
+            -integration.aurc_scorer(model, X[1::2], y[1::2])
+        )
+
+    def test_labels_stay_as_they_are(self) -> None:
+        names = load_iris().target_names[y]
+        items = abstain.Items.from_estimator(GaussianNB().fit(X, names), X, names)
+        assert set(items.prediction) == {"setosa", "versicolor", "virginica"}
+
+    def test_a_regressor_has_none(self) -> None:
+        model = LinearRegression().fit(X[:, :3], X[:, 3])
+        items = abstain.Items.from_estimator(model, X[:, :3], X[:, 3], signals={"width": X[:, 0]})
+        assert list(items.signals) == ["width"]
+        np.testing.assert_array_equal(items.prediction, model.predict(X[:, :3]))
+
+    def test_one_that_declines_says_so(self) -> None:
+        cancer, labels = load_breast_cancer(return_X_y=True)
+        model = ThresholdedClassifier(GaussianNB(), risk=0.1, abstain_label=-1).fit(cancer[::2], labels[::2])
+        items = abstain.Items.from_estimator(model, cancer[1::2], labels[1::2])
+        np.testing.assert_array_equal(items.answered, model.answers(cancer[1::2]))
+        assert set(items.prediction[items.answered]) <= {0.0, 1.0}
+        assert "abstained" not in items.unnamed
+
+    def test_what_is_named_goes_before_what_the_estimator_says(self) -> None:
+        model = GaussianNB().fit(X, y)
+        items = abstain.Items.from_estimator(
+            model, X, y, confidence=np.arange(150), abstained=np.arange(150) < 3
+        )
+        assert items.signals["confidence"].values[-1] == 149.0
+        assert items.counts.abstained == 3
+
+    def test_bad_estimators(self) -> None:
+        with pytest.raises(
+            ArgumentError, match="estimator must be a fitted estimator with predict, got a list"
+        ):
+            abstain.Items.from_estimator([1, 2], X, y)
+        both = MultiOutputClassifier(GaussianNB()).fit(X, np.column_stack([y, y]))
+        with pytest.raises(
+            DataError, match=r"predict_proba of MultiOutputClassifier must give one column per"
+        ):
+            abstain.Items.from_estimator(both, X, y)
 
 
 def test_bad_calls() -> None:

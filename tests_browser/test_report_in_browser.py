@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from abstain import Items, compare, evaluate
+from abstain import Items, compare, evaluate, evaluate_intervals
 from abstain.metrics.calibration import reliability_curve
 from abstain.report.charts import reliability_diagram, save_chart
 from abstain.report.html import write_report
@@ -301,6 +301,107 @@ def test_light_dark_narrow_and_print(visit: Visit, report: Path) -> None:
     assert tops[0] is not None
     assert tops[1] is not None
     assert tops[0]["y"] < tops[1]["y"]
+
+
+def wordy_report(place: Path) -> Path:
+    """Three systems with long names, with long prompts and responses beside their mistakes."""
+    rows = 60
+    items = {
+        f"a system with a long name, number {number}": Items.from_arrays(
+            [0] * rows,
+            [int(row % (number + 2) == 0) for row in range(rows)],
+            confidence=[row / rows for row in range(rows)],
+            item=list(range(rows)),
+            metadata={
+                "prompt": ["Is there any evidence of it in what the patient said? " * 6] * rows,
+                "raw_response": ["It cannot be told from what was said, or hardly. " * 6] * rows,
+            },
+        )
+        for number in range(3)
+    }
+    result = compare(items, confidence="confidence", loss="zero_one")
+    return write_report(place, result, mistakes=3, responses=True)
+
+
+def test_a_narrow_screen_has_no_rows_that_fill_it(visit: Visit, tmp_path: Path) -> None:
+    """Words get room, and their table scrolls: pressed into a column of single words, each row filled a screen."""
+    watched = visit(wordy_report(tmp_path / "wordy.html"), width=390)
+    heights = watched.page.evaluate(
+        "[...document.querySelectorAll('tr')].map((row) => row.getBoundingClientRect().height)"
+    )
+    assert len(heights) > 20
+    assert max(heights) < 320
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 390
+    captions = watched.page.evaluate(
+        "[...document.querySelectorAll('caption')].map((one) => one.getBoundingClientRect().right)"
+    )
+    assert captions
+    assert max(captions) <= 390
+
+
+def test_where_it_comes_from_is_read_on_a_narrow_screen(visit: Visit, tmp_path: Path) -> None:
+    items = ten_items().with_provenance(path="/data/run.csv", sha256="0123456789abcdef" * 4)
+    both = {"a rather long name of a system": items, "another long name of a system": items}
+    result = compare(both, confidence="sure", loss="zero_one", match="rows", resamples=0)
+    watched = visit(write_report(tmp_path / "two.html", result), width=390)
+    heights = watched.page.evaluate(
+        "[...document.querySelectorAll('.facts tr')].map((row) => row.getBoundingClientRect().height)"
+    )
+    assert max(heights) < 160
+
+
+def interval_report(place: Path) -> Path:
+    """Intervals whose widths and claims need many digits."""
+    draws = np.random.default_rng(0)
+    truth = draws.normal(0.0, 0.003, 400)
+    size = 0.003 * (1.0 + draws.random(400))
+    bounds = np.stack([np.column_stack([-width * size, width * size]) for width in (2.2, 2.6)], axis=2)
+    site = [f"a rather long name of a hospital {row % 3}" for row in range(400)]
+    return write_report(place, evaluate_intervals(truth, bounds, claim=[0.97, 0.99], groups={"site": site}))
+
+
+@pytest.mark.parametrize("width", [390, 820, 1200])
+def test_labels_of_axes_stand_apart(visit: Visit, tmp_path: Path, width: int) -> None:
+    """In the fonts of this browser, which are wider than those that the charts were measured with."""
+    for place in (
+        interval_report(tmp_path / "intervals.html"),
+        wordy_report(tmp_path / "wordy.html"),
+        write_report(tmp_path / "small.html", compare({"old": rare(1), "new": rare(2)}, loss="zero_one")),
+    ):
+        watched = visit(place, width=width)
+        watched.page.evaluate(
+            "document.querySelectorAll('.static').forEach((one) => { one.hidden = false; })"
+        )
+        met = watched.page.evaluate(
+            """[...document.querySelectorAll('.role-axis-label')].flatMap((axis) => {
+                const labels = [...axis.querySelectorAll('text')].filter((text) => text.textContent &&
+                    getComputedStyle(text).opacity !== '0' && text.getAttribute('opacity') !== '0');
+                const boxes = labels.map((text) => text.getBoundingClientRect());
+                return boxes.slice(1).map((box, i) => [labels[i].textContent, labels[i + 1].textContent,
+                    box.left < boxes[i].right && boxes[i].left < box.right
+                    && box.top < boxes[i].bottom - 1 && boxes[i].top < box.bottom - 1]);
+            })"""
+        )
+        assert len(met) > 5
+        assert [pair[:2] for pair in met if pair[2]] == []
+
+
+def rare(seed: int) -> Items:
+    """Answers of which hardly any is wrong, so that every risk is a small number."""
+    wrong = np.random.default_rng(seed).random(3000) < 0.001
+    return Items.from_arrays([0] * 3000, wrong.astype(int), confidence=np.arange(3000), item=np.arange(3000))
+
+
+def test_print_shows_every_chart(visit: Visit, tmp_path: Path) -> None:
+    both = {"old": ten_items(), "new": ten_items()}
+    result = compare(both, confidence="sure", loss="zero_one", match="rows", resamples=0)
+    paper = visit(write_report(tmp_path / "two.html", result), media="print")
+    charts = paper.page.locator("figure.chart:not(.static figure)")
+    assert charts.count() == 2
+    for number in range(charts.count()):
+        box = charts.nth(number).bounding_box()
+        assert box is not None, charts.nth(number).get_attribute("aria-label")
+        assert box["height"] > 40
 
 
 def hostile_report(place: Path) -> Path:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ __all__ = [
     "EXPORTED_NAMES",
     "METADATA_PREFIX",
     "OUTCOMES",
+    "columns_frame",
     "experiment_of",
     "frame_of",
     "run_file",
@@ -73,6 +75,19 @@ def frame_of(columns: Mapping[str, Any], backend: str | None = None) -> Any:
         raise ArgumentError(
             f"the backend {chosen} is not installed; choose another: {', '.join(_BACKENDS)}"
         ) from None
+
+
+def columns_frame(record: Any, backend: str | None = None) -> Any:
+    """Return the columns of a dataclass as a data frame: every field that holds an array; NaN is null."""
+    columns = {field.name: getattr(record, field.name) for field in fields(record)}
+    return frame_of(
+        {
+            name: [None if is_missing(value) else value for value in column.tolist()]
+            for name, column in columns.items()
+            if isinstance(column, np.ndarray)
+        },
+        backend,
+    )
 
 
 def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.results import PREFIX
@@ -33,6 +34,8 @@ class Group:
     label: str
     values: Mapping[str, Any]
     rows: NDArray[np.bool_]
+
+    __repr__ = brief
 
 
 def columns_for_groups(items: Items) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._brief import brief
 from abstain._places import row_name, row_of_file
 from abstain.errors import ArgumentError, DataError
 
@@ -74,6 +75,8 @@ class Signal:
 
     values: NDArray[np.float64]
     absent: Mask
+
+    __repr__ = brief
 
     @property
     def null(self) -> Mask:
@@ -163,7 +166,7 @@ class Bins:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A frozen columnar table of items; build one with `from_arrays`, `from_records` or `abstain.read`.
+    """A frozen columnar table of items; made by `abstain.read`, `from_arrays`, `from_records` or `from_estimator`.
 
     Attributes:
         truth: what is right, float64 for numbers, else objects.
@@ -300,6 +303,37 @@ class Items:
             sets=member,
             classes=names,
         )
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Column, **columns: Any) -> Self:  # noqa: N803
+        """Build items from what a fitted estimator of scikit-learn's kind says of data that it has not seen.
+
+        The prediction is ``predict``; the confidence of a classifier is the largest of its ``predict_proba``. Where the
+        estimator says itself which answers it gives (``answers``, as `ThresholdedClassifier` does), the others are
+        abstentions.
+
+        Args:
+            estimator: a fitted classifier or regressor.
+            X: the features.
+            y: what is right.
+            **columns: further arguments of `from_arrays`, such as ``cluster=``; they go before what the estimator says.
+
+        >>> from sklearn.dummy import DummyClassifier
+        >>> model = DummyClassifier(strategy="prior").fit([[0]] * 4, ["a", "a", "a", "b"])
+        >>> items = Items.from_estimator(model, [[0]] * 2, ["a", "b"])
+        >>> items.prediction.tolist(), items.signals["confidence"].values.tolist()
+        (['a', 'a'], [0.75, 0.75])
+        """
+        if not hasattr(estimator, "predict"):
+            raise ArgumentError(
+                f"estimator must be a fitted estimator with predict, got {_validate.kind(estimator)}"
+            )
+        said: dict[str, Any] = {}
+        if hasattr(estimator, "predict_proba") and "confidence" not in columns:
+            said["confidence"] = _largest_probability(estimator, X)
+        if hasattr(estimator, "answers") and "abstained" not in columns:
+            said["abstained"] = ~np.asarray(estimator.answers(X), dtype=np.bool_)
+        return cls.from_arrays(y, estimator.predict(X), **said, **columns)
 
     @classmethod
     def from_records(
@@ -508,6 +542,16 @@ class Items:
             number = int(self.item[row])
             named.append(row_of_file([Path(path)], number) if path else row_name(number))
         return f"{', '.join(named)}{f' of {path}' if path else ''}"
+
+
+def _largest_probability(estimator: Any, features: Any) -> NDArray[np.float64]:
+    table = np.asarray(estimator.predict_proba(features), dtype=np.float64)
+    if table.ndim != 2:
+        raise DataError(
+            f"predict_proba of {type(estimator).__name__} must give one column per class, got shape {table.shape}; "
+            "judge one output after the other with from_arrays"
+        )
+    return np.asarray(table.max(axis=1))
 
 
 def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:

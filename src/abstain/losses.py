@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class ItemLoss:
     raw_multiplier: float
     values: Floats
     rule: str
+
+    __repr__ = brief
 
 
 def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.items import Outcome, are_numbers, numbered
 
@@ -63,6 +64,8 @@ class Matching:
     clusters_shared: int
     clusters_alone: Mapping[str, int]
     clusters_failed: Mapping[str, int]
+
+    __repr__ = brief
 
     @property
     def warnings(self) -> list[ResultWarning]:

@@ -49,8 +49,8 @@ def test_words_come_first() -> None:
         in words
     )
     assert "risk: at coverage 0.56, few_shot is better than zero_shot by 0.131 [" in words
-    assert "right is better" in table
-    assert "left is better" not in table
+    assert "few_shot is better" in table
+    assert "zero_shot is better" not in table
 
 
 def test_csv_has_the_differences_with_ranks_and_words() -> None:

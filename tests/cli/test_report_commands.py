@@ -1,16 +1,15 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from examples import EXAMPLES
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 RUN = ["run.json", "--mode", "few_shot", "--bootstrap-resamples", "50"]
 
 
@@ -68,6 +67,27 @@ def test_plot_writes_the_figure_that_was_asked_for(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_figure_of_the_readme_has_a_band(tmp_path: Path) -> None:
+    """Whatever confidences the run has: one of them with its interval, and not all of them without."""
+    (line,) = re.findall(r"`abstain (plot run\.json [^`]*)`", (ROOT / "README.md").read_text())
+    done = abstain(*line.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "band: 95% jackknife intervals" in (tmp_path / "figure.svg").read_text()
+
+
+def test_two_systems_are_drawn_together_or_one_by_its_name(tmp_path: Path) -> None:
+    both = ["run.json", "run.json", "--mode", "zero_shot", "--mode", "few_shot", "--confidence", "llm"]
+    done = abstain("plot", *both, "--chart", "curve", "-o", "both.svg", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    drawn = (tmp_path / "both.svg").read_text()
+    assert "Selective risk, zero_shot and few_shot" in drawn
+    abstain("plot", *both, "--of-system", "few_shot", "-o", "one.svg", cwd=tmp_path)
+    assert "Selective risk, llm" in (tmp_path / "one.svg").read_text()
+    done = abstain("plot", *both, "--chart", "areas", "-o", "areas.svg", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "areas is of one system; name it (system=, --of-system): zero_shot, few_shot" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -337,7 +337,8 @@ def test_the_verdict_and_the_interval_are_one_decision(quality: float, verdict: 
         low, high = each.estimate.interval
         assert each.verdict == verdict
         assert (each.verdict == "cannot tell") == (low <= 0.0 <= high)
-        assert each.in_words == {"cannot tell": "cannot tell"}.get(verdict, f"{verdict} is better")
+        told = {"right": "b is better", "left": "a is better", "cannot tell": "cannot tell"}
+        assert each.in_words == told[verdict]
 
 
 def test_many_pairs_are_decided_where_the_data_are_clear() -> None:
@@ -438,13 +439,13 @@ def test_verdicts_in_words() -> None:
     change = Estimate(-0.012, -0.020, -0.004, se=0.004, clusters=60)
     better = difference(estimate=change, right="B", **told)
     assert better.words == "B is better than A by 0.012 [0.004, 0.020]"
-    assert (better.verdict, better.in_words, better.winner) == ("right", "right is better", "B")
+    assert (better.verdict, better.in_words, better.winner) == ("right", "B is better", "B")
     higher = replace(better, direction="higher")
     assert higher.words == "A is better than B by 0.012 [0.004, 0.020]"
-    assert (higher.verdict, higher.in_words, higher.winner) == ("left", "left is better", "A")
+    assert (higher.verdict, higher.in_words, higher.winner) == ("left", "A is better", "A")
     neither = replace(better, direction="neither")
     assert neither.words == "A is higher than B by 0.012 [0.004, 0.020]"
-    assert (neither.verdict, neither.in_words) == ("left", "left is higher")
+    assert (neither.verdict, neither.in_words) == ("left", "A is higher")
     assert (
         replace(better, coverage=0.625).words
         == "at coverage 0.62, B is better than A by 0.012 [0.004, 0.020]"

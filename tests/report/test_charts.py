@@ -89,6 +89,17 @@ def test_hostile_text_cannot_leave_the_script(tmp_path: Path) -> None:
     assert page.count("<script>") == page.count("</script>") == 2
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_control_characters_in_a_name_end_no_renderer(form: str, tmp_path: Path) -> None:
+    """They came from a file; one of them in a title used to abort Python itself."""
+    chart = reliability_diagram(reliability_curve(*sample()), title="red \x1b[31m, nothing \x00, half \ud800")
+    place = save_chart(chart, tmp_path / f"chart{form}")
+    content = place.read_bytes()
+    assert content.lstrip().startswith(BEGINNINGS[form])
+    assert b"\x1b" not in content or form in (".png", ".pdf")
+    assert repr(chart) == "Chart('red \ufffd[31m, nothing \ufffd, half \ufffd')"
+
+
 def test_the_diagram_draws_the_curve_and_keeps_empty_bins() -> None:
     curve = reliability_curve([1, 0, 1], [0.05, 0.95, 0.96], bins=10)
     rows = values(reliability_diagram(curve))

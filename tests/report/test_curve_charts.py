@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,25 +136,106 @@ def test_a_difference_is_drawn_by_its_verdict(order: tuple[int, int]) -> None:
     assert drawn[f"{second} - {first}"] == "told"
     assert drawn["21 wrong - 20 wrong"] == "cannot tell"
     text = draw(result).to_json()
-    assert "right of 0 the system named first is higher, which is better; hollow: cannot tell" in text
+    assert "above 0 the system named first is higher, which is better; hollow: cannot tell" in text
     assert "jackknife over 40 clusters, t distribution; each for one comparison by itself" in text
 
 
 def test_the_sides_of_zero_are_named() -> None:
     result = compare(systems(0, 20), resamples=0)
     text = draw(result, metric="augrc").to_json()
-    assert "left of 0 20 wrong is lower, which is better" in text
+    assert "below 0 20 wrong is lower, which is better" in text
     assert "by itself" not in text
-    assert "right of 0 20 wrong is higher; hollow" in draw(result, metric="cmax").to_json()
+    assert "difference in AUGRC, 20 wrong - 0 wrong" in text
+    assert "above 0 20 wrong is higher; hollow" in draw(result, metric="cmax").to_json()
+
+
+def encodings(chart: Any) -> list[set[str]]:
+    """What the layers of a chart say by which means."""
+    return [set(layer["encoding"]) for layer in json.loads(chart.to_json())["layer"]]
+
+
+class TestSeveralSystemsOnOneSetOfAxes:
+    def test_each_has_its_line_its_band_and_its_name(self) -> None:
+        result = compare(systems(0, 20), resamples=0)
+        chart = draw(result, "curve")
+        named = {row["system"] for row in rows(chart, "system")}
+        assert named == {"0 wrong", "20 wrong"}
+        for name, system in result.systems.items():
+            points = system.profile().points["confidence"]
+            band = [row for row in rows(chart, "low") if row["system"] == name]
+            assert [row["coverage"] for row in band] == pytest.approx(points.coverage)
+            (label, *_) = [
+                row for row in rows(chart, "risk") if row["system"] == name and row["coverage"] == 1.0
+            ]
+            assert label["risk"] <= 1.08
+        assert "Selective risk, 0 wrong and 20 wrong" in chart.to_json()
+        assert "band: 95% jackknife intervals over clusters, at each threshold" in chart.to_json()
+
+    def test_they_are_told_apart_by_more_than_colour(self) -> None:
+        chart = json.loads(draw(compare(systems(0, 5, 20), resamples=0), "curve").to_json())
+        for mean in ("strokeDash", "shape"):
+            (scale,) = [
+                layer["encoding"][mean]["scale"] for layer in chart["layer"] if mean in layer["encoding"]
+            ]
+            assert scale["domain"] == ["0 wrong", "5 wrong", "20 wrong"]
+            assert len({str(look) for look in scale["range"]}) == 3
+        assert {"text"} <= set().union(*encodings(draw(compare(systems(0, 5), resamples=0), "curve")))
+
+    def test_names_stand_clear_of_each_other(self) -> None:
+        chart = draw(compare(systems(0, 1, 2, 3), resamples=0), "curve")
+        labels = [
+            records
+            for records in json.loads(chart.to_json())["datasets"].values()
+            if len(records) == 4 and all(set(row) == {"system", "coverage", "risk"} for row in records)
+        ]
+        heights = sorted(row["risk"] for row in labels[-1])
+        top = json.loads(chart.to_json())["layer"][1]["encoding"]["y"]["scale"]["domain"][1]
+        assert all(b - a >= 0.05 * top - 1e-9 for a, b in pairwise(heights))
+
+    def test_the_confidence_must_be_one_that_all_have(self) -> None:
+        result = compare(systems(0, 20), resamples=0)
+        with pytest.raises(ArgumentError, match="unknown confidence 'sure'; known: confidence"):
+            draw(result, "curve", confidence="sure")
+        bare = {name: Items.from_arrays([0, 1], [0, 1], item=[1, 2]) for name in "ab"}
+        with pytest.raises(ArgumentError, match="no confidence that all systems have"):
+            draw(compare(bare, metrics="accuracy", resamples=0), "curve")
+
+    def test_more_than_can_be_told_apart_are_named(self) -> None:
+        result = compare(systems(*range(9)), resamples=0)
+        assert "not drawn: 8 wrong" in draw(result, "curve").to_json()
+
+
+def test_curves_say_what_they_leave_out() -> None:
+    items = Items.from_arrays(
+        [0] * 40,
+        [0, 1] * 20,
+        signals={f"s{number}": [(row * (number + 3)) % 41 for row in range(40)] for number in range(10)}
+        | {"twin": [row * 3 % 41 for row in range(40)]},
+    )
+    names = [f"s{number}" for number in range(10)]
+    chart = curves_chart(evaluate(items, confidence=["twin", *names], resamples=0))
+    assert len({row["confidence"] for row in rows(chart, "confidence")}) == 8
+    subtitle = json.loads(chart.to_json())["title"]["subtitle"]
+    assert "the same ranking: twin = s0" in subtitle
+    assert "not drawn: s8, s9" in subtitle
+    few = curves_chart(evaluate(items, confidence=["s1", "s2"], resamples=0))
+    assert "not drawn" not in few.to_json()
+    assert "declined" not in few.to_json()
+
+
+def test_one_confidence_is_drawn_with_its_band_where_no_chart_is_named() -> None:
+    chart = draw(run("llm", "token_msp"))
+    assert "Selective risk, llm" in chart.to_json()
+    assert rows(chart, "low")
 
 
 def test_a_system_of_several_has_its_own_charts() -> None:
     result = compare(systems(0, 5, 20), resamples=0)
     assert "Selective risk, confidence" in draw(result, system="5 wrong").to_json()
     with pytest.raises(
-        ArgumentError, match=r"curve is of one system; name it \(system=\): 0 wrong, 5 wrong, 20"
+        ArgumentError, match=r"areas is of one system; name it \(system=, --of-system\): 0 wrong, 5 wrong, 20"
     ):
-        draw(result, "curve")
+        draw(result, "areas")
     with pytest.raises(ArgumentError, match="unknown chart 'left'"):
         draw(result, "left")
     with pytest.raises(ArgumentError, match="unknown system '6 wrong'"):

@@ -211,13 +211,16 @@ def test_the_comparison_says_which_side_is_better_and_its_mirror_the_other(
     result = compare({name: systems[name] for name in order}, resamples=0)
     page = report_html(result)
     told = in_words(page)
-    assert told["confidence", "AUGRC"] == f"{side} is better"
-    assert told["confidence", "AURC"] == f"{side} is better"
+    assert told["confidence", "AUGRC"] == "good is better"
+    assert told["confidence", "AURC"] == "good is better"
     # Both answer everything: nobody answers more.
     assert told["any", "Cmax"] == "cannot tell"
     assert "AUGRC: good is better than bad by" in words(page)
     assert "bad is better" not in words(page)
-    assert f"left: {order[0]}" in tables(page)["Differences"][0]
+    first, second = order
+    assert tables(page)["Differences"][0][2:5] == [first, second, f"{second} - {first}"]
+    assert f"Comparison: {second} - {first}" in words(page)
+    assert f"Selective risk, {first} and {second}" in page
     # The verdict is asked, not made here.
     assert result.difference("good", "bad", "augrc").verdict == side
 
@@ -251,8 +254,8 @@ def test_a_comparison_that_cannot_be_told_says_so() -> None:
         "right: token_msp",
     ]
     # Single numbers and differences have intervals of their own kinds, and each says which.
-    assert "Left and right: 95% intervals: jackknife over 25 clusters, t distribution, Wilson's score" in told
-    assert "Right - left: 95% intervals: jackknife over 25 clusters, t distribution" in told
+    assert "left and right: 95% intervals: jackknife over 25 clusters, t distribution, Wilson's score" in told
+    assert "right - left: 95% intervals: jackknife over 25 clusters, t distribution" in told
     exact = {float(a["value"] or "nan") for tag, a in Outline(page).elements if tag == "data"}
     assert result.deltas["llm"].augrc.value in exact
 
@@ -364,17 +367,19 @@ def test_without_a_confidence_there_is_no_curve_and_the_page_says_how_to_name_on
 def test_metrics_of_two_are_compared_by_group() -> None:
     good, bad = clear_cut()
     sites = ["a", "b"] * 20
-    both = [
-        Items.from_arrays(
+    both = {
+        name: Items.from_arrays(
             one.truth, one.prediction, item=one.item, cluster=one.item, metadata={"site": sites}
         )
-        for one in (bad, good)
-    ]
-    page = report_html(compare(*both, metrics="accuracy", by="site", resamples=0))
+        for name, one in {"careless": bad, "careful": good}.items()
+    }
+    page = report_html(compare(both, metrics="accuracy", by="site", resamples=0))
     heading, *rows = tables(page)["Differences"]
     told = {row[heading.index("group")]: row[-1] for row in rows}
     # The careless one answers 0 to everything: right at site a, wrong at site b.
-    assert told == {"all": "right is better", "site=a": "cannot tell", "site=b": "right is better"}
+    assert told == {"all": "careful is better", "site=a": "cannot tell", "site=b": "careful is better"}
+    assert {"careless", "careful", "careful - careless"} <= set(heading)
+    assert not re.search(r"\b(?:left|right)\b", re.sub(r"was right|be right|left out", "", words(page)))
 
 
 def three() -> dict[str, Items]:
@@ -409,9 +414,15 @@ def test_several_systems_have_a_report(simultaneous: bool) -> None:
 def test_a_result_shows_itself(tmp_path: Path) -> None:
     result = compare(three(), metrics="augrc", confidence="confidence", resamples=20)
     assert "better than" in result._repr_html_()
-    assert "<img" not in result._repr_html_()
+    pictures = [one for tag, one in Outline(result._repr_html_()).elements if tag == "img"]
+    assert [picture["alt"] for picture in pictures] == ["Differences in AUGRC"]
     items = Items.from_arrays([0, 1], [0, 0], signals={EVIL: [0.9, 0.1]})
-    assert "<img" not in evaluate(items, confidence=EVIL, resamples=0)._repr_html_()
+    shown = Outline(evaluate(items, confidence=EVIL, resamples=0)._repr_html_()).elements
+    assert [one["alt"] for tag, one in shown if tag == "img"] == [f"Selective risk, {EVIL}"]
+    assert {name for _, one in shown for name in one}.isdisjoint({"onerror", "onload"})
+    nothing = Items.from_arrays([0, 1], [None, None], abstained=[True, True], confidence=[0.1, 0.2])
+    assert "<img" not in evaluate(nothing, interval="none")._repr_html_()
+    assert "<img" not in evaluate(Items.from_arrays([0, 1], [0, 0]), metrics="accuracy")._repr_html_()
     assert "Differences in AUGRC" in result.plot().to_json()
     assert result.report(tmp_path / "report.html").stat().st_size > 1000
 

@@ -44,15 +44,14 @@ def words_of(text: str, metric: str) -> str:
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_the_better_side_is_said_in_words_and_in_the_table(mirrored: bool) -> None:
     text = printed(pair(mirrored=mirrored))
-    better = "left is better" if mirrored else "right is better"
-    assert words_of(text, "augrc") == words_of(text, "aurc") == better
+    assert words_of(text, "augrc") == words_of(text, "aurc") == "B is better"
     # Both answer everything, and who answers more is neither better nor worse.
     assert words_of(text, "cmax") == "cannot tell"
     assert "augrc: B is better than A by 0.2" in text
     assert "A is better" not in text
-    assert ("left = B: items" if mirrored else "left = A: items") in text
-    assert ("left is better" in text) == mirrored
-    assert ("right is better" in text) == (not mirrored)
+    heading = next(line for line in text.splitlines() if line.startswith("confidence  metric"))
+    assert re.split(r"\s{2,}", heading)[2:5] == (["B", "A", "A - B"] if mirrored else ["A", "B", "B - A"])
+    assert not re.search(r"\b(left|right)\b", text)
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -60,9 +59,7 @@ def test_a_metric_that_is_better_when_higher_is_worded_by_its_own_direction(mirr
     result = pair(mirrored=mirrored, metrics=["accuracy"])
     assert "B is better than A by 0.500 [" in printed(result)
     (row,) = json.loads(render(views.tables(result), "json"))["tables"][0]["rows"]
-    assert (row["verdict"], row["in_words"]) == (
-        ("left", "left is better") if mirrored else ("right", "right is better")
-    )
+    assert (row["verdict"], row["in_words"]) == ("left" if mirrored else "right", "B is better")
     assert (row["left"], row["right"]) == (("B", "A") if mirrored else ("A", "B"))
     assert (row["left_value"], row["right_value"]) == ((1.0, 0.5) if mirrored else (0.5, 1.0))
     assert row["difference"] == (-0.5 if mirrored else 0.5)
@@ -77,7 +74,7 @@ def test_who_answers_more_is_higher_and_not_better(mirrored: bool) -> None:
     shy = Items.from_arrays(truth, truth, abstained=[1, 0] * 20, **options)
     sides = {"bold": bold, "shy": shy} if mirrored else {"shy": shy, "bold": bold}
     text = printed(compare(sides, resamples=50))
-    assert words_of(text, "cmax") == ("left is higher" if mirrored else "right is higher")
+    assert words_of(text, "cmax") == "bold is higher"
     assert "cmax: bold is higher than shy by 0.500 [" in text
     assert "the one that answers less looks better; go by matched coverage" in " ".join(text.split())
 
@@ -157,7 +154,7 @@ def test_many_systems_say_that_an_interval_is_for_one_comparison_by_itself() -> 
     assert "corrected by Holm's method" in " ".join(alone.split())
     assert re.search(r"^A +confidence +40 +40 .* 0\.500 \[.*\]  3$", alone, re.M)
     assert re.search(r"^B +confidence +40 +40 .*  1 \(1-2\)$", alone, re.M)
-    assert re.search(r"^accuracy +A +B .*  right is better$", alone, re.M)
+    assert re.search(r"^accuracy +A +B .*  B is better$", alone, re.M)
     together = printed(compare(three, metrics=["accuracy"], resamples=20, simultaneous=True))
     assert "they hold for all pairs of systems together" in " ".join(together.split())
     assert "by itself" not in together
@@ -276,8 +273,8 @@ def test_a_notebook_shows_verdicts_tables_and_warnings(mirrored: bool) -> None:
         "<div><p>2 systems, 40 items of 40 clusters, matched by item</p><p>loss zero_one = 1 if pred"
     )
     assert "<li>augrc: B is better than A by 0.2" in page
-    assert ("<td>left is better</td>" if mirrored else "<td>right is better</td>") in page
-    assert ("<td>right is better</td>" if mirrored else "<td>left is better</td>") not in page
+    assert "<td>B is better</td>" in page
+    assert "<td>A is better</td>" not in page
     few = evaluate(careless_and_careful(8)[0], resamples=20)
     page = result_html(few)
     assert '<th>confidence</th><th class="number">AURC</th>' in page
@@ -323,9 +320,19 @@ def test_participants_that_are_left_out_are_counted_by_system() -> None:
     assert line.endswith(", 1 only in zero")
 
 
-def test_a_table_of_two_says_which_is_left() -> None:
+def test_a_table_of_two_goes_by_their_names() -> None:
     for form in ("markdown", "latex", "html", "text"):
-        assert "left = A: items" in render(views.tables(pair()), form)
+        shown = render(views.tables(pair()), form)
+        assert "A: items" in shown
+        assert "B - A" in shown
+        assert "right - left" not in shown
+
+
+def test_a_table_of_several_says_which_is_taken_from_which() -> None:
+    careless, careful = careless_and_careful()
+    (table, _) = views.tables(compare({"A": careless, "B": careful, "C": careful}, resamples=20))
+    headings = [column.title for column in table.readable.columns]
+    assert {"first", "second", "second - first"} <= set(headings)
 
 
 def test_where_nothing_can_be_judged_the_summary_says_so_once() -> None:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from abstain import _files, _validate
+from abstain._brief import brief
 from abstain.calibrators._estimators import (
     CALIBRATORS,
     Calibrator,
@@ -83,6 +84,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
     abstain_version: str | None = None
     validation: Validation | None = None
     warnings: tuple[ResultWarning, ...] = ()
+
+    __repr__ = brief
 
     if TYPE_CHECKING:  # what each form has, and this one only promises
 

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ Numbers = Annotated[tuple[float, ...], Meta(min_length=1)]
 
 class Model(Struct, frozen=True, kw_only=True):
     """What every model can do."""
+
+    __repr__ = brief
 
     if TYPE_CHECKING:  # every model has its own
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.calibrators._artifact import (
     TRAINED,
     Source,
@@ -325,6 +326,8 @@ class Features:
     names: tuple[str, ...]
     matrix: Floats
     filled: NDArray[np.bool_]
+
+    __repr__ = brief
 
     def filled_counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
         """Return how many values of each feature were filled in, among `rows`; features without any are left out."""

@@ -24,7 +24,8 @@ from abstain.cli._steps import check_outputs, evaluated, files_of, putting
 from abstain.cli._terminal import say
 
 _OUTPUT = "The figure; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
-_CHART = "Of one input: curve, curves, areas or reliability. Of two: difference, left or right."
+_CHART = "Of one input: curve, curves, areas or reliability. Of several: difference, or curve for all of them at once."
+_SYSTEM = "Which of several inputs a chart is of, by its name; without it the chart is of all."
 _OF = "Which confidence a curve or reliability diagram is of; else the first."
 _SHOWN = "Which metric areas and differences show: augrc, aurc, eaurc, eaugrc, cmax."
 
@@ -35,6 +36,7 @@ Examples:
       -o areas.pdf
   abstain plot run.json --mode few_shot --confidence token_msp \\
       --chart reliability -o reliability.png
+  abstain plot old.json new.json --mode few_shot --chart curve -o both.svg
 """
 
 
@@ -46,6 +48,7 @@ def plot_command(
     output: Annotated[Path, output_to(_OUTPUT)],
     chart: Annotated[str | None, named("--chart", "NAME", _CHART)] = None,
     of: Annotated[str | None, named("--of", "NAME", _OF)] = None,
+    of_system: Annotated[str | None, named("--of-system", "NAME", _SYSTEM)] = None,
     risk: Annotated[str, typer.Option(metavar="NAME", help="selective or generalized.")] = "selective",
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
     quiet: Quiet = False,
@@ -63,7 +66,7 @@ def plot_command(
     result = evaluated(
         inputs, question, reading, pairing, judging, counted, quiet=quiet, selective=True
     ).result
-    figure = draw(result, chart, confidence=of, risk=risk, metric=shown)
+    figure = draw(result, chart, confidence=of, risk=risk, metric=shown, system=of_system)
     with putting({output: chart_content(figure, form)}, inputs=files):
         pass
     say(output if quiet else f"figure: {output}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.confidence import confidence_values, no_confidence, select, variants
 from abstain.errors import AbstainError, DataError, SignalError
 from abstain.evaluation._evaluate import evaluate
@@ -102,6 +103,8 @@ class SourceCheck:
     defaults: Mapping[str, str]
     problems: tuple[str, ...]
     items: Items
+
+    __repr__ = brief
 
     @property
     def servable(self) -> tuple[str, ...]:

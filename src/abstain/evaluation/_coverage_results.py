@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
+from abstain._brief import brief, few_lines
 from abstain._presenting import Shown
 from abstain.inference import resamples_wanted
 from abstain.metrics.intervals import checked_eta
@@ -99,6 +100,8 @@ class Stratum:
     coverage: Estimate
     verdict: CoverageVerdict | None
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClaimResult(Mapping[str, "Estimate"]):
@@ -121,6 +124,10 @@ class ClaimResult(Mapping[str, "Estimate"]):
     groups: Mapping[str, tuple[Stratum, ...]]
     width_quantiles: Floats
     slab: WorstSlab | None = None
+
+    def __repr__(self) -> str:
+        lines = [f"{name}: {estimate}" for name, estimate in self.metrics.items()]
+        return few_lines(f"claim {self.claim:g}: {self.verdict}", lines)
 
     def __getitem__(self, name: str) -> Estimate:
         return self.metrics[name]
@@ -156,6 +163,22 @@ class CoverageResult(Shown):
     warnings: tuple[ResultWarning, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
+    def to_frame(self, what: str = "estimates", *, backend: str | None = None) -> Any:
+        """Return the estimates of every claim, or the coverage in every part of the rows, as a data frame.
+
+        Args:
+            what: "estimates", or "strata" for coverage by width or set size and by group.
+            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+        """
+        from abstain.evaluation._frames import coverage_frame  # noqa: PLC0415
+
+        return coverage_frame(self, what, backend)
+
+    def __repr__(self) -> str:
+        lines = [f"claim {each.claim:g}: {each.verdict}, coverage {each['coverage']}" for each in self.claims]
+        lines += [f"{name}: {estimate}" for name, estimate in self.metrics.items()]
+        return few_lines(f"{self.rows:,} {self.kind} of {self.clusters:,} clusters", lines)
+
 
 @dataclass(frozen=True, slots=True)
 class PitBin:
@@ -183,3 +206,7 @@ class QuantileResult:
 
     pinball: Mapping[float, Estimate]
     pit: tuple[PitBin, ...]
+
+    def __repr__(self) -> str:
+        lines = [f"pinball loss at {name:g}: {estimate}" for name, estimate in self.pinball.items()]
+        return few_lines(f"Quantiles at {len(self.pinball)} probabilities", lines)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.inference import (
     CANNOT_TELL,
@@ -18,7 +19,6 @@ from abstain.inference import (
     decide,
     holm,
     p_value,
-    verdict_words,
     within_margin,
 )
 from abstain.metrics.curves import MATCHED_METRICS, matched_measure
@@ -102,6 +102,8 @@ class Difference:
     margin: MarginVerdict | None = None
     cluster_noun: str = "cluster"
 
+    __repr__ = brief
+
     @property
     def matched(self) -> bool:
         """True where the systems are compared at a coverage that both reach."""
@@ -125,10 +127,14 @@ class Difference:
 
     @property
     def in_words(self) -> str:
-        """The verdict in the words of a table whose columns are left and right."""
+        """The verdict in the few words of a table: who is better, by name."""
         if not self.compared:
             return f"not compared: {self.estimate.reason}" if self.estimate.reason else "not compared"
-        return verdict_words(self.verdict, self.direction)
+        return CANNOT_TELL if self.winner is None else f"{self.winner} is {self._kind}"
+
+    @property
+    def _kind(self) -> str:
+        return "higher" if self.direction == "neither" else "better"
 
     @property
     def more_clusters(self) -> float:
@@ -150,9 +156,8 @@ class Difference:
         low, high = self.estimate.low, self.estimate.high
         if self.estimate.value < 0.0:
             low, high = -high, -low
-        kind = "higher" if self.direction == "neither" else "better"
         size = f"{abs(self.estimate.value):.3f} [{low:.3f}, {high:.3f}]"
-        return f"{where}{winner} is {kind} than {loser} by {size}{self._against_margin()}"
+        return f"{where}{winner} is {self._kind} than {loser} by {size}{self._against_margin()}"
 
     def _against_margin(self) -> str:
         """What can be said against the margin: within it, or one not worse than the other by more."""

@@ -1,4 +1,4 @@
-"""A result as a data frame: one row per estimate, or per difference."""
+"""Results as data frames: one row per estimate, per difference, or per part of the rows."""
 
 from __future__ import annotations
 
@@ -9,56 +9,92 @@ from abstain import _validate
 from abstain._export import frame_of
 
 if TYPE_CHECKING:
-    from abstain.evaluation._result import Result
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["result_frame"]
+    from abstain.evaluation._coverage_results import CoverageResult
+    from abstain.evaluation._metric_tables import MetricTable
+    from abstain.evaluation._result import Result, SystemResult
+    from abstain.inference import Estimate
+
+    Row = tuple[Any, ...]
+
+__all__ = ["coverage_frame", "result_frame", "system_frame", "table_frame"]
+
+_ESTIMATE = (
+    "value",
+    "low",
+    "high",
+    "level",
+    "se",
+    "method",
+    "n",
+    "clusters",
+    "if_wrong",
+    "if_right",
+    "reason",
+)
+_OF_SYSTEM = ("system", "confidence", "metric", "group", *_ESTIMATE)
+_DIFFERENCES = (
+    *("metric", "confidence", "group", "left", "right", "left_value", "right_value", "difference"),
+    *("low", "high", "level", "se", "method", "coverage", "p", "p_adjusted", "verdict", "clusters", "reason"),
+)
+_STRATA = ("claim", "by", "part", "rows", "verdict", *_ESTIMATE)
 
 
 def result_frame(result: Result, what: str, backend: str | None) -> Any:
     """Return the estimates or the differences of a result; see `Result.to_frame`."""
     _validate.choice(what, "what", ("estimates", "differences"))
-    rows = _estimates(result) if what == "estimates" else _differences(result)
-    names = _ESTIMATES if what == "estimates" else _DIFFERENCES
-    return frame_of({name: [row[place] for row in rows] for place, name in enumerate(names)}, backend)
+    if what == "differences":
+        return _frame(_DIFFERENCES, _differences(result), backend)
+    rows = [row for system in result.systems.values() for row in _of_system(system)]
+    return _frame(_OF_SYSTEM, rows, backend)
 
 
-_ESTIMATES = (
-    *("system", "confidence", "metric", "group", "value", "low", "high", "level", "se"),
-    *("method", "n", "clusters", "if_wrong", "if_right", "reason"),
-)
-_DIFFERENCES = (
-    *(
-        "metric",
-        "confidence",
-        "group",
-        "left",
-        "right",
-        "left_value",
-        "right_value",
-        "difference",
-        "low",
-        "high",
-    ),
-    *("level", "se", "method", "coverage", "p", "p_adjusted", "verdict", "clusters", "reason"),
-)
+def system_frame(system: SystemResult, backend: str | None) -> Any:
+    """Return the estimates of one system; see `SystemResult.to_frame`."""
+    return _frame(_OF_SYSTEM, _of_system(system), backend)
 
 
-def _estimates(result: Result) -> list[tuple[Any, ...]]:
-    rows = []
-    for name, system in result.systems.items():
-        for key, each in system.estimates.items():
-            numbers = (each.value, each.low, each.high, each.level, each.se)
-            bounds = each.bounds or (math.nan, math.nan)
-            rows.append(
-                (
-                    *(name, *key, *map(_number, numbers), each.method, each.n, each.clusters),
-                    *(*map(_number, bounds), each.reason),
-                )
-            )
-    return rows
+def table_frame(table: MetricTable, backend: str | None) -> Any:
+    """Return the metrics over all items and by group; see `MetricTable.to_frame`."""
+    whole = [(name, "", *_estimate(each)) for name, each in table.items()]
+    parts = [
+        (name, group.label, *_estimate(group.estimates[name])) for group in table.groups for name in table
+    ]
+    return _frame(("metric", "group", *_ESTIMATE), whole + parts, backend)
 
 
-def _differences(result: Result) -> list[tuple[Any, ...]]:
+def coverage_frame(result: CoverageResult, what: str, backend: str | None) -> Any:
+    """Return the estimates by claim, or the coverage of every part; see `CoverageResult.to_frame`."""
+    _validate.choice(what, "what", ("estimates", "strata"))
+    if what == "strata":
+        return _frame(_STRATA, _strata(result), backend)
+    rows: list[Row] = [
+        (claim.claim, name, *_estimate(each)) for claim in result.claims for name, each in claim.items()
+    ]
+    rows += [(None, name, *_estimate(each)) for name, each in result.metrics.items()]
+    return _frame(("claim", "metric", *_ESTIMATE), rows, backend)
+
+
+def _frame(names: Sequence[str], rows: Iterable[Row], backend: str | None) -> Any:
+    listed = list(rows)
+    return frame_of({name: [row[place] for row in listed] for place, name in enumerate(names)}, backend)
+
+
+def _of_system(system: SystemResult) -> list[Row]:
+    return [(system.name, *key, *_estimate(each)) for key, each in system.estimates.items()]
+
+
+def _estimate(each: Estimate) -> Row:
+    numbers = (each.value, each.low, each.high, each.level, each.se)
+    bounds = each.bounds or (math.nan, math.nan)
+    return (
+        *(*map(_number, numbers), each.method, each.n, each.clusters),
+        *(*map(_number, bounds), each.reason),
+    )
+
+
+def _differences(result: Result) -> list[Row]:
     rows = []
     for each in result.differences:
         estimate = each.estimate
@@ -73,6 +109,19 @@ def _differences(result: Result) -> list[tuple[Any, ...]]:
             )
         )
     return rows
+
+
+def _strata(result: CoverageResult) -> list[Row]:
+    size = "width" if result.kind == "intervals" else "set size"
+    return [
+        (
+            *(claim.claim, by, str(part.label), part.count),
+            *(None if part.verdict is None else part.verdict.verdict, *_estimate(part.coverage)),
+        )
+        for claim in result.claims
+        for by, parts in ((size, claim.strata), *claim.groups.items())
+        for part in parts
+    ]
 
 
 def _number(value: float) -> float | None:

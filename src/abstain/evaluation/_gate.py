@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
+from abstain._brief import brief, few_lines
 from abstain.errors import ArgumentError
 from abstain.evaluation._evaluate import compare, evaluate
 from abstain.evaluation._warnings import few_clusters
@@ -79,6 +80,8 @@ class GateCheck:
     estimate: Estimate
     words: str
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GateResult:
@@ -124,8 +127,8 @@ class GateResult:
         return EXIT_CODES[self.verdict]
 
     def __repr__(self) -> str:
-        lines = [f"  {check.verdict}: {check.words}" for check in self.checks]
-        return "\n".join([f"Gate: {self.verdict}", *lines])
+        lines = [f"{check.verdict}: {check.words}" for check in self.checks]
+        return few_lines(f"Gate: {self.verdict}", lines)
 
 
 def gate(

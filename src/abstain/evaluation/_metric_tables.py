@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain import _validate
+from abstain._brief import brief, few_lines
 from abstain.errors import ArgumentError
 from abstain.metrics.registry import find_metric
 
@@ -58,6 +59,8 @@ class GroupResult:
     estimates: Mapping[str, Estimate]
     note: str
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupGap:
@@ -76,6 +79,8 @@ class GroupGap:
     worst: Estimate
     rest: Estimate
     gap: Estimate
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -135,5 +140,16 @@ class MetricTable(Mapping[str, "Estimate"]):
         _validate.choice(label, "group", [group.label for group in self.groups])
         return next(group for group in self.groups if group.label == label)
 
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return the metrics as a data frame: one row each over all items, where ``group`` is empty, and per group.
+
+        Args:
+            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+        """
+        from abstain.evaluation._frames import table_frame  # noqa: PLC0415
+
+        return table_frame(self, backend)
+
     def __repr__(self) -> str:
-        return "\n".join(f"{name}: {estimate}" for name, estimate in self.items())
+        groups = f" in {len(self.groups)} groups" if self.groups else ""
+        return few_lines(f"Metrics{groups}", [f"{name}: {estimate}" for name, estimate in self.items()])

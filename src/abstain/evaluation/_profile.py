@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain._brief import brief
+from abstain._export import columns_frame
 from abstain._units import unit_of
 from abstain.evaluation._differences import Difference
 from abstain.evaluation._system import fingerprint
@@ -58,8 +60,14 @@ class Line:
     selective_risk: Floats
     generalized_risk: Floats
 
+    __repr__ = brief
+
     def __len__(self) -> int:
         return len(self.coverage)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return the points as a data frame with one row each: pandas, polars or pyarrow, see `Result.to_frame`."""
+        return columns_frame(self, backend)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,8 +103,14 @@ class WorkingPoints:
     in_curve: int
     promised: Mapping[float, int] = field(default_factory=dict)
 
+    __repr__ = brief
+
     def __len__(self) -> int:
         return len(self.threshold)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return the points as a data frame with one row each: pandas, polars or pyarrow, see `Result.to_frame`."""
+        return columns_frame(self, backend)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,6 +137,8 @@ class Profile:
     leader: str
     contrasts: Mapping[str, Difference]
     reliability: Mapping[str, ReliabilityCurve]
+
+    __repr__ = brief
 
 
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:

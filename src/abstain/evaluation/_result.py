@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate, guarantees
+from abstain._brief import few_lines
 from abstain._presenting import Shown
 from abstain.confidence import is_calibrated
 from abstain.errors import ArgumentError
@@ -149,6 +150,7 @@ class _ByMetric:
 
     __slots__ = ()
 
+    name: str
     estimates: Mapping[str, Estimate]
 
     def __getattr__(self, name: str) -> Any:
@@ -168,6 +170,10 @@ class _ByMetric:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(key.partition("@")[0] for key in self.estimates)]
 
+    def __repr__(self) -> str:
+        lines = [f"{name}: {estimate}" for name, estimate in self.estimates.items()]
+        return few_lines(f"{type(self).__name__} of {self.name or 'all items'}", lines)
+
 
 def _number(text: str) -> float:
     try:
@@ -176,7 +182,7 @@ def _number(text: str) -> float:
         return math.nan
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class ConfidenceResult(_ByMetric):
     """All selective metrics of one confidence, each an `Estimate`, by name as attributes.
 
@@ -310,15 +316,25 @@ class SystemResult(Mapping[str, ConfidenceResult]):
     def __len__(self) -> int:
         return len(self.variants)
 
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return the estimates as a data frame with one row each.
+
+        Args:
+            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+        """
+        from abstain.evaluation._frames import system_frame  # noqa: PLC0415
+
+        return system_frame(self, backend)
+
     def __repr__(self) -> str:
-        return "\n".join([f"{self.name}: {self.population.items} items", *self._lines()])
+        return few_lines(f"{self.name}: {self.population.items} items", self._lines())
 
     def _lines(self) -> list[str]:
-        lines = [f"  {name}: AURC {result.aurc}, AUGRC {result.augrc}" for name, result in self.items()]
-        return lines + [f"  {name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
+        lines = [f"{name}: AURC {result.aurc}, AUGRC {result.augrc}" for name, result in self.items()]
+        return lines + [f"{name}: {estimate}" for name, estimate in (self.metrics or {}).items()]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Deltas(_ByMetric):
     """The differences of two systems by one confidence, right - left: an `Estimate` per metric, as attributes.
 
@@ -512,13 +528,10 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
     def __repr__(self) -> str:
         if len(self.systems) == 1:
             only = self.only
-            return "\n".join([f"Result of {only.population.items} items", *only._lines()])
+            return few_lines(f"Result of {only.population.items} items", only._lines())
         judged = 0 if self.matching is None else self.matching.judged
         head = f"Result of {len(self.systems)} systems over {judged} items"
-        most = 12
-        lines = [f"  {sentence}" for sentence in self.words[:most]]
-        more = [f"  ... and {len(self.words) - most} more differences"] if len(self.words) > most else []
-        return "\n".join([head, *lines, *more])
+        return few_lines(head, self.words, "more differences")
 
 
 def _percent(part: float, whole: float) -> float:

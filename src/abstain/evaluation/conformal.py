@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, DataError
 from abstain.evaluation._coverage_results import (
     ClaimResult,
     CoverageResult,
@@ -31,6 +31,7 @@ from abstain.evaluation._judgement import (
     intervals_over,
     range_in_words,
 )
+from abstain.labels import class_index, column
 from abstain.metrics.coverage import (
     Strata,
     criterion_measure,
@@ -92,7 +93,8 @@ def evaluate_intervals(
 
     Args:
         y_true: the truths.
-        intervals: (rows, 2), or (rows, 2, claims) for several claims.
+        intervals: (rows, 2), or (rows, 2, claims) for several claims; or what MAPIE's ``predict_interval`` returns, the
+            predictions and the intervals.
         claim: the coverage that the intervals claim, such as 0.9; one per set of bounds.
         cluster: ids of what belongs together; each row is a cluster of its own when left out.
         groups: labels by the name of the grouping, such as ``{"site": [...]}``, to see where coverage fails.
@@ -118,7 +120,7 @@ def evaluate_intervals(
     settings = CoverageSettings.checked(
         bins=bins, eta=eta, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level
     )
-    rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
+    rows = IntervalRows.with_truth(y_true, _without_predictions(intervals), sample_weight)
     job = Judgement.prepare(rows, claim, cluster, groups or {}, features or {}, settings)
     rows = job.rows
     losses, positive = winkler_losses(rows, job.claims), Scale(low=0.0)
@@ -156,6 +158,7 @@ def evaluate_sets(
     groups: Groups | None = None,
     features: Groups | None = None,
     labels: Sequence[Any] | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     bins: int | None = None,
     margin: float = 0.0,
@@ -168,13 +171,15 @@ def evaluate_sets(
     """Judge prediction sets by one or several claims; coverage by true class is always among the groups.
 
     Args:
-        y_true: class indices.
-        sets: booleans (rows, classes), or (rows, classes, claims) for several claims.
+        y_true: class indices; the classes themselves where `classes` names them.
+        sets: booleans (rows, classes), or (rows, classes, claims) for several claims; or what MAPIE's ``predict_set``
+            returns, the predictions and the sets.
         claim: the coverage that the sets claim, one per set of booleans.
         cluster: ids of what belongs together; each row is a cluster of its own when left out.
         groups: labels by the name of the grouping, to see where coverage fails.
         features: numbers by the name of the feature: coverage by each, and the slab of worst coverage in all.
-        labels: the names of the classes, for the report.
+        labels: the names of the classes, for the report, where `y_true` holds indices.
+        classes: the class of each column of `sets`, such as ``model.classes_``, where `y_true` holds classes.
         sample_weight: multiplicities.
         bins: None for one stratum per set size, else how many groups of neighbouring sizes.
         margin: how far below its claim a coverage still counts as covered.
@@ -192,7 +197,10 @@ def evaluate_sets(
     settings = CoverageSettings.checked(
         bins=bins, eta=0.0, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level
     )
-    rows = SetRows.with_truth(y_true, sets, sample_weight)
+    members = _without_predictions(sets)
+    if classes is not None:
+        y_true, labels = _indices(y_true, classes, labels)
+    rows = SetRows.with_truth(y_true, members, sample_weight)
     borders = size_borders(rows.classes, bins)
     uppers = np.r_[borders[1:] - 1, rows.classes]
     names = _class_names(labels, rows.classes)
@@ -284,10 +292,33 @@ def _winkler_scale(rows: IntervalRows, place: int, losses: Floats, claim: float)
     return costly_scale(struck / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
 
 
+def _without_predictions(given: Any) -> Any:
+    """What was predicted with a claim, where MAPIE's predictions of single values stand before it."""
+    pair = isinstance(given, tuple) and len(given) == 2
+    return given[1] if pair and np.ndim(given[0]) == 1 and np.ndim(given[1]) in (2, 3) else given
+
+
+def _indices(
+    y_true: ArrayLike, classes: ArrayLike, labels: Sequence[Any] | None
+) -> tuple[NDArray[np.intp], list[Any]]:
+    """The index of every true class among `classes`, and their names."""
+    if labels is not None:
+        raise ArgumentError("classes and labels both name the classes; pass classes= where y_true holds them")
+    names = _validate.one_dimensional(classes, "classes").tolist()
+    places = class_index(column(y_true, "y_true"), [str(name) for name in names])
+    unknown = places < 0
+    if unknown.any():
+        raise DataError(
+            f"y_true is none of the {len(names)} classes at row {int(np.argmax(unknown))} "
+            f"({int(unknown.sum())} such rows); name them all in classes="
+        )
+    return places, names
+
+
 def _class_names(labels: Sequence[Any] | None, classes: int) -> list[Any]:
     names = list(range(classes)) if labels is None else list(labels)
     if len(names) != classes or len(set(names)) != classes:
         raise ArgumentError(
-            f"labels must name each of the {classes} classes once, got {len(set(names))} names"
+            f"labels, or classes, must name each of the {classes} classes once, got {len(set(names))} names"
         )
     return names

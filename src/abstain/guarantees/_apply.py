@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _outputs, _validate
+from abstain._brief import few_lines
 from abstain._places import rows_named_by
 from abstain.confidence import find_variant, signals_needed
 from abstain.errors import ArgumentError, DataError, ResultWarning
@@ -92,6 +93,9 @@ class Applied:
 
     def __str__(self) -> str:
         return self.lines[0]
+
+    def __repr__(self) -> str:
+        return few_lines("Decisions of a policy", self.lines)
 
 
 def _share(value: float) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _files, _validate
+from abstain._brief import brief, few_lines
 from abstain._confidences import load_calibrations
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.guarantees._apply import drift_warnings
@@ -46,6 +47,8 @@ class GroupCheck:
     verdict: str
     risk: Estimate
     coverage: Estimate
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -90,6 +93,9 @@ class PolicyCheck:
 
     def __str__(self) -> str:
         return self.lines[0]
+
+    def __repr__(self) -> str:
+        return few_lines("Check of a policy", self.lines)
 
 
 def check_policy(

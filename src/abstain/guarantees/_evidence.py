@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.guarantees import _p_values
 from abstain.tally import Tally, keys_descending, total_by
 
@@ -41,6 +42,8 @@ class Steps:
     """
 
     threshold: Floats
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -109,6 +112,8 @@ class Evidence:
     order: Indices | None = None
     largest: float = 1.0
     promise: str = SELECTIVE
+
+    __repr__ = brief
 
     @classmethod
     def of_rows(

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from abstain import _files
+from abstain._brief import brief, few_lines
 from abstain.errors import FormatError, ResultWarning
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class PolicyConfidence(Struct, frozen=True, kw_only=True):
     clusters: Count
     percent: bool = False
 
+    __repr__ = brief
+
 
 class PolicyLoss(Struct, frozen=True, kw_only=True):
     """What a wrong answer costs."""
@@ -217,6 +220,9 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return self.lines[0]
+
+    def __repr__(self) -> str:
+        return few_lines("Policy", self.lines)
 
     def thresholds(self, groups: NDArray[Any] | None, length: int) -> NDArray[np.float64]:
         """Return the threshold of every row, infinite where nothing is promised; `groups` where there is one each."""

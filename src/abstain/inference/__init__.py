@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         coverage_verdict,
         decide,
         holm,
-        verdict_words,
         within_margin,
     )
     from abstain.inference._weights import Draws, LeaveOut
@@ -77,7 +76,6 @@ __all__ = [
     "set_threads",
     "simultaneous_level",
     "threads",
-    "verdict_words",
     "with_companions",
     "within_margin",
 ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.errors import DataError
 from abstain.inference._threads import for_each, threads
 from abstain.tally import Stop, kernel
@@ -50,6 +51,8 @@ class Drawn:
     values: Floats
     bias: float = 0.0
     acceleration: float = 0.0
+
+    __repr__ = brief
 
     @classmethod
     def corrected(cls, values: Floats, value: float, left_out: Floats) -> Drawn:
@@ -143,6 +146,8 @@ class Estimate:
     drawn: Drawn | None = field(default=None, repr=False, compare=False)
     bounds: tuple[float, float] | None = None
     reason: str = ""
+
+    __repr__ = brief
 
     @property
     def defined(self) -> bool:

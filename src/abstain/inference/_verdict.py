@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError
 from abstain.inference._intervals import p_value
 
@@ -42,7 +43,6 @@ __all__ = [
     "coverage_verdict",
     "decide",
     "holm",
-    "verdict_words",
     "within_margin",
 ]
 
@@ -71,17 +71,6 @@ def decide(difference: Estimate, direction: str, p: float) -> str:
     if math.isnan(p) or difference.value == 0.0 or p > 1.0 - difference.level + 1e-12:
         return CANNOT_TELL
     return RIGHT if (difference.value > 0.0) == (direction != "lower") else LEFT
-
-
-def verdict_words(verdict: str, direction: str) -> str:
-    """Return a verdict in the words of a table whose columns are left and right.
-
-    >>> verdict_words("left", "lower"), verdict_words("right", "neither"), verdict_words("cannot tell", "lower")
-    ('left is better', 'right is higher', 'cannot tell')
-    """
-    if verdict == CANNOT_TELL:
-        return CANNOT_TELL
-    return f"{verdict} is {'higher' if direction == 'neither' else 'better'}"
 
 
 def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:
@@ -120,6 +109,8 @@ class CoverageVerdict:
     margin: float
     estimate: Estimate
     reason: str
+
+    __repr__ = brief
 
     @property
     def plausible(self) -> bool:
@@ -176,6 +167,8 @@ class MarginVerdict:
     margin: float
     left_not_worse: bool
     right_not_worse: bool
+
+    __repr__ = brief
 
     @property
     def equivalent(self) -> bool:

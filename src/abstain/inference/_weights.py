@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain._units import unit_of
 from abstain.tally import Batch, Stream, kernel, lanes_for
 
@@ -129,6 +130,8 @@ class LeaveOut:
     degrees: float
     clusters: int
     by_group: bool = False
+
+    __repr__ = brief
 
     @classmethod
     def of(

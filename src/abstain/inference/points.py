@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.inference._estimate import JACKKNIFE
 from abstain.inference._intervals import simultaneous_level
 from abstain.metrics import risk_coverage_curve
@@ -49,6 +50,8 @@ class Points:
     value: Floats
     low: Floats
     high: Floats
+
+    __repr__ = brief
 
     def __len__(self) -> int:
         return self.value.shape[1]

@@ -16,12 +16,16 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
+from abstain.evaluation import evaluate
+from abstain.items import Items
 from abstain.metrics import curves, selective
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
+
+    from abstain.evaluation import WorkingPoints
 
     Floats = NDArray[np.float64]
 
@@ -39,6 +43,11 @@ __all__ = [
     "selective_accuracy_score",
     "selective_accuracy_scorer",
 ]
+
+# Lines on the same axes are told apart by more than their colour.
+_DASHES = ("-", "--", "-.", ":")
+# Below this coverage a handful of rows make the risk; it may leave the picture.
+_EARLY = 0.05
 
 
 def aurc_loss(
@@ -196,14 +205,17 @@ coverage_at_risk_scorer = Scorer("coverage_at_risk_scorer", coverage_at_risk_sco
 class RiskCoverageDisplay:
     """The risk-coverage curve of a classifier, in the manner of scikit-learn's displays; needs matplotlib to plot.
 
-    Build it with `from_estimator` or `from_predictions`.
+    Build it with `from_estimator` or `from_predictions`. Several on the same axes (``ax=``) have lines of different
+    dashes, and the band of each has the colour of its line.
 
     Attributes:
         curve: the working points: coverage, selective_risk, generalized_risk, threshold.
+        band: the working points with the interval of the risk at each; None where no band was asked for.
         aurc: the area under the curve.
         augrc: the area under the generalized curve.
         estimator_name: what the legend says.
         line_: the line, once plotted.
+        band_: the band, once plotted; None where there is none.
         ax_: the axes, once plotted.
         figure_: the figure, once plotted.
     """
@@ -214,13 +226,16 @@ class RiskCoverageDisplay:
         *,
         aurc: float,
         augrc: float,
+        band: WorkingPoints | None = None,
         estimator_name: str | None = None,
     ) -> None:
         self.curve = curve
+        self.band = band
         self.aurc = aurc
         self.augrc = augrc
         self.estimator_name = estimator_name
         self.line_: Any = None
+        self.band_: Any = None
         self.ax_: Any = None
         self.figure_: Any = None
 
@@ -233,6 +248,8 @@ class RiskCoverageDisplay:
         *,
         sample_weight: ArrayLike | None = None,
         threshold: float = 0.0,
+        cluster: ArrayLike | None = None,
+        level: float | None = 0.95,
         name: str | None = None,
         risk: str = "selective",
         ax: Any = None,
@@ -246,6 +263,8 @@ class RiskCoverageDisplay:
             y: the true classes.
             sample_weight: multiplicities.
             threshold: the least probability that is answered.
+            cluster: ids of what belongs together, such as a patient; each row is a cluster of its own when left out.
+            level: confidence level of the band, which holds the risk at each threshold by itself; None for no band.
             name: for the legend; the estimator's class when left out.
             risk: "selective" or "generalized".
             ax: matplotlib axes; new ones when left out.
@@ -258,6 +277,8 @@ class RiskCoverageDisplay:
             labels=classes,
             sample_weight=sample_weight,
             threshold=threshold,
+            cluster=cluster,
+            level=level,
             name=name if name is not None else type(estimator).__name__,
             risk=risk,
             ax=ax,
@@ -273,6 +294,8 @@ class RiskCoverageDisplay:
         labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         threshold: float = 0.0,
+        cluster: ArrayLike | None = None,
+        level: float | None = 0.95,
         name: str | None = None,
         risk: str = "selective",
         ax: Any = None,
@@ -284,6 +307,7 @@ class RiskCoverageDisplay:
             rows.curve(),
             aurc=rows.metric(selective.aurc),
             augrc=rows.metric(selective.augrc),
+            band=None if level is None else rows.band(cluster, level),
             estimator_name=name if name is not None else "Classifier",
         )
         return display.plot(ax=ax, risk=risk, **kwargs)
@@ -299,22 +323,47 @@ class RiskCoverageDisplay:
             except ImportError:
                 raise ArgumentError("plotting needs matplotlib: pip install 'abstain[matplotlib]'") from None
             _, ax = plt.subplots()
+        before = len(ax.get_lines())
+        top = ax.get_ylim()[1] if before else 0.0
         values = self.curve.selective_risk if risk == "selective" else self.curve.generalized_risk
         area = f"AURC = {self.aurc:.3f}" if risk == "selective" else f"AUGRC = {self.augrc:.3f}"
         label = name if name is not None else self.estimator_name
         settings = {"drawstyle": "steps-pre", "label": f"{label} ({area})", **kwargs}
+        if not {"linestyle", "ls"} & set(kwargs):
+            settings["linestyle"] = _DASHES[before % len(_DASHES)]
         (self.line_,) = ax.plot(self.curve.coverage, values, **settings)
+        highest = [*values[self.curve.coverage >= _EARLY], *values[-1:]]
+        if self.band is not None:
+            highest += self._draw_band(ax, risk)
         ax.set(xlabel="Coverage", ylabel=f"{risk.capitalize()} risk", xlim=(0.0, 1.0))
-        ax.set_ylim(bottom=0.0)
-        ax.legend(loc="upper left")
+        ax.set_ylim(0.0, max(top, 1.08 * max(highest, default=0.0)) or 1.0)
+        ax.legend(loc="best")
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_band(self, ax: Any, risk: str) -> list[float]:
+        """Fill the band, and return how high it reaches where more than a handful of rows make it."""
+        assert self.band is not None
+        low, high = getattr(self.band, f"{risk}_low"), getattr(self.band, f"{risk}_high")
+        self.band_ = ax.fill_between(
+            self.band.coverage,
+            low,
+            high,
+            step="pre",
+            color=self.line_.get_color(),
+            alpha=0.15,
+            linewidth=0.0,
+        )
+        reached = high[(self.band.coverage >= _EARLY) & ~np.isnan(high)]
+        return [float(value) for value in reached]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Predictions:
     """The checked rows of one call: 0/1 losses, the probability of the predicted class, who abstains."""
 
+    truth: NDArray[Any]
+    predicted: NDArray[Any]
     loss: Floats
     confidence: Floats
     abstained: NDArray[np.bool_]
@@ -339,6 +388,8 @@ class _Predictions:
         confidence = table.max(axis=1)
         predicted = classes[table.argmax(axis=1)]
         return cls(
+            truth,
+            predicted,
             (predicted != truth).astype(np.float64),
             confidence,
             confidence < _validate.real(threshold, "threshold"),
@@ -351,6 +402,20 @@ class _Predictions:
                 self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight, **settings
             )
         )
+
+    def band(self, cluster: ArrayLike | None, level: float) -> WorkingPoints | None:
+        """The interval of the risk at each threshold, made as `evaluate` makes it; None where nothing is answered."""
+        items = Items.from_arrays(
+            self.truth,
+            self.predicted,
+            abstained=self.abstained,
+            confidence=self.confidence,
+            cluster=None if cluster is None else np.asarray(cluster).tolist(),
+            weight=self.weight,
+        )
+        judged = evaluate(items, confidence="confidence", loss="zero_one", level=level)
+        points = judged.profile().points["confidence"]
+        return points if len(points) else None
 
     def curve(self) -> curves.RiskCoverageCurve:
         return curves.risk_coverage_curve(

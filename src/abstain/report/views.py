@@ -377,25 +377,26 @@ def estimates_table(result: Result) -> Table:
 
 
 def differences_table(result: Result, differences: Sequence[Difference] | None = None) -> Table:
-    """Return differences, right - left, with their verdicts; all of them when none are given.
+    """Return differences, the second system less the first, with their verdicts; all of them when none are given.
 
-    With two systems people read both values; with more the names of the two, and the p-values that the number of pairs
-    corrects. Programs read all of it.
+    With two systems people read both values, under the names of the systems; with more the names of the two, and the
+    p-values that the number of pairs corrects. Programs read all of it.
     """
     two = len(result.systems) == 2
+    first, second = result.systems if two else ("first", "second")
     columns = (
         Column("confidence", once=True),
         Column("metric", detail=True),
         Column("label", "metric", once=not two),
         Column("group"),
-        Column("left", detail=two),
-        Column("right", detail=two),
+        Column("left", first, detail=two),
+        Column("right", second, detail=two),
         Column("coverage", digits=3, detail=True),
-        Column("left_value", "left", digits=3, estimate=True, detail=not two),
-        Column("right_value", "right", digits=3, estimate=True, detail=not two),
+        Column("left_value", first, digits=3, estimate=True, detail=not two),
+        Column("right_value", second, digits=3, estimate=True, detail=not two),
         Column("left_rank", digits=0, detail=True),
         Column("right_rank", digits=0, detail=True),
-        Column("difference", "right - left", estimate=True),
+        Column("difference", f"{second} - {first}", estimate=True),
         Column("p", digits=4, detail=two),
         Column("p_holm", "p (Holm)", digits=4, detail=two),
         Column("method", detail=True),
@@ -542,15 +543,10 @@ def _several(result: Result, width: int) -> list[Text]:
 
 
 def _named_sources(result: Result) -> list[str]:
-    """Where each system came from, after its name; of two also which is left and which is right."""
+    """Where each system came from, after its name."""
     if len(result.systems) == 1:
         return [source_line(result.only.provenance)]
-    sides = ("left", "right") if len(result.systems) == 2 else ("",) * len(result.systems)
-    lines = []
-    for side, (name, system) in zip(sides, result.systems.items(), strict=True):
-        whose = " = ".join(dict.fromkeys(part for part in (side, name) if part))
-        lines.append(f"{whose}: {source_line(system.provenance)}")
-    return lines
+    return [f"{name}: {source_line(system.provenance)}" for name, system in result.systems.items()]
 
 
 def many(count: int, noun: str) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.runs import _prompts
 from abstain.runs._signal_plan import SignalPlan
@@ -74,6 +75,8 @@ class RunPlan:
     settings: dict[str, Any] = field(default_factory=dict)
     resume: bool = False
 
+    __repr__ = brief
+
     @property
     def is_task(self) -> bool:
         """True where the source is a task of Inspect and not a table."""
@@ -95,6 +98,8 @@ class Prepared:
     questions: QuestionSet | None
     examples: dict[str, list[Example]]
     digests: dict[str, str]
+
+    __repr__ = brief
 
     @property
     def samples(self) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate, labels
+from abstain._brief import brief
 from abstain._places import row_name, row_of_file, rows_named_by
 from abstain.errors import ArgumentError, DataError
 from abstain.runs import _prompts
@@ -55,12 +56,14 @@ class Question:
     id: str
     item: int | str
     cluster: int | str | None
-    prompt: str
+    prompt: str = field(repr=False)
     truth: str | None
     choices: tuple[str, ...] | None = None
     should_abstain: bool | None = None
-    text: str | None = None
-    metadata: Mapping[str, str | None] = field(default_factory=dict)
+    text: str | None = field(default=None, repr=False)
+    metadata: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,17 @@ class QuestionSet:
     instrument: WordedInstrument | None = None
     cluster_key: str | None = None
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """A question that is shown with its answer; the answer is None where declining is right."""
 
-    prompt: str
+    prompt: str = field(repr=False)
     answer: str | None
+
+    __repr__ = brief
 
 
 def read_questions(

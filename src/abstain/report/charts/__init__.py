@@ -22,7 +22,7 @@ from abstain.report.charts.calibration import (
     cumulative_difference_plot,
     reliability_diagram,
 )
-from abstain.report.charts.curves import curves_chart, risk_coverage_chart
+from abstain.report.charts.curves import curves_chart, risk_coverage_chart, systems_chart
 from abstain.report.charts.forest import differences_chart, groups_chart, metric_chart
 from abstain.report.charts.intervals import charts as coverage_charts
 
@@ -50,16 +50,18 @@ __all__ = [
     "draw",
     "groups_chart",
     "interval_words",
+    "main_chart",
     "metric_chart",
     "metric_name",
     "reliability_diagram",
     "risk_coverage_chart",
     "save_chart",
+    "systems_chart",
     "unchecked",
 ]
 
 SYSTEM_CHARTS = ("curve", "curves", "areas", "reliability")
-COMPARISON_CHARTS = ("difference", "left", "right")
+COMPARISON_CHARTS = ("difference", "curve")
 FORMATS = (".png", ".svg", ".html", ".pdf", ".json")
 _PIXELS_PER_POINT = 2.0
 
@@ -76,8 +78,8 @@ def draw(
     """Draw a result.
 
     One system has the charts "curve" (one confidence with its band), "curves" (several), "areas" (one metric of
-    every confidence) and "reliability". Several systems have "difference", and the charts of each system, which is
-    named by `system`; of two, "left" and "right" are their curves. Intervals and sets have "coverage",
+    every confidence) and "reliability". Several systems have "difference", "curve" (all of them on one set of axes,
+    each with its band), and the charts of each system, which is named by `system`. Intervals and sets have "coverage",
     "coverage-by-size", "width" and one per grouping.
 
     Args:
@@ -87,35 +89,42 @@ def draw(
             one, or all.
         risk: "selective" or "generalized".
         metric: which metric areas and differences show; AUGRC, where there is one, when left out.
-        system: which of several systems a curve, areas or a reliability diagram are of.
+        system: which of several systems curves, areas or a reliability diagram are of.
     """
     if not isinstance(result, Result):
         found = coverage_charts(result)
         return found[_validate.choice(chart or next(iter(found)), "chart", found)]
     if len(result.systems) == 1:
         return _system_chart(result.only, chart, confidence, risk, metric)
-    name = _validate.choice(chart or ("curve" if system else "difference"), "chart", _charts_of(result))
+    known = dict.fromkeys((*COMPARISON_CHARTS, *SYSTEM_CHARTS))
+    name = _validate.choice(chart or ("curve" if system else "difference"), "chart", known)
     if name == "difference":
         return differences_chart(result, metric, confidence=confidence)
-    if name in COMPARISON_CHARTS:
-        return _system_chart(result.left if name == "left" else result.right, None, confidence, risk, metric)
-    if system is None:
-        raise ArgumentError(f"{name} is of one system; name it (system=): {', '.join(result.systems)}")
-    own = result.systems[_validate.choice(system, "system", result.systems)]
-    return _system_chart(own, chart, confidence, risk, metric)
+    if system is not None:
+        own = result.systems[_validate.choice(system, "system", result.systems)]
+        return _system_chart(own, chart, confidence, risk, metric)
+    if name == "curve":
+        return systems_chart(result, confidence, risk=risk)
+    raise ArgumentError(
+        f"{name} is of one system; name it (system=, --of-system): {', '.join(result.systems)}"
+    )
 
 
-def _charts_of(result: Result) -> tuple[str, ...]:
-    """The charts of several systems."""
-    sides = COMPARISON_CHARTS if len(result.systems) == 2 else COMPARISON_CHARTS[:1]
-    return (*sides, *SYSTEM_CHARTS)
+def main_chart(result: Result | CoverageResult) -> Chart | None:
+    """Return the chart that says most; None where there is nothing to draw."""
+    if not isinstance(result, Result):
+        return draw(result)
+    if len(result.systems) == 1:
+        drawable = bool(result.only) and result.population.answered > 0
+    else:
+        drawable = any(each.estimate.defined for each in result.differences if not each.group)
+    return draw(result) if drawable else None
 
 
 def _system_chart(
     system: SystemResult, chart: str | None, confidence: str | None, risk: str, metric: str | None
 ) -> Chart:
-    single = confidence is not None or len(system) == 1
-    name = _validate.choice(chart or ("curve" if single else "curves"), "chart", SYSTEM_CHARTS)
+    name = _validate.choice(chart or "curve", "chart", SYSTEM_CHARTS)
     if not system:
         raise ArgumentError("there is no confidence to draw; name one (--confidence, confidence=)")
     if name == "curve":
@@ -147,6 +156,8 @@ def chart_content(chart: Chart, form: str) -> bytes:
     """Return a chart as what a file holds: PNG, SVG, HTML, PDF or Vega-Lite JSON; HTML needs no network."""
     import vl_convert  # noqa: PLC0415
 
+    from abstain.report.charts._notebook import specification  # noqa: PLC0415
+
     writers: dict[str, Callable[[str], bytes]] = {
         ".png": lambda text: vl_convert.vegalite_to_png(text, scale=_PIXELS_PER_POINT),
         ".svg": lambda text: vl_convert.vegalite_to_svg(text).encode(),
@@ -156,7 +167,7 @@ def chart_content(chart: Chart, form: str) -> bytes:
         ".pdf": vl_convert.vegalite_to_pdf,
         ".json": lambda text: (json.dumps(json.loads(text), indent=2) + "\n").encode(),
     }
-    return writers[form](chart.to_json())
+    return writers[form](json.dumps(specification(chart)))
 
 
 def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
@@ -168,9 +179,9 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
 
 def chart_svg(chart: Chart) -> str:
     """Return a chart as an SVG element."""
-    import vl_convert  # noqa: PLC0415
+    from abstain.report.charts import _notebook  # noqa: PLC0415
 
-    return str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
+    return _notebook.chart_svg(chart)
 
 
 # The chart may be saved from its menu; nothing is sent to an editor elsewhere, and the policy lets no request out.

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 __all__ = [
     "BLUE",
     "COLOURS",
+    "DASHES",
     "GREEN",
     "GREY",
     "GRID",
     "INK",
     "ORANGE",
     "PALE",
+    "SHAPES",
     "chart_of",
     "finished",
     "heading",
@@ -40,6 +42,18 @@ BLUE, ORANGE, GREEN, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#555555", "#
 INK, GRID = "#222222", "#EEEEEE"
 # Okabe and Ito's colours, in an order that keeps neighbours apart.
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", GREY)
+# Dashes and marks that stay apart where colours do not, one for each colour.
+DASHES: list[list[int]] = [[1, 0], [8, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 4], [2, 5], [12, 3, 2, 3, 2, 3]]
+SHAPES = [
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+]
 _METRIC_NAMES = {
     "cmax": "Cmax",
     "aurc": "AURC",
@@ -112,8 +126,10 @@ def heading(title: str, subtitle: str | Sequence[str] = "", *, size: int = 14) -
 
 def finished(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **size: float) -> Any:
     """Return a chart below its title and in the common look; the last thing that happens to it."""
+    from abstain.report.charts._notebook import in_notebooks  # noqa: PLC0415
+
     named = {"title": heading(title, subtitle)} if title else {}
-    return (
+    return in_notebooks(
         chart.properties(**size, **named)
         .configure(font=_FONT, background="white")
         .configure_view(stroke=None)
@@ -127,6 +143,8 @@ def finished(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **
             titleFontSize=12,
             titleFontWeight="normal",
         )
+        # Browsers may draw letters wider than they were measured: labels that would come close are left out.
+        .configure_axisX(labelOverlap="parity", labelSeparation=14)
         .configure_title(color=INK, fontWeight="bold", subtitleFontSize=11, offset=8)
         .configure_legend(labelColor=INK, titleColor=INK, labelFontSize=11)
     )

@@ -1,4 +1,4 @@
-"""Charts of risk over coverage: one confidence with its band, or several at once.
+"""Charts of risk over coverage: one confidence with its band, several confidences, or several systems.
 
 What is drawn is a system's profile: the curve, the interval of the risk at each threshold, the curve of a perfect
 ranking and that of a random one. Metrics with their intervals are drawn by `forest`.
@@ -10,16 +10,28 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
+from abstain.errors import ArgumentError
 from abstain.losses import SHARES
-from abstain.report.charts._look import BLUE, COLOURS, GREEN, GREY, ORANGE, chart_of, finished
+from abstain.report.charts._look import (
+    BLUE,
+    COLOURS,
+    DASHES,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    SHAPES,
+    chart_of,
+    finished,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from abstain.evaluation import Line, Profile, Result, SystemResult, WorkingPoints
+    from abstain.evaluation import Line, Profile, Result, Settings, SystemResult, WorkingPoints
     from abstain.report.charts._look import Chart
 
-__all__ = ["RISKS", "curves_chart", "risk_coverage_chart"]
+__all__ = ["RISKS", "curves_chart", "risk_coverage_chart", "systems_chart"]
 
 RISKS = ("selective", "generalized")
 _WIDTH, _HEIGHT = 460, 300
@@ -55,16 +67,7 @@ def risk_coverage_chart(
     points, line = profile.points[name], profile.lines[name]
     top = _top(profile, [name], risk)
     x, y = _axes(alt, top, risk, system)
-    band = [
-        {"coverage": coverage, "low": min(low, top), "high": min(high, top)}
-        for coverage, low, high in zip(
-            points.coverage.tolist(),
-            getattr(points, f"{risk}_low").tolist(),
-            getattr(points, f"{risk}_high").tolist(),
-            strict=True,
-        )
-        if not math.isnan(low)
-    ]
+    band = _band_rows(points, risk, top)
     layers = [_beyond(system, x, top)]
     if band:
         base = chart_of(band).encode(x=x, y="low:Q", y2="high:Q")
@@ -99,11 +102,71 @@ def risk_coverage_chart(
         )
     )
     promised = _promised(alt, points, risk, x, top) if risk == "selective" else []
-    words = _band_words(system)
+    words = _band_words(system.settings, system.cluster_noun)
+    words += "; grey: declined by the model" if system.population.abstained else ""
     if promised:
         words += f"; triangles: risk promised, {100 * system.settings.level:g}% sure"
     title = f"{risk.capitalize()} risk, {name}"
     return finished(alt.layer(*layers, *promised), title, words, width=_WIDTH, height=_HEIGHT)
+
+
+def systems_chart(
+    result: Result,
+    confidence: str | None = None,
+    *,
+    risk: str = "selective",
+    profiles: Mapping[str, Profile] | None = None,
+) -> Chart:
+    """Draw the risks of several systems over coverage on one set of axes, each with its band.
+
+    Systems are told apart by the dashes and the marks of their lines, and by their names beside them, not by colour
+    alone.
+
+    Args:
+        result: a result with two systems or more.
+        confidence: which confidence ranks the answers; the first that all systems have when left out.
+        risk: "selective" or "generalized".
+        profiles: the profiles of the systems by name, where they are at hand.
+    """
+    import altair as alt  # noqa: PLC0415
+
+    _validate.choice(risk, "risk", RISKS)
+    shared = [slot for slot in result.first if all(slot in system for system in result.systems.values())]
+    if not shared:
+        raise ArgumentError(
+            "there is no confidence that all systems have; name one (--confidence, confidence=)"
+        )
+    slot = shared[0] if confidence is None else _validate.choice(confidence, "confidence", shared)
+    names = list(result.systems)[:_MOST_CURVES]
+    drawn = {name: result.systems[name].profile() if profiles is None else profiles[name] for name in names}
+    top = max(_top(profile, [slot], risk) for profile in drawn.values())
+    x, y = _axes(alt, top, risk, result.first)
+    lines = {name: _rows(profile.lines[slot], risk, top) for name, profile in drawn.items()}
+    look = _look_of(alt, "system", names)
+    bands = [
+        {"system": name, **row}
+        for name, profile in drawn.items()
+        for row in _band_rows(profile.points[slot], risk, top)
+    ]
+    rows = [{"system": name, **row} for name, line in lines.items() for row in line]
+    marks = [{"system": name, **row} for name, line in lines.items() for row in _spread(line)]
+    layers = [
+        chart_of(bands).mark_area(opacity=0.13).encode(x=x, y="low:Q", y2="high:Q", color=look["color"]),
+        chart_of(rows)
+        .mark_line(clip=True, strokeWidth=2)
+        .encode(x=x, y=y, color=look["color"], strokeDash=look["dash"], tooltip=_tooltip(alt, "system")),
+        chart_of(marks)
+        .mark_point(filled=True, size=50, opacity=1)
+        .encode(x=x, y="risk:Q", color=look["color"], shape=look["shape"]),
+        chart_of(_beside(lines, top))
+        .mark_text(align="left", dx=8, fontSize=11, color=INK)
+        .encode(x=x, y="risk:Q", text="system:N"),
+    ]
+    told = [_band_words(result.settings, result.cluster_noun)]
+    if len(result.systems) > len(names):
+        told.append(f"not drawn: {_listed(list(result.systems)[len(names) :])}")
+    title = f"{risk.capitalize()} risk, {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"
+    return finished(alt.layer(*layers), title, told, width=_WIDTH, height=_HEIGHT)
 
 
 def curves_chart(
@@ -117,7 +180,7 @@ def curves_chart(
 
     Args:
         system: a system, or a result with one alone.
-        confidences: which; the first eight that are not the same ranking when left out.
+        confidences: which; the first eight that are not the same ranking when left out. What is left out is said.
         risk: "selective" or "generalized".
         profile: its profile, where it is at hand.
     """
@@ -125,22 +188,26 @@ def curves_chart(
 
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
-    names = _distinct(profile) if confidences is None else [system[name].name for name in confidences]
+    distinct, same = _distinct(profile)
+    names = distinct[:_MOST_CURVES] if confidences is None else [system[name].name for name in confidences]
     top = _top(profile, names, risk)
     x, y = _axes(alt, top, risk, system)
     rows = [row | {"confidence": name} for name in names for row in _rows(profile.lines[name], risk, top)]
-    colour = alt.Color(
-        "confidence:N", sort=names, scale=alt.Scale(domain=names, range=list(COLOURS)), legend=_legend(alt)
-    )
+    look = _look_of(alt, "confidence", names)
     lines = (
         chart_of(rows)
         .mark_line(clip=True, strokeWidth=1.8)
-        .encode(
-            x=x,
-            y=y,
-            color=colour,
-            tooltip=_tooltip(alt, "confidence"),
-        )
+        .encode(x=x, y=y, color=look["color"], strokeDash=look["dash"], tooltip=_tooltip(alt, "confidence"))
+    )
+    spread = [
+        {"confidence": name, **row}
+        for name in names
+        for row in _spread(_rows(profile.lines[name], risk, top))
+    ]
+    marks = (
+        chart_of(spread)
+        .mark_point(filled=True, size=40, opacity=1)
+        .encode(x=x, y="risk:Q", color=look["color"], shape=look["shape"])
     )
     references = [
         chart_of(_rows(line, risk, top))
@@ -148,8 +215,12 @@ def curves_chart(
         .encode(x=x, y="risk:Q")
         for line, dash in ((profile.optimal, [6, 3]), (profile.random, [2, 2]))
     ]
-    told = "dashed: perfect ranking of the same answers; dotted: random order; grey: declined by the model"
-    layers = alt.layer(_beyond(system, x, top), *references, lines)
+    told = ["grey lines: perfect ranking of the same answers (dashed), random order (dotted)"]
+    told[0] += "; grey area: declined by the model" if system.population.abstained else ""
+    if confidences is None:
+        told += [f"the same ranking: {' = '.join(group)}" for group in same]
+        told += [f"not drawn: {_listed(distinct[_MOST_CURVES:])}"] if len(distinct) > _MOST_CURVES else []
+    layers = alt.layer(_beyond(system, x, top), *references, lines, marks)
     title = f"{risk.capitalize()} risk over coverage"
     return finished(layers, title, told, width=_WIDTH, height=_HEIGHT)
 
@@ -214,10 +285,69 @@ def _top(profile: Profile, names: Sequence[str], risk: str) -> float:
     return 1.08 * max(tops) or 1.0
 
 
-def _distinct(profile: Profile) -> list[str]:
-    """Names of confidences that are different rankings: those that share their points are the same one."""
-    single = {id(points): name for name, points in reversed(list(profile.points.items()))}
-    return [name for name in profile.points if name in single.values()][:_MOST_CURVES]
+def _distinct(profile: Profile) -> tuple[list[str], list[list[str]]]:
+    """Names of confidences that are different rankings, and those that are the same one: they share their points."""
+    groups: dict[int, list[str]] = {}
+    for name, points in profile.points.items():
+        groups.setdefault(id(points), []).append(name)
+    return [names[0] for names in groups.values()], [names for names in groups.values() if len(names) > 1]
+
+
+def _look_of(alt: Any, field: str, names: Sequence[str]) -> dict[str, Any]:
+    """How lines of several names are told apart: by colour, by dashes and by marks, with one legend for all three."""
+    ranges: dict[str, list[Any]] = {"color": list(COLOURS), "dash": DASHES, "shape": SHAPES}
+    kinds = {"color": alt.Color, "dash": alt.StrokeDash, "shape": alt.Shape}
+    return {
+        name: kind(
+            f"{field}:N",
+            sort=list(names),
+            scale=alt.Scale(domain=list(names), range=ranges[name][: len(names)]),
+            legend=alt.Legend(
+                orient="bottom", title=None, columns=2, labelLimit=220, symbolSize=120, symbolOpacity=1
+            ),
+        )
+        for name, kind in kinds.items()
+    }
+
+
+def _band_rows(points: WorkingPoints, risk: str, top: float) -> list[dict[str, Any]]:
+    ends = (points.coverage, getattr(points, f"{risk}_low"), getattr(points, f"{risk}_high"))
+    return [
+        {"coverage": coverage, "low": min(low, top), "high": min(high, top)}
+        for coverage, low, high in zip(*(column.tolist() for column in ends), strict=True)
+        if not math.isnan(low)
+    ]
+
+
+def _spread(line: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points of a line that lie a tenth of the coverage apart, where its marks stand."""
+    kept: list[dict[str, Any]] = []
+    for row in line:
+        if row["coverage"] >= (kept[-1]["coverage"] if kept else 0.0) + 0.1:
+            kept.append(row)
+    return kept or list(line[-1:])
+
+
+def _beside(lines: Mapping[str, Sequence[dict[str, Any]]], top: float) -> list[dict[str, Any]]:
+    """Where the name of each line stands: at its end, and clear of the other names."""
+    ends = sorted((line[-1]["risk"], line[-1]["coverage"], name) for name, line in lines.items() if line)
+    placed: list[dict[str, Any]] = []
+    lowest = 0.0
+    for risk, coverage, name in ends:
+        height = max(risk, lowest)
+        placed.append({"system": name, "coverage": coverage, "risk": height})
+        lowest = height + 0.05 * top
+    # What was pushed beyond the top is moved down again, and those below it with it.
+    highest = top
+    for row in reversed(placed):
+        row["risk"] = min(row["risk"], highest)
+        highest = row["risk"] - 0.05 * top
+    return placed
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a line, the first few of many."""
+    return ", ".join(names[:_MOST_CURVES]) + (", ..." if len(names) > _MOST_CURVES else "")
 
 
 def _legend(alt: Any) -> Any:
@@ -228,10 +358,8 @@ def _tooltip(alt: Any, name: str) -> list[Any]:
     return [f"{name}:N", alt.Tooltip("coverage:Q", format=".3f"), alt.Tooltip("risk:Q", format=".4f")]
 
 
-def _band_words(system: SystemResult | Result) -> str:
-    settings = system.settings
-    words = "no band: no intervals were asked for"
-    if settings.interval != "none":
-        held = "for all thresholds together" if settings.simultaneous else "at each threshold"
-        words = f"band: {100 * settings.level:g}% {settings.interval} intervals over {system.cluster_noun}s, {held}"
-    return f"{words}; grey: declined by the model" if system.population.abstained else words
+def _band_words(settings: Settings, noun: str) -> str:
+    if settings.interval == "none":
+        return "no band: no intervals were asked for"
+    held = "for all thresholds together" if settings.simultaneous else "at each threshold"
+    return f"band: {100 * settings.level:g}% {settings.interval} intervals over {noun}s, {held}"

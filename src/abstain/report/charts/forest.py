@@ -57,7 +57,7 @@ def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title:
 def differences_chart(
     result: Result, metric: str | None = None, *, confidence: str | None = None, title: str = ""
 ) -> Chart:
-    """Draw the differences between systems, right - left, by one metric with their intervals, at matched coverage too.
+    """Draw the differences between systems by one metric with their intervals, at matched coverage too.
 
     A full point is a difference whose verdict tells a side, a hollow grey one a difference that cannot be told.
 
@@ -86,7 +86,9 @@ def differences_chart(
         interval_words(shown[0].estimate, shown[0].cluster_noun) + _by_itself(shown[0], result),
         f"{_sides(shown)}; hollow: cannot tell",
     ]
-    label = f"difference in {name}, right - left"
+    pairs = {(each.left, each.right) for each in shown}
+    first, second = pairs.pop() if len(pairs) == 1 else ("second", "first named")
+    label = f"difference in {name}, {second} - {first}"
     return _forest(rows, label, title or f"Differences in {name}", told, rule=0.0)
 
 
@@ -111,12 +113,12 @@ def _by_itself(difference: Difference, result: Result) -> str:
 
 
 def _sides(shown: Sequence[Difference]) -> str:
-    """What the two sides of 0 mean; the system on the right of a difference is named first in its label."""
+    """What the two sides of 0 mean; the system that another is taken from is named first in a row's label."""
     others = {each.right for each in shown}
     name = others.pop() if len(others) == 1 else "the system named first"
-    side = "left" if shown[0].direction == "lower" else "right"
+    side = "below" if shown[0].direction == "lower" else "above"
     means = {"lower": "lower, which is better", "higher": "higher, which is better", "neither": "higher"}
-    return f"{side} of 0 {name} is {means[shown[0].direction]}"
+    return f"{side} 0 {name} is {means[shown[0].direction]}"
 
 
 def _known_key(metric: str, known: Mapping[str, Any] | set[str]) -> str:
@@ -162,7 +164,7 @@ def _forest(
         y=alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
     )
     scale = alt.Scale(zero=rule == 0.0, nice=True)
-    axis = alt.Axis(tickCount=6, labelOverlap="greedy")
+    axis = alt.Axis(tickCount=6)
     untold = alt.datum.verdict == _UNTOLD
     colour = alt.condition(untold, alt.value(GREY), alt.value(BLUE))
     bars = base.mark_rule(strokeWidth=2, opacity=0.6).encode(

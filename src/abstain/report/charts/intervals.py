@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from abstain.report.charts._look import BLUE, GREY, ORANGE, chart_of, finished
+from abstain.report.charts._look import BLUE, COLOURS, DASHES, GREY, ORANGE, chart_of, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,11 +40,12 @@ def coverage_chart(result: CoverageResult) -> Chart:
     ends = [row[key] for row in rows for key in ("low", "high", "x") if row[key] is not None]
     low = max(0.0, min(ends) - 0.03)
     axis = alt.Scale(domain=[low, 1.0], nice=False)
+    ticks = alt.Axis(tickCount=5, format=".2f" if low < 0.95 else ".3f")
     diagonal = chart_of([{"x": low, "y": low}, {"x": 1.0, "y": 1.0}]).mark_line(
         strokeDash=[4, 4], color="#888888"
     )
-    base = chart_of(rows).encode(x=alt.X("x:Q", title="coverage that was claimed", scale=axis))
-    layers = [diagonal.encode(x=alt.X("x:Q", scale=axis), y=alt.Y("y:Q", scale=axis))]
+    base = chart_of(rows).encode(x=alt.X("x:Q", title="coverage that was claimed", scale=axis, axis=ticks))
+    layers = [diagonal.encode(x=alt.X("x:Q", scale=axis, axis=ticks), y=alt.Y("y:Q", scale=axis, axis=ticks))]
     if len(rows) > 1:
         band = base.mark_area(opacity=0.15, color=_COLOURS[0])
         layers.append(band.encode(y=alt.Y("low:Q", title="coverage"), y2="high:Q"))
@@ -59,12 +60,12 @@ def coverage_chart(result: CoverageResult) -> Chart:
 def strata_chart(result: CoverageResult) -> Chart:
     """Coverage by stratum of width or by set size; the line is the claim."""
     what = "width" if result.kind == "intervals" else "set size"
-    return _by_part(result, lambda claim: claim.strata, what, f"Coverage by {what}")
+    return _by_part(result, lambda claim: claim.strata, f"Coverage by {what}")
 
 
 def groups_chart(result: CoverageResult, grouping: str) -> Chart:
     """Coverage by group; the line is the claim. Of many groups the lowest are shown."""
-    return _by_part(result, lambda claim: claim.groups[grouping], grouping, f"Coverage by {grouping}")
+    return _by_part(result, lambda claim: claim.groups[grouping], f"Coverage by {grouping}")
 
 
 def width_chart(result: CoverageResult) -> Chart:
@@ -82,15 +83,17 @@ def width_chart(result: CoverageResult) -> Chart:
     chart = chart_of(rows).mark_line(
         interpolate="step-after" if result.kind == "sets" else "linear", point=len(rows) < 12
     )
+    ticks = alt.Axis(tickCount=6, tickMinStep=1) if result.kind == "sets" else alt.Axis(tickCount=6)
     chart = chart.encode(
-        x=alt.X("width:Q", title=what, axis=alt.Axis(tickMinStep=1) if result.kind == "sets" else alt.Axis()),
+        x=alt.X("width:Q", title=what, axis=ticks),
         y=alt.Y(
             "share:Q",
             title="share that is no wider",
             scale=alt.Scale(domain=[0, 1]),
             axis=alt.Axis(format="%"),
         ),
-        color=alt.Color("claim:N", title="claim", scale=alt.Scale(scheme="viridis")),
+        color=alt.Color("claim:N", title="claim", scale=alt.Scale(range=list(COLOURS))),
+        strokeDash=alt.StrokeDash("claim:N", title="claim", scale=alt.Scale(range=DASHES)),
     )
     return finished(alt.layer(chart), "How wide the predictions are", width=420, height=260)
 
@@ -111,9 +114,7 @@ CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {
 }
 
 
-def _by_part(
-    result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], axis: str, title: str
-) -> Chart:
+def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], title: str) -> Chart:
     import altair as alt  # noqa: PLC0415
 
     panels = []
@@ -127,16 +128,17 @@ def _by_part(
         ]
         order = [row["x"] for row in rows]
         base = chart_of(rows).encode(
-            y=alt.Y("x:N", title=axis, sort=order), tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"]
+            y=alt.Y("x:N", title=None, sort=order, axis=alt.Axis(labelLimit=260)),
+            tooltip=["x:N", "y:Q", "low:Q", "high:Q", "rows:Q"],
         )
-        scale = alt.Scale(domain=[0, 1])
+        scale, ticks = alt.Scale(domain=[0, 1]), alt.Axis(tickCount=5, format=".1f")
         claimed = (
             chart_of([{"claim": each.claim}])
             .mark_rule(strokeDash=[4, 4], color="#888888")
             .encode(x="claim:Q")
         )
         spans = base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title="coverage", scale=scale), x2="high:Q", color=_colour()
+            x=alt.X("low:Q", title="coverage", scale=scale, axis=ticks), x2="high:Q", color=_colour()
         )
         panel = alt.layer(claimed, spans, _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale)))
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))

@@ -4,11 +4,12 @@ The page of the report carries its styles, its charts and its one script; a cont
 else run and nothing be fetched, so that text from a file or a model stays text. There is one builder: numbers about
 answers and abstentions (one system, two or many) and numbers about intervals or sets bring their panels, sentences and
 definitions each, where the data allow. Participant ids and what a model wrote are not in it unless somebody asks for
-them. What a notebook shows is plain HTML without script or style.
+them. What a notebook shows is plain HTML without script or style, and one picture.
 """
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import math
@@ -24,7 +25,7 @@ from abstain import _outputs, _validate
 from abstain.evaluation import Result
 from abstain.report import coverage as covered
 from abstain.report import views
-from abstain.report.charts import content_hash, unchecked
+from abstain.report.charts import chart_svg, content_hash, main_chart, unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._parts import figure_markup
 from abstain.report.tables import Table, plain_text, table_html
@@ -135,7 +136,22 @@ def report_html(
 
 
 def result_html(result: Result | CoverageResult) -> str:
-    """Return a result as HTML: whom it is about, what can be said, its tables, and its warnings."""
+    """Return a result as HTML: whom it is about, what can be said, its tables, its warnings, and its main chart."""
+    return f"<div>{_summary(result)}{_picture(result)}</div>"
+
+
+def _picture(result: Result | CoverageResult) -> str:
+    """The main chart as an image that needs nothing else; none of its names can meet those of another chart."""
+    with unchecked():
+        chart = main_chart(result)
+        if chart is None:
+            return ""
+        drawn = base64.b64encode(chart_svg(chart).encode()).decode()
+    title = html.escape(plain_text(chart.title.text))
+    return f'<p><img alt="{title}" src="data:image/svg+xml;base64,{drawn}"></p>'
+
+
+def _summary(result: Result | CoverageResult) -> str:
     if not isinstance(result, Result):
         line = f"{result.rows:,} {result.kind} of {result.clusters:,} clusters"
         tables = [covered.claims_table(result), covered.metrics_table(result)]
@@ -162,7 +178,7 @@ def _notebook(
 ) -> str:
     head = "".join(f"<p>{html.escape(plain_text(line))}</p>" for line in lines if line)
     body = "".join(table_html(table) for table in tables if table.rows)
-    return f"<div>{head}{_list('', said)}{body}{_list('warnings', warnings)}</div>"
+    return f"{head}{_list('', said)}{body}{_list('warnings', warnings)}"
 
 
 def _list(title: str, texts: Sequence[str]) -> str:
@@ -201,7 +217,7 @@ def _answers_page(
     alone = len(result.systems) == 1
     panels = [
         _panels.population_panel(result),
-        _panels.compared_panel(result),
+        _panels.compared_panel(result, sides),
         _panels.estimates_panel(sides),
         _panels.curves_panel(sides),
         _panels.reliability_panel(sides),
@@ -300,7 +316,10 @@ def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _made(made: datetime) -> list[tuple[str, str]]:
-    versions = [f"{name} {metadata.version(name)}" for name in ("abstain", "numpy", "scipy")]
+    versions = [
+        f"abstain {abstain.__version__}",
+        *(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy")),
+    ]
     return [
         ("made at", made.isoformat(timespec="seconds")),
         ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),

@@ -22,6 +22,7 @@ from abstain.report.charts import (
     metric_name,
     reliability_diagram,
     risk_coverage_chart,
+    systems_chart,
 )
 from abstain.report.charts.intervals import charts
 from abstain.report.html import _words
@@ -161,22 +162,24 @@ def _tiles(system: SystemResult) -> list[tuple[str, object]]:
     ]
 
 
-def compared_panel(result: Result) -> Panel | None:
+def compared_panel(result: Result, sides: Sequence[Side]) -> Panel | None:
     """Return the panel of what is compared; None where there is one system."""
     if len(result.systems) == 1:
         return None
-    return _pair_panel(result) if len(result.systems) == 2 else _systems_panel(result)
+    return _pair_panel(result, sides) if len(result.systems) == 2 else _systems_panel(result)
 
 
-def _pair_panel(result: Result) -> Panel:
+def _pair_panel(result: Result, sides: Sequence[Side]) -> Panel:
     table = _differences(result, _OF_TWO)
-    title = f"Left and right: {_single_intervals(result)}. Right - left: {_difference_intervals(result)}."
+    first, second = result.systems
+    title = f"{first} and {second}: {_single_intervals(result)}. {second} - {first}: {_difference_intervals(result)}."
     parts: list[Part] = [
         _basis(result),
         TableView(replace(table, title=title), "Differences", compact=True),
         *_charts(result),
+        *_overlay(result, sides),
     ]
-    return Panel("comparison", "Comparison, right - left", "Comparison", parts)
+    return Panel("comparison", f"Comparison: {second} - {first}", "Comparison", parts)
 
 
 def _systems_panel(result: Result) -> Panel:
@@ -187,12 +190,12 @@ def _systems_panel(result: Result) -> Panel:
         TableView(replace(_systems(result), title=title), "Systems with their ranks", compact=True),
         _words.each_by_itself(result),
         TableView(
-            replace(differences, title=f"Right - left: {_difference_intervals(result)}."),
+            replace(differences, title=f"Second - first: {_difference_intervals(result)}."),
             "Differences between systems",
         ),
         *_charts(result),
     ]
-    return Panel("systems", "Systems compared, right - left", "Systems", parts)
+    return Panel("systems", "Systems compared", "Systems", parts)
 
 
 def _systems(result: Result) -> Table:
@@ -215,12 +218,8 @@ def _differences(result: Result, keys: Sequence[str]) -> Table:
     table = views.differences_table(result, told)
     places = {column.key: place for place, column in enumerate(table.columns)}
     kept = [key for key in keys if key in places]
-    headings = {"sentence": "in words"}
-    if len(result.systems) == 2:
-        named = zip(("left", "right"), result.systems, strict=True)
-        headings |= {f"{side}_value": side if side == name else f"{side}: {name}" for side, name in named}
     columns = [
-        replace(column, detail=False, heading=headings.get(column.key, column.heading))
+        replace(column, detail=False, heading="in words" if column.key == "sentence" else column.heading)
         for column in (table.columns[places[key]] for key in kept)
     ]
     rows = []
@@ -260,6 +259,16 @@ def _charts(result: Result) -> list[Figure]:
         )
         for key in drawn[:_MOST_CHARTS]
     ]
+
+
+def _overlay(result: Result, sides: Sequence[Side]) -> list[Figure]:
+    """Both systems on one set of axes, where something ranks the answers of both."""
+    profiles = {side.system.name: side.profile for side in sides if side.profile and side.profile.leader}
+    slots = [slot for slot in result.first if all(slot in side.system for side in sides)]
+    if len(profiles) < len(result.systems) or not slots:
+        return []
+    chart = systems_chart(result, slots[0], profiles=profiles)
+    return [figure(chart, f"Selective risk over coverage of {' and '.join(profiles)}", wide=True)]
 
 
 def estimates_panel(sides: Sequence[Side]) -> Panel | None:

@@ -259,11 +259,15 @@ def _inference_definitions(result: Result) -> dict[str, str]:
     if told is None:
         return found
     how = interval_words(told.estimate, system.cluster_noun)
-    found["Difference"] = f"Right less left over the same items, {how}. {each_by_itself(result)}".strip()
+    two = len(result.systems) == 2
+    first, second = result.systems if two else ("the first", "The second system")
+    found["Difference"] = (
+        f"{second} less {first} over the same items, {how}. {each_by_itself(result)}".strip()
+    )
     found["Better"] = (
         f"Said where the p-value is at most {1 - settings.level:.2g}, after Holm's correction for all pairs of systems "
         "by one metric, confidence and group; it comes from the same statistic as the interval. A system that answers "
-        "nothing never wins. Where no direction is better, as for Cmax, the verdict says which side is higher."
+        "nothing never wins. Where no direction is better, as for Cmax, the verdict says which system is higher."
     )
     if any(each.matched for each in result.differences):
         found["At coverage c"] = (

@@ -1,0 +1,82 @@
+"""What MAPIE's estimators return is judged as it is: intervals and sets, for one claim or several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from mapie.classification import SplitConformalClassifier
+from mapie.metrics.classification import classification_coverage_score
+from mapie.metrics.regression import regression_coverage_score, regression_mean_width_score
+from mapie.regression import SplitConformalRegressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from abstain import ArgumentError, DataError, evaluate_intervals, evaluate_sets
+
+DIABETES = load_diabetes(return_X_y=True)
+IRIS = load_iris()
+FLOWERS = IRIS.target_names[IRIS.target]
+LEVELS = [0.5, 0.8, 0.95]
+
+
+def intervals(levels: Any) -> tuple[Any, np.ndarray]:
+    """What `predict_interval` returns, and the truths."""
+    features, truth = DIABETES
+    model = SplitConformalRegressor(LinearRegression(), confidence_level=levels, prefit=False)
+    model.fit(features[:150], truth[:150]).conformalize(features[150:300], truth[150:300])
+    return model.predict_interval(features[300:]), truth[300:]
+
+
+def sets(levels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """What `predict_set` returns, the truths, and the classes of its columns."""
+    order = np.random.default_rng(0).permutation(150)
+    first, second, third = order[:50], order[50:100], order[100:]
+    model = LogisticRegression(max_iter=500).fit(IRIS.data[first], FLOWERS[first])
+    conformal = SplitConformalClassifier(model, confidence_level=levels, prefit=True)
+    conformal.conformalize(IRIS.data[second], FLOWERS[second])
+    return conformal.predict_set(IRIS.data[third]), FLOWERS[third], model.classes_
+
+
+@pytest.mark.parametrize("levels", [0.8, LEVELS])
+def test_intervals_are_judged_with_and_without_the_predictions_before_them(levels: Any) -> None:
+    given, truth = intervals(levels)
+    _, bounds = given
+    assert bounds.shape == (142, 2, np.size(levels))
+    whole, alone = (evaluate_intervals(truth, each, claim=levels) for each in (given, bounds))
+    assert repr(whole) == repr(alone)
+    coverage = [claim["coverage"].value for claim in whole.claims]
+    assert coverage == pytest.approx(regression_coverage_score(truth, bounds))
+    width = [claim["mean_width"].value for claim in whole.claims]
+    assert width == pytest.approx(regression_mean_width_score(bounds))
+
+
+@pytest.mark.parametrize("levels", [0.8, LEVELS])
+def test_sets_are_judged_by_the_classes_that_the_model_names(levels: Any) -> None:
+    given, truth, classes = sets(levels)
+    result = evaluate_sets(truth, given, claim=levels, classes=classes)
+    indices = np.searchsorted(classes, truth)
+    by_index = evaluate_sets(indices, given[1], claim=levels, labels=classes.tolist())
+    assert repr(result) == repr(by_index)
+    assert [claim["coverage"].value for claim in result.claims] == pytest.approx(
+        classification_coverage_score(indices, given[1])
+    )
+    named = {part.label for part in result.claims[0].groups["true class"]}
+    assert named == {"setosa", "versicolor", "virginica"}
+
+
+def test_a_pair_that_is_no_pair_of_mapie_is_what_it_was() -> None:
+    assert evaluate_intervals([0.5, 3.0], ([0.0, 1.0], [2.0, 4.0]), claim=0.5).rows == 2
+
+
+def test_classes_are_told_once_and_hold_every_truth() -> None:
+    member = [[True, False], [False, True]]
+    with pytest.raises(DataError, match=r"y_true is none of the 2 classes at row 1 \(1 such rows\)"):
+        evaluate_sets(["a", "c"], member, claim=0.5, classes=["a", "b"])
+    with pytest.raises(ArgumentError, match="classes and labels both name the classes"):
+        evaluate_sets(["a", "b"], member, claim=0.5, classes=["a", "b"], labels=["A", "B"])
+    with pytest.raises(
+        ArgumentError, match="labels, or classes, must name each of the 2 classes once, got 3"
+    ):
+        evaluate_sets(["a", "b"], member, claim=0.5, classes=["a", "b", "c"])

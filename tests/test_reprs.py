@@ -1,0 +1,193 @@
+"""What Python shows of our objects fits into a glance, however much they hold, and gives no record away."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import abstain
+from abstain._brief import MOST_CHARACTERS, MOST_LINES, brief, few_lines
+from abstain.calibrators import IsotonicCalibrator, extract_features
+from abstain.groups import groups
+from abstain.guarantees import apply_policy
+from abstain.runs.questions import read_questions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ROWS = 800
+# Rows on their way to a number; nobody is handed one.
+INSIDE = ("abstain.metrics", "abstain.tally", "abstain.sources", "abstain.evaluation._system")
+
+
+def public_classes() -> set[type]:
+    """Every class that a module of the package names in its `__all__`."""
+    found = set()
+    for module in pkgutil.walk_packages(abstain.__path__, "abstain."):
+        private = any(part.startswith("_") for part in module.name.split("."))
+        if private or module.name in ("abstain.__main__", "abstain.tally.libabstain"):
+            continue
+        loaded = importlib.import_module(module.name)
+        for name in getattr(loaded, "__all__", ()):
+            value = getattr(loaded, name)
+            if inspect.isclass(value) and value.__module__.startswith("abstain."):
+                found.add(value)
+    return found
+
+
+def model(seed: int) -> abstain.Items:
+    draws, truth = np.random.default_rng(seed), np.arange(ROWS) % 4
+    sure = draws.random(ROWS)
+    return abstain.Items.from_arrays(
+        truth,
+        np.where(draws.random(ROWS) < sure, truth, (truth + 1) % 4),
+        abstained=draws.random(ROWS) < 0.2,
+        confidence=sure,
+        signals={f"signal {number}": draws.random(ROWS) for number in range(12)},
+        metadata={"site": [f"site {row % 30}" for row in range(ROWS)]},
+        cluster=np.arange(ROWS) // 4,
+        item=np.arange(ROWS),
+    )
+
+
+@cache
+def made() -> tuple[Any, ...]:
+    """Large objects of every kind, as people get them."""
+    draws, items = np.random.default_rng(0), model(1)
+    names = ["confidence", *(f"signal {number}" for number in range(12))]
+    one = abstain.evaluate(items, confidence=names, metrics=["accuracy", "answer_rate"], by="site")
+    systems = {f"a system with a rather long name, number {seed}": model(seed) for seed in range(5)}
+    many = abstain.compare(systems, confidence="confidence", interval="percentile", resamples=50)
+    truth = draws.normal(size=ROWS)
+    bounds = np.stack([np.column_stack([truth - width, truth + width]) for width in (0.5, 1, 2)], axis=2)
+    group = {"site": np.arange(ROWS) % 30}
+    policy = abstain.choose_threshold(items, risk=0.5, by="site")
+    probabilities = np.arange(1, 20) / 20
+    quantiles = np.sort(draws.normal(size=(ROWS, 19)), axis=1)
+    return (
+        items,
+        one,
+        one.profile(),
+        many,
+        abstain.compare(model(1), model(2), confidence="confidence", margin=0.01).deltas["confidence"],
+        abstain.evaluate_intervals(truth, bounds, claim=[0.5, 0.8, 0.9], groups=group),
+        abstain.evaluate_sets(np.arange(ROWS) % 4, draws.random((ROWS, 4)) < 0.7, claim=0.7),
+        abstain.evaluate_quantiles(truth, quantiles, probabilities=probabilities.tolist()),
+        abstain.gate(items, [f"accuracy below 0.{digit}" for digit in range(1, 10)]),
+        abstain.power(items, metric="accuracy", difference=0.1),
+        abstain.check(items.to_frame("polars"), truth="truth", prediction="prediction"),
+        policy,
+        policy.check(model(2)),
+        apply_policy(policy, model(2)),
+        extract_features(items, names[1:]),
+        IsotonicCalibrator().fit(draws.random(ROWS), draws.random(ROWS) > 0.5),
+        groups(items, "site"),
+        one["signal 3"].aurc,
+    )
+
+
+def within(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Every object of ours that an object holds, itself among them."""
+    if id(value) in seen or type(value).__module__.startswith(INSIDE):
+        return
+    seen.add(id(value))
+    if type(value).__module__.startswith("abstain"):
+        yield value
+    parts: list[Any] = []
+    if is_dataclass(value):
+        parts = [getattr(value, field.name) for field in fields(value)]
+    elif isinstance(value, msgspec.Struct):
+        parts = [getattr(value, name) for name in value.__struct_fields__]
+    elif isinstance(value, Mapping):
+        parts = list(value.values())
+    elif isinstance(value, (tuple, list)):
+        parts = list(value)
+    for part in parts:
+        yield from within(part, seen)
+
+
+@cache
+def objects() -> tuple[Any, ...]:
+    seen: set[int] = set()
+    return tuple(each for root in made() for each in within(root, seen))
+
+
+def test_what_python_shows_fits_into_a_glance() -> None:
+    for each in objects():
+        text = repr(each)
+        assert len(text) <= MOST_CHARACTERS, f"{type(each).__name__}: {text}"
+        assert text.count("\n") < MOST_LINES, f"{type(each).__name__}: {text}"
+        assert "array(" not in text, f"{type(each).__name__}: {text}"
+
+
+# Made by what is not run here, or of what the command line alone sees.
+ELSEWHERE = {
+    *("Calibration", "TrainedCalibration", "VerbalizedCalibration"),  # see tests/calibrators
+    *("Running", "RunPlan", "Prepared", "SignalPlan", "QuestionSet", "Question", "Example"),
+    *("Draws", "LeaveOut", "Weighed", "Intervals", "Points", "Evidence", "Steps", "Determination"),
+    *("EvaluationResult", "MetricScore", "ItemPrediction", "Scorer", "RiskCoverageDisplay"),
+    *("ThresholdedClassifier", "Column", "Table", "Terminal", "ConformalArtifact", "Need", "Variant"),
+    *("ConsistencySignals", "TokenSignals", "Outcome", "Rank", "GateCondition"),
+}
+
+
+def test_every_public_class_that_people_are_handed_is_among_them() -> None:
+    met = {kind for each in objects() for kind in type(each).__mro__}
+    plain = {
+        kind
+        for kind in public_classes()
+        if not kind.__module__.startswith((*INSIDE, "abstain.compat")) and not issubclass(kind, Exception)
+    }
+    missed = {kind.__name__ for kind in plain - met} - ELSEWHERE
+    assert {name for name in missed if not name.endswith("Calibrator")} == set()
+
+
+def test_objects_with_words_of_their_own_show_them() -> None:
+    items, one, _, many, *_ = made()
+    assert repr(one).startswith("Result of 800 items\n  confidence: AURC 0.")
+    assert repr(one).splitlines()[-1] == "  ... and 7 more"
+    assert repr(many).splitlines()[-1].endswith(" more differences")
+    assert repr(one.metrics).startswith("Metrics in 30 groups\n  accuracy: 0.")
+    assert repr(one["signal 3"]).startswith("ConfidenceResult of signal 3\n  cmax: 0.")
+    assert repr(made()[5]).startswith("800 intervals of 800 clusters\n  claim 0.5: ")
+    assert repr(made()[11]).startswith("Policy\n  ")
+    assert "absent=<0 of 800 true>" in repr(items.signals["signal 0"])
+
+
+def test_a_question_keeps_its_text_to_itself(tmp_path: Path) -> None:
+    table = tmp_path / "questions.csv"
+    table.write_text("question,truth,note\nIs Mrs. Example ill?,yes,seen by Dr. Example\n")
+    found = read_questions(table, question="question", truth="truth")
+    assert "Example" not in repr(found) + repr(found.questions[0])
+    assert repr(found.questions[0]).startswith("Question(id=")
+
+
+def test_few_lines_leave_none_out_where_all_fit() -> None:
+    eleven = [f"line {number}" for number in range(11)]
+    assert few_lines("head", eleven).count("\n") == 11
+    assert "more" not in few_lines("head", eleven)
+    assert few_lines("head", [*eleven, "last"]).splitlines()[-1] == "  ... and 2 more"
+    assert len(few_lines("h" * 2000, ["x" * 2000] * 3)) <= MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (np.array([[1, 2], [3, 4]]), "<2 x 2 numbers from 1 to 4>"),
+        (np.array([np.nan]), "<1 numbers>"),
+        (np.array(["a", "b"], dtype=object), "<2 values>"),
+    ],
+)
+def test_arrays_are_told_by_their_size(values: Any, told: str) -> None:
+    signal = abstain.Signal(values, np.zeros(1, np.bool_))
+    assert brief(signal) == f"Signal(values={told}, absent=<0 of 1 true>)"
