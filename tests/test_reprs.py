@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import abstain
+from abstain import metrics
 from abstain._brief import MOST_CHARACTERS, MOST_LINES, brief, few_lines
 from abstain.calibrators import IsotonicCalibrator, extract_features
 from abstain.groups import groups
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
 
 ROWS = 800
 # Rows on their way to a number; nobody is handed one.
-INSIDE = ("abstain.metrics", "abstain.tally", "abstain.sources", "abstain.evaluation._system")
+INSIDE = (
+    *(
+        "abstain.metrics._columns",
+        "abstain.metrics._risk",
+        "abstain.metrics.predictions",
+        "abstain.metrics.scales",
+    ),
+    *("abstain.tally", "abstain.sources", "abstain.evaluation._system"),
+)
 
 
 def public_classes() -> set[type]:
@@ -92,6 +101,13 @@ def made() -> tuple[Any, ...]:
         extract_features(items, names[1:]),
         IsotonicCalibrator().fit(draws.random(ROWS), draws.random(ROWS) > 0.5),
         groups(items, "site"),
+        metrics.reliability_curve(draws.random(ROWS) > 0.5, draws.random(ROWS), bins=50),
+        metrics.cumulative_differences(draws.random(ROWS) > 0.5, draws.random(ROWS)),
+        metrics.pit_histogram(truth, quantiles, probabilities=probabilities.tolist()),
+        metrics.interval_size_stratified_coverage(truth, bounds, bins=40),
+        metrics.interval_coverage_by_group(truth, bounds, groups=np.arange(ROWS) % 30),
+        metrics.interval_worst_slab_coverage(truth, bounds[:, :, 0], features=draws.normal(size=(ROWS, 9))),
+        *metrics.registry.METRICS.values(),
         one["signal 3"].aurc,
     )
 
@@ -138,6 +154,9 @@ ELSEWHERE = {
     *("EvaluationResult", "MetricScore", "ItemPrediction", "Scorer", "RiskCoverageDisplay"),
     *("ThresholdedClassifier", "Column", "Table", "Terminal", "ConformalArtifact", "Need", "Variant"),
     *("ConsistencySignals", "TokenSignals", "Outcome", "Rank", "GateCondition"),
+    *("BaseMetric", "BrierDecomposition", "CalibrationTest", "ClassificationScores", "CoverageBin", "Search"),
+    *("DeferralConfusion", "Instrument", "PopulationTable", "RegressionScores", "TieSensitivity", "Totals"),
+    "Strata",
 }
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "columns_frame",
     "experiment_of",
     "frame_of",
+    "nullable",
     "run_file",
     "to_frame",
     "to_parquet",
@@ -81,13 +82,14 @@ def columns_frame(record: Any, backend: str | None = None) -> Any:
     """Return the columns of a dataclass as a data frame: every field that holds an array; NaN is null."""
     columns = {field.name: getattr(record, field.name) for field in fields(record)}
     return frame_of(
-        {
-            name: [None if is_missing(value) else value for value in column.tolist()]
-            for name, column in columns.items()
-            if isinstance(column, np.ndarray)
-        },
+        {name: nullable(column) for name, column in columns.items() if isinstance(column, np.ndarray)},
         backend,
     )
+
+
+def nullable(column: NDArray[Any]) -> list[Any]:
+    """Return a column as a list in which NaN is None."""
+    return [None if is_missing(value) else value for value in column.tolist()]
 
 
 def to_parquet(items: Items, path: str | os.PathLike[str]) -> Path:

@@ -10,6 +10,7 @@ import pytest
 
 import abstain
 from abstain.errors import ArgumentError
+from abstain.metrics import cumulative_differences, reliability_curve, risk_coverage_curve
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -88,3 +89,16 @@ def test_what_there_is_no_frame_of_is_said() -> None:
     result = abstain.evaluate_intervals(truth, np.column_stack([truth - 1, truth + 1]), claim=0.9)
     with pytest.raises(ArgumentError, match=r"unknown what 'curves'.* estimates, strata"):
         result.to_frame("curves")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_curves_of_metrics(backend: str) -> None:
+    curve = rows(risk_coverage_curve([0, 2, 0], [2, 2, 1], abstained=5).to_frame(backend=backend))
+    assert [row["coverage"] for row in curve] == [0.25, 0.375]
+    assert [row["threshold"] for row in curve] == [2.0, 1.0]
+    bins = rows(reliability_curve([1, 0, 1], [0.1, 0.9, 0.95], bins=5).to_frame(backend=backend))
+    assert [row["count"] for row in bins] == [1.0, 0.0, 0.0, 0.0, 2.0]
+    assert [row["right"] for row in bins] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    walk = rows(cumulative_differences([1, 0, 1], [0.2, 0.5, 0.6]).to_frame(backend=backend))
+    assert [row["share"] for row in walk] == pytest.approx([0.0, 1 / 3, 2 / 3, 1.0])
+    assert walk[0]["confidence"] is None or np.isnan(walk[0]["confidence"])

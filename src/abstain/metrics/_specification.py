@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abstain import _validate, labels
+from abstain._brief import brief
 from abstain.errors import ArgumentError
 from abstain.metrics._columns import ratio
 from abstain.metrics._risk import TOLERANCE, risk_measure
@@ -147,6 +148,8 @@ class MetricSpecification:
     value: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     name: str = field(default="")
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         _validate.choice(self.direction, "direction", DIRECTIONS)

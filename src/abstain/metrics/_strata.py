@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.metrics import coverage
 from abstain.metrics._specification import alone
 from abstain.metrics.coverage import Strata, groups_measure, means_measure, size_borders, size_stratum
@@ -65,6 +66,8 @@ class StratifiedCoverage:
     high: Floats
     score: float | Floats
 
+    __repr__ = brief
+
     @property
     def bins(self) -> tuple[Any, ...]:
         """The strata as `CoverageBin`s; with several levels, one tuple of them per level."""
@@ -91,6 +94,8 @@ class GroupCoverage:
     coverage: Floats
     counts: NDArray[Any]
     score: float | Floats
+
+    __repr__ = brief
 
 
 def per_level(rows: Rows, values: Sequence[float] | Floats) -> Values:

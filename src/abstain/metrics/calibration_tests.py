@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
+from abstain._export import columns_frame
 from abstain.metrics._columns import Columns
 from abstain.tally import total_by
 
@@ -108,9 +110,15 @@ class CumulativeDifferences:
     n: float
     reason: str = ""
 
+    __repr__ = brief
+
     def band(self, level: float = 0.95) -> float:
         """Return the height that right confidences stay within, all along the walk, with probability `level`."""
         return supremum_quantile(_validate.level(level)) * self.sigma
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return the steps as a data frame of pandas, polars or pyarrow, with one row each."""
+        return columns_frame(self, backend)
 
 
 def cumulative_differences(

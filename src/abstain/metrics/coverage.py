@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
 from abstain.errors import DataError
 from abstain.metrics._columns import ratio
 from abstain.metrics._gauss import hsic_measure
@@ -294,6 +295,8 @@ class WorstSlab:
     low: float
     high: float
     reason: str = ""
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True, slots=True)

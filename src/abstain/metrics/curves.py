@@ -13,11 +13,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
+from abstain._export import columns_frame
 from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import Ranking, Work
@@ -81,6 +83,8 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
     threshold: Floats
     total: float
 
+    __repr__ = brief
+
     @property
     def cmax(self) -> float:
         """The largest coverage that can be reached; 0 when nothing is answered."""
@@ -93,6 +97,10 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
 
     def __len__(self) -> int:
         return len(self.coverage)
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return the working points as a data frame of pandas, polars or pyarrow, with one row each."""
+        return columns_frame(self, backend)
 
     @overload
     def __getitem__(self, index: int) -> tuple[float, float]: ...

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abstain._brief import brief
 from abstain.errors import ArgumentError
 from abstain.metrics.coverage import means_measure
 from abstain.metrics.predictions import QuantileRows
@@ -43,6 +44,8 @@ class PitHistogram:
     share: Floats
     expected: Floats
     counts: NDArray[Any]
+
+    __repr__ = brief
 
     @property
     def density(self) -> Floats:

@@ -9,11 +9,13 @@ informative (`_effective_counts`). Errors over bins are computed elsewhere.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
+from abstain._brief import brief
+from abstain._export import frame_of, nullable
 from abstain.metrics._calibration_errors import STRATEGIES, row_bins
 from abstain.metrics._columns import Columns, ratio
 from abstain.tally import total_by
@@ -51,6 +53,8 @@ class ReliabilityCurve:
     effective_count: Floats
     level: float
 
+    __repr__ = brief
+
     def __len__(self) -> int:
         return len(self.count)
 
@@ -58,6 +62,24 @@ class ReliabilityCurve:
     def gap(self) -> Floats:
         """Accuracy less confidence: negative where the bin is overconfident."""
         return self.accuracy - self.confidence
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return the bins as a data frame with one row each, from their left to their right edge.
+
+        Args:
+            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+        """
+        columns = {
+            "left": self.edges[:-1],
+            "right": self.edges[1:],
+            "count": self.count,
+            "confidence": self.confidence,
+            "accuracy": self.accuracy,
+            "low": self.low,
+            "high": self.high,
+            "effective_count": self.effective_count,
+        }
+        return frame_of({name: nullable(column) for name, column in columns.items()}, backend)
 
 
 def reliability_curve(
