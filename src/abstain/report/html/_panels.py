@@ -275,7 +275,8 @@ def estimates_panel(sides: Sequence[Side]) -> Panel | None:
     """Return the areas and risks of every confidence; without one, the metrics that need none."""
     parts: list[Part] = []
     for side in sides:
-        own = _areas(side, alone=len(sides) == 1) if side.system else _unranked(side.system)
+        alone = len(sides) == 1
+        own = _areas(side, alone=alone) if side.system else _unranked(side.system, alone=alone)
         parts += [_heading(side.system), *own] if own and len(sides) > 1 else own
     return Panel("estimates", "Estimates", "Estimates", parts) if parts else None
 
@@ -293,17 +294,19 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
         tuple((name, *(variant.estimates[key] for key in keys)) for name, variant in system.items()),
     )
     leader = profile.leader if several and profile is not None else ""
-    parts: list[Part] = [TableView(areas, "Areas by confidence", compact=True, marked=leader)]
+    # What a screen reader tells tables apart by.
+    whose = "" if alone else f" of {system.name}"
+    parts: list[Part] = [TableView(areas, f"Areas by confidence{whose}", compact=True, marked=leader)]
     if several and system.population.answered:
         parts.append(figure(metric_chart(system), "AUGRC of every confidence with its interval", wide=True))
     unfolded = alone and len(system) <= _FEW_CONFIDENCES
     title = "Risk at given coverages"
     risks = replace(views.risks_table(system), title=_RISKS)
-    parts.append(TableView(risks, title, compact=True, folded=title, unfolded=unfolded))
+    parts.append(TableView(risks, f"{title}{whose}", compact=True, folded=title, unfolded=unfolded))
     return parts
 
 
-def _unranked(system: SystemResult) -> list[Part]:
+def _unranked(system: SystemResult, *, alone: bool) -> list[Part]:
     """What is known of a system whose answers nothing ranks; what was asked for by name has a panel of its own."""
     table = views.areas_table(system)
     if not table.rows:
@@ -311,7 +314,12 @@ def _unranked(system: SystemResult) -> list[Part]:
     words = interval_words(system.coverage, system.cluster_noun)
     rows = tuple((metric_name(str(row[0])), *row[1:]) for row in table.rows)
     title = "Metrics that need no confidence"
-    return [TableView(replace(table, rows=rows, title=f"{title}. {sentence(words)}"), title)]
+    return [
+        TableView(
+            replace(table, rows=rows, title=f"{title}. {sentence(words)}"),
+            f"{title}{'' if alone else f' of {system.name}'}",
+        )
+    ]
 
 
 def curves_panel(sides: Sequence[Side]) -> Panel | None:

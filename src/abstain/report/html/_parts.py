@@ -160,8 +160,10 @@ def figure_markup(shown: Figure) -> Markup:
     from markupsafe import Markup  # noqa: PLC0415
 
     # The renderer escapes the texts of a chart; the words are escaped here.
-    frame = Markup('<figure class="chart{}" role="group" aria-label="{}">{}</figure>')
-    return frame.format(" wide" if shown.wide else "", shown.words, Markup(shown.svg))
+    frame = Markup('<figure class="chart{}"{} role="group" aria-label="{}">{}</figure>')
+    # On a narrow screen a wide chart scrolls, which the keyboard must reach.
+    look = (" wide", Markup(' tabindex="0"')) if shown.wide else ("", "")
+    return frame.format(*look, shown.words, Markup(shown.svg))
 
 
 def sentence(words: str) -> str:
