@@ -12,20 +12,25 @@ import shutil
 import tempfile
 import threading
 import weakref
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import duckdb
 
-__all__ = ["check_memory", "connect", "identifier", "literal", "run"]
+__all__ = ["check_memory", "connect", "identifier", "literal", "run", "watched"]
 
 _MEMORY_LIMIT = "1GB"
 _MEMORY = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})? ?[KMGT]i?B", re.ASCII | re.IGNORECASE)
 _PATIENCE = 0.05
+
+# Who wants to know how far a query is, in per cent.
+_watching: ContextVar[Callable[[float], None] | None] = ContextVar("watching", default=None)
 
 Found = TypeVar("Found")
 
@@ -71,7 +76,10 @@ def run(work: Callable[[], Found], connection: duckdb.DuckDBPyConnection | None)
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
+        told = _watching.get()
         try:
+            while told is not None and wait([future], timeout=_PATIENCE).not_done:
+                told(connection.query_progress())
             return future.result()
         except KeyboardInterrupt:
             # The query may not have begun yet, and then would not hear of it.
@@ -79,6 +87,16 @@ def run(work: Callable[[], Found], connection: duckdb.DuckDBPyConnection | None)
                 connection.interrupt()
                 wait([future], timeout=_PATIENCE)
             raise
+
+
+@contextmanager
+def watched(told: Callable[[float], None]) -> Iterator[None]:
+    """Have `told` called many times per second while a query runs, with how much of it is done in per cent."""
+    before = _watching.set(told)
+    try:
+        yield
+    finally:
+        _watching.reset(before)
 
 
 def identifier(name: str) -> str:

@@ -196,7 +196,8 @@ def _counted(
     if table is None:
         return None
     try:
-        result = judge({name: table}, settings, show_progress=not quiet)
+        with counting_bar(wanted=not quiet):
+            result = judge({name: table}, settings, show_progress=False)
     except CountingError:
         if table.asked:
             raise
@@ -206,6 +207,27 @@ def _counted(
         for line in announcements(result.only.provenance, settled):
             say(line, error=True)
     return result
+
+
+@contextlib.contextmanager
+def counting_bar(*, wanted: bool) -> Iterator[None]:
+    """Show how far the query is that counts rows, where a person would see it."""
+    from abstain import _sql  # noqa: PLC0415
+
+    with progress_bar("counting rows", 100, wanted=wanted) as advance:
+        if advance is None:
+            yield
+            return
+        done = 0
+
+        def told(percent: float) -> None:
+            nonlocal done
+            now = max(int(percent), 0)  # below 0 where DuckDB cannot tell
+            advance(now - done)
+            done = now
+
+        with _sql.watched(told):
+            yield
 
 
 def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
