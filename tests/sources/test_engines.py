@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import abstain
-from abstain import ArgumentError, DataError, FormatError, _units
+from abstain import ArgumentError, DataError, FormatError, _sql, _units
 from abstain.sources import CountingError, _counting, _engines, countable
 from memory import run_measured
 
@@ -488,3 +488,18 @@ def test_groups_are_those_of_the_definition() -> None:
     ids = np.array([7, -7, 10**17])
     expected = [number % 2147483647 * 62089911 % 2147483647 % 200 for number in ids.tolist()]
     assert _units.group_of(ids).tolist() == expected
+
+
+def test_whoever_waits_is_told_how_far_a_query_is() -> None:
+    told: list[float] = []
+    connection = _sql.connect()
+    with _sql.watched(told.append):
+        found = _sql.run(
+            lambda: connection.sql("SELECT sum(i % 7) FROM range(400000000) t(i)").fetchall(), connection
+        )
+    assert found[0][0] > 0
+    assert told
+    assert max(told) <= 100.0
+    before = len(told)
+    _sql.run(lambda: connection.sql("SELECT sum(i % 7) FROM range(100000000) t(i)").fetchall(), connection)
+    assert len(told) == before
