@@ -144,6 +144,8 @@ class Counted:
     bins: Mapping[str, Bins] = field(default_factory=dict)
     in_order: bool = True
 
+    __repr__ = brief
+
     @property
     def judged(self) -> Counted:
         """The same of judged items alone."""

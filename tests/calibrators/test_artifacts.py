@@ -330,7 +330,7 @@ def test_items_that_cannot_teach_are_refused() -> None:
         fit_verbalized(Items.from_arrays([1], [1]))
     with pytest.raises(SignalError, match="null for every answered item"):
         fit_verbalized(Items.from_arrays([1], [1], signals={"verbalized_confidence": [None]}))
-    with pytest.raises(SignalError, match="must lie in 1 to 5, got 9 for cluster 1, item 1"):
+    with pytest.raises(SignalError, match="must lie in 1 to 5, got 9 for row 1"):
         fit_verbalized(Items.from_arrays([1, 0], [1, 1], signals={"verbalized_confidence": [1, 9]}))
 
 
@@ -341,7 +341,7 @@ def test_a_feature_that_some_items_lack_is_refused() -> None:
             {"truth": 1, "prediction": 0, "signals": {}},
         ]
     )
-    with pytest.raises(SignalError, match=r"feature s is missing for cluster 1, item 1 \(1 such items\)"):
+    with pytest.raises(SignalError, match=r"feature s is missing for row 1 \(1 such items\)"):
         train(items, method="platt", features="s")
 
 

@@ -174,8 +174,8 @@ def binning_bounds(curve: RiskCoverageCurve, largest_loss: float) -> tuple[float
 
     >>> from abstain.metrics import risk_coverage_curve
     >>> curve = risk_coverage_curve([0, 1, 1, 0], [0.9, 0.9, 0.4, 0.4])
-    >>> [round(bound, 4) for bound in binning_bounds(curve, 1.0)]
-    [0.0625, 0.591]
+    >>> [round(bound, 3) for bound in binning_bounds(curve, 1.0)]
+    [0.062, 0.591]
     """
     share = np.diff(curve.coverage, prepend=0.0)
     before = np.r_[0.0, curve.coverage[:-1]][1:]
