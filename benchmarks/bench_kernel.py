@@ -117,7 +117,7 @@ def against_numpy() -> None:
 
 def threads() -> None:
     def with_threads(count: int) -> Callable[[], object]:
-        work = weighing(100_000, 100_000, None, ARTIFACT, 1280)
+        work = weighing(100_000, 100_000, None, ARTIFACT, 10_000)
 
         def run() -> object:
             set_threads(count)
@@ -125,9 +125,9 @@ def threads() -> None:
 
         return run
 
-    one, two = best_times(with_threads(1), with_threads(2))
+    one, two = best_times(with_threads(1), with_threads(2), rounds=3)
     set_threads(1)
-    report("100,000 items: two threads, elapsed time", one / two, 1.7)
+    report("100,000 items, 10,000 resamples: two threads, elapsed time", one / two, 1.7)
 
 
 def loop_of_fd_shifts(loss: Floats, confidence: Floats) -> float:
