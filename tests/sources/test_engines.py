@@ -503,3 +503,26 @@ def test_whoever_waits_is_told_how_far_a_query_is() -> None:
     before = len(told)
     _sql.run(lambda: connection.sql("SELECT sum(i % 7) FROM range(100000000) t(i)").fetchall(), connection)
     assert len(told) == before
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cluster_must_be_named_without_intervals_too(tmp_path: Path, form: str) -> None:
+    columns = {"t": [1, 0, 1], "p": [1, 0, 0], "confidence": [0.9, 0.8, 0.7], "g": ["a", "nan", None]}
+    path = written(pl.DataFrame(columns), tmp_path / f"t.{form}")
+    for engine in ("numpy", "duckdb"):
+        with pytest.raises(
+            DataError, match=counted_by(form, "the column 'g' is empty or nan at <2>; every row needs")
+        ):
+            abstain.evaluate(path, engine=engine, truth="t", prediction="p", cluster="g", interval="none")
+
+
+def test_per_cent_is_told_whoever_counts(tmp_path: Path) -> None:
+    stated = [95, 80, 60, 40, 20, 10]
+    table = pl.DataFrame(
+        {"truth": [1, 0, 1, 0, 1, 0], "prediction": [1, 0, 1, 1, 0, 1], "confidence": stated}
+    )
+    path = written(table, tmp_path / "t.csv")
+    counted, loaded = (abstain.evaluate(path, engine=engine) for engine in ("duckdb", "numpy"))
+    assert counted.only.provenance["percent"] == loaded.only.provenance["percent"] == ("confidence",)
+    assert_same(counted, loaded)
+    assert counted["confidence"].curve.threshold[0] == 0.95

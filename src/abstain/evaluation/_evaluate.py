@@ -486,7 +486,7 @@ class _Job:
             population=population,
             loss=work.loss,
             settings=settings,
-            provenance=source.provenance,
+            provenance={**source.provenance, **work.found},
             warnings=(
                 *general_warnings(source, population, settings, ranked=bool(work.confidences) or not wanted),
                 *left_out_warnings(found, population),

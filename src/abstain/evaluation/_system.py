@@ -167,6 +167,13 @@ class SystemWork:
         return self.views[ALL].items
 
     @property
+    def found(self) -> dict[str, Any]:
+        """What was found out about confidences when they were counted: which of them are per cent."""
+        told = [view.items.provenance.get("percent", ()) for view in self.views.values()]
+        percent = tuple(dict.fromkeys(name for names in told for name in names))
+        return {"percent": percent} if percent else {}
+
+    @property
     def columns(self) -> Columns:
         """The judged rows, without a confidence."""
         return self.views[ALL].columns

@@ -118,7 +118,7 @@ class Engine(ABC):
         """Return what reads hexadecimal digits as a whole number."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Counting:
     """A table that is counted: which column plays which role, and how finely to count. Make one with `of`.
 
@@ -165,13 +165,15 @@ class Counting:
         column = system_column(self.table, self.roles, self.columns)
         if column is None:
             return
-        name = self.table.expression(column)
-        found = self.engine.fetch(f"SELECT count(DISTINCT {name}) AS n FROM {self.engine.source()}")
-        if int(found["n"][0]) > 1:
+        if self._number(self.engine.source(), f"count(DISTINCT {self.table.expression(column)})") > 1:
             raise CountingError(
                 f"{self.table.label}: the column {column!r} tells several systems apart, and rows are counted for one; "
                 "load the table (engine, --engine: numpy)"
             )
+
+    def _number(self, source: str, what: str = "count(*)") -> int:
+        """Return one number about rows; how many there are, when left out."""
+        return int(self.engine.fetch(f"SELECT {what} AS n FROM {source}")["n"][0])
 
     # Which columns are looked at, and what they are called in statements.
 
@@ -247,27 +249,27 @@ class Counting:
         found = self.engine.fetch(
             f"SELECT count(*) AS n{', count(DISTINCT c) AS c' * self._named} FROM {self.engine.known('head')}"
         )
-        alike = self.engine.fetch(
-            f"SELECT count(*) AS n FROM (SELECT DISTINCT {keys} FROM {self.engine.known('head')}) AS alike"
-        )
-        counts = {key: int(values[0]) for key, values in found.items()}
-        return {**counts, "alike": int(alike["n"][0])}
+        alike = self._number(f"(SELECT DISTINCT {keys} FROM {self.engine.known('head')}) AS alike")
+        return {**{key: int(values[0]) for key, values in found.items()}, "alike": alike}
 
     @cached_property
     def _many(self) -> bool:
         """True where there are too many rows to count every value of a continuous confidence."""
-        if self._head["n"] < HEAD:
-            return False
-        return int(self.engine.fetch(f"SELECT count(*) AS n FROM {self.engine.source()}")["n"][0]) > FEW_ROWS
+        return self._head["n"] == HEAD and self._number(self.engine.source()) > FEW_ROWS
+
+    @cached_property
+    def _values(self) -> dict[str, int]:
+        """How many values signals have at the beginning of the table, as far as somebody asked."""
+        return {}
 
     def _is_continuous(self, name: str) -> bool:
         """True where a signal takes many values, and in many rows."""
         if name not in self._signal_keys or name.endswith(ABSENT_SUFFIX) or not self._many:
             return False
-        found = self.engine.fetch(
-            f"SELECT count(DISTINCT {self._signal_keys[name]}) AS n FROM {self.engine.known('head')}"
-        )
-        return int(found["n"][0]) > _FEW_VALUES
+        if name not in self._values:
+            distinct = f"count(DISTINCT {self._signal_keys[name]})"
+            self._values[name] = self._number(self.engine.known("head"), distinct)
+        return self._values[name] > _FEW_VALUES
 
     @cached_property
     def _unit(self) -> str:
@@ -291,20 +293,17 @@ class Counting:
             return _group_of_whole("CAST(c AS BIGINT)")
         name = f"CAST(c AS {self.engine.text})"
         if text:
-            fits = self.engine.matches("c", _WHOLE_FLOAT)
-            found = self.engine.fetch(
-                f"SELECT count(*) AS n FROM ({self._raw}) AS r WHERE c IS NULL OR NOT {fits}"
-            )
-            name = "split_part(c, '.', 1)" if not int(found["n"][0]) else name
+            others = f"({self._raw}) AS r WHERE c IS NULL OR NOT {self.engine.matches('c', _WHOLE_FLOAT)}"
+            name = name if self._number(others) else "split_part(c, '.', 1)"
         return _group_of_text(name, self.engine)
 
     def _check_whole_floats(self) -> None:
         wrong = f"isnan(c) OR c <> floor(c) OR abs(c) > {float(EXACT)}"
-        found = self.engine.fetch(f"SELECT count(*) AS n FROM ({self._raw}) AS r WHERE {wrong}")
-        if int(found["n"][0]):
+        count = self._number(f"({self._raw}) AS r WHERE {wrong}")
+        if count:
             raise DataError(
                 f"{self.table.label}: the column {self.columns['cluster']!r} holds names as floating-point numbers, "
-                f"which are not whole in {int(found['n'][0]):,} rows; store them as text or as whole numbers"
+                f"which are not whole in {count:,} rows; store them as text or as whole numbers"
             )
 
     @cached_property
@@ -346,7 +345,7 @@ class Counting:
         self.engine.keep(
             "kinds", f"SELECT {keys}, {counted} FROM ({base.select}) AS b GROUP BY {keys}", number=True
         )
-        many = int(self.engine.fetch(f"SELECT count(*) AS n FROM {self.engine.known('kinds')}")["n"][0])
+        many = self._number(self.engine.known("kinds"))
         if many > _MOST_KINDS:
             raise CountingError(
                 f"{self.table.label}: {many:,} different pairs of truth and prediction, with the columns of groups, "
@@ -410,7 +409,7 @@ class Counting:
         """
         names = self._columns_of(signals)
         if self._base.counts and not set(names) <= set(self._columns_of(self.roles.signals or ())):
-            self.__dict__["_base"] = self._uncounted  # which has every column
+            self._base = self._uncounted  # which has every column
         found = self._cells(code, names)
         first = np.unique(code, return_index=True)[1].astype(np.intp)
         kind = first[found["code"].astype(np.intp)]
@@ -421,11 +420,11 @@ class Counting:
             problems.first_rows = lambda wrong: self._rows_of_cells(found["number"][wrong], names)
         with rows_named_by(self.table.paths):
             cluster, members, clusters = self._clusters(found, items, problems)
-            made, bins = self._signals(names, found, items, problems)
+            made, bins, percent = self._signals(names, found, items, problems)
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
-            self.__dict__["_unit"] = "c"
-            del self.__dict__["_base"]
+            self._unit = "c"
+            del self._base
             return self.items(code, signals, view=view)
         counted = Counted(
             engine=self.engine.name,
@@ -444,7 +443,7 @@ class Counting:
             item=np.broadcast_to(np.int8(0), len(rows)),
             signals={**self._unseen(len(rows)), **made},
             counted=counted,
-        )
+        ).with_provenance(**({"percent": percent} if percent else {}))
 
     def _unseen(self, rows: int) -> dict[str, Signal]:
         """The signals that there are, by name alone: their values are counted when a confidence is made of them."""
@@ -466,7 +465,7 @@ class Counting:
         places = ", ".join(str(place + 1) for place in range(len(keys)))
         statement = f"SELECT {', '.join([*parts, *counted])} FROM ({rows}) AS b GROUP BY {places}"
         self.engine.keep("cells", statement, number=self.engine.in_order)
-        many = int(self.engine.fetch(f"SELECT count(*) AS n FROM {self.engine.known('cells')}")["n"][0])
+        many = self._number(self.engine.known("cells"))
         if many > _MOST_CELLS:
             raise CountingError(
                 f"{self.table.label}: {many:,} different rows are too many to be counted; ask for one confidence at a "
@@ -543,6 +542,8 @@ class Counting:
         if self._unit == "c":
             return self._own_units(unit, items, problems)
         self._check_groups(unit, problems)
+        if self._named and not self.units:
+            self._check_named()
         group = unit.astype(np.int16)
         if self._named:
             members = self._members()
@@ -571,10 +572,7 @@ class Counting:
         """Raise where a row has no cluster, or one whose name no engine reads."""
         nothing = _values.blank(unit)
         if nothing.any():
-            problems.report(
-                f"the column {self.columns['cluster']!r} is empty or nan {problems.place(nothing)}",
-                way_out="every row needs a value",
-            )
+            self._report_nothing(problems, nothing)
         beyond = unit.astype(np.int64) < 0
         if beyond.any():
             problems.report(
@@ -583,8 +581,30 @@ class Counting:
                 way_out="load the table (engine, --engine: numpy)",
             )
 
+    def _check_named(self) -> None:
+        """Raise where a row has no cluster, though nobody leaves any out."""
+        column, nothing = self.columns["cluster"], "c IS NULL"
+        if self.table.is_text(column):
+            nothing += " OR trim(c) = ''"
+        elif self.table.kinds[column] == "number":
+            nothing += " OR isnan(c)"
+        count = self._number(f"({self._raw}) AS r WHERE {nothing}")
+        if not count:
+            return
+        problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
+        if self.engine.in_order:
+            rows = f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {nothing}"
+            problems.first_rows = lambda _: self._first(rows)
+        self._report_nothing(problems, np.ones(1, np.bool_))
+
+    def _report_nothing(self, problems: Problems, wrong: Mask) -> None:
+        problems.report(
+            f"the column {self.columns['cluster']!r} is empty or nan {problems.place(wrong)}",
+            way_out="every row needs a value",
+        )
+
     def _distinct(self) -> int:
-        return int(self.engine.fetch(f"SELECT count(DISTINCT c) AS n FROM ({self._raw}) AS r")["n"][0])
+        return self._number(f"({self._raw}) AS r", "count(DISTINCT c)")
 
     def _members(self, part: Indices | None = None) -> Floats:
         """Return how many clusters of each group have a judged row, or by part a row of kinds of that part."""
@@ -618,8 +638,8 @@ class Counting:
 
     def _signals(
         self, names: Sequence[str], found: Found, items: Items, problems: Problems
-    ) -> tuple[dict[str, Signal], dict[str, Bins]]:
-        """Return the signals of the cells, and how wide their bins are."""
+    ) -> tuple[dict[str, Signal], dict[str, Bins], tuple[str, ...]]:
+        """Return the signals of the cells, how wide their bins are, and which of them are per cent."""
         own = [name for name in names if not name.endswith(ABSENT_SUFFIX)]
         columns: dict[str, NDArray[Any]] = {}
         bins: dict[str, Bins] = {}
@@ -636,9 +656,10 @@ class Counting:
             signals["confidence"] = signals[confidence]
         for name in own:
             rows.check_confidence(signals[name], items.outcome, name)
-        for name in in_percent(signals, self.columns, self.roles, items.outcome):
+        percent = in_percent(signals, self.columns, self.roles, items.outcome)
+        for name in percent:
             signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
-        return signals, bins
+        return signals, bins, percent
 
 
 @dataclass(frozen=True, slots=True)
