@@ -54,10 +54,6 @@ REFUSALS = (
     r"cannot be divided into two parts",
     r"stands? twice|have the same name",
     r"the ending (?:means|decides|\.)",
-    # A table of answers is no table of questions, a log is no table, and a policy may be for another confidence.
-    r"has no column|unknown confidence|this takes a table|the policy",
-    r"the template (?:has|names)|unknown signal|the signal \w+ needs",
-    r"risk must (?:be|lie)",
     r"alone says nothing about others|no item is answered",
     r"is known to be no probability",
     r"rows are not matched by their places",
@@ -67,6 +63,16 @@ REFUSALS = (
     r"too few",
     r"only one|single|both right and wrong|all (?:right|wrong)|same class",
 )
+# What one verb may say besides: a table of answers is no table of questions, a log is no table, a policy may be for
+# another confidence, and not every number is a risk.
+REFUSALS_OF = {
+    "run": (
+        r"has no column|this takes a table",
+        r"the template (?:has|names)|unknown signal|the signal \w+ needs",
+    ),
+    "apply": (r"this takes a table|the policy|unknown confidence|has no column",),
+    "threshold": (r"risk must (?:be|lie)|the policy|unknown confidence|has no column|goes with",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +251,8 @@ def _costs_little(case: Case, command: Command, outcome: Outcome) -> Iterator[st
 def _serves_what_is_sound(case: Case, command: Command, outcome: Outcome) -> Iterator[str]:
     if case.sound and outcome.code in (2, 3):
         message = _message(outcome)
-        if not any(re.search(rule, message) for rule in REFUSALS):
+        rules = (*REFUSALS, *REFUSALS_OF.get(command[0], ()))
+        if not any(re.search(rule, message) for rule in rules):
             yield f"sound input refused: {_without_particulars(message)}"
 
 
