@@ -66,8 +66,10 @@ REFUSALS = (
 # What one verb may say besides: a table of answers is no table of questions, a log is no table, a policy may be for
 # another confidence, and not every number is a risk.
 REFUSALS_OF = {
+    "evaluate": (r"counts tables in files",),
     "run": (
-        r"has no column|this takes a table",
+        r"has no column|this takes a table|which column is the cluster",
+        r"an instrument has its own|no number of the scale|is one of the questions",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
     ),
     "apply": (r"this takes a table|the policy|unknown confidence|has no column",),

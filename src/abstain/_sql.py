@@ -76,7 +76,8 @@ def run(work: Callable[[], Found], connection: duckdb.DuckDBPyConnection | None)
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
-        told = _watching.get()
+        # Older versions of DuckDB do not say how far they are.
+        told = _watching.get() if hasattr(connection, "query_progress") else None
         try:
             while told is not None and wait([future], timeout=_PATIENCE).not_done:
                 told(connection.query_progress())

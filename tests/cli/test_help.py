@@ -52,7 +52,8 @@ def test_a_verb_says_everything_at_80_columns(verb: tuple[str, ...]) -> None:
     text = shown(*verb)
     assert max(map(len, text.splitlines())) <= WIDTH
     for parameter in command(*verb).params:
-        assert words(parameter.help) in words(text), parameter.name
+        # Older versions of typer have no help of arguments, which are not options.
+        assert words(getattr(parameter, "help", None) or "") in words(text), parameter.name
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb], ids=" ".join)

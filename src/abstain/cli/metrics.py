@@ -21,7 +21,7 @@ Examples:
   abstain metrics safety
   abstain metrics abstention_f1 coverage_at_risk@0.05 ece@10
 """
-_NAME = "Metrics or bundles to say all about. A parameter follows an @: ece@10 is the error in 10 bins."
+_NAME = "Metrics or bundles to say all about."
 
 
 @spelled_out
@@ -34,7 +34,10 @@ def metrics_command(
     as_json: Annotated[bool, typer.Option("--json", help="The registry as JSON.")] = False,
     table_format: SummaryFormat = None,
 ) -> None:
-    """List the metrics: what each is, what it needs, and which way is better."""
+    """List the metrics: what each is, what it needs, and which way is better.
+
+    A parameter follows an @: ece@10 is the error in 10 bins.
+    """
     from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
 
     wanted = printing(table_format, None, as_json=as_json)

@@ -275,9 +275,10 @@ class SystemWork:
         count, units = float(weight.sum()), int((np.bincount(unit, weights=weight) > 0).sum())
         if units < 2 or self.judged.clusters == self.judged.counts.n:
             return math.nan
-        excess = values - float(values @ weight) / count
-        independent = float(excess**2 @ weight) * count / (count - 1.0)
-        together = float((np.bincount(unit, weights=excess * weight) ** 2).sum()) * units / (units - 1)
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of the largest numbers are beyond them
+            excess = values - float(values @ weight) / count
+            independent = float(excess**2 @ weight) * count / (count - 1.0)
+            together = float((np.bincount(unit, weights=excess * weight) ** 2).sum()) * units / (units - 1)
         return together / independent if independent > 0.0 else math.nan
 
     def clusters(self, group: Group | None = None) -> int:

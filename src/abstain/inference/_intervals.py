@@ -472,9 +472,10 @@ def _standard_error(value: float, left_out: Floats, leave: LeaveOut) -> float:
     values, sizes = left_out[known], leave.sizes[known]
     groups, total = len(values), float(sizes.sum())
     inverse = total / sizes
-    centre = groups * value - float(((1.0 - sizes / total) * values).sum())
-    pseudo = inverse * value - (inverse - 1.0) * values
-    error = math.sqrt(float(((pseudo - centre) ** 2 / (inverse - 1.0)).mean()))
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest have an error beyond it
+        centre = groups * value - float(((1.0 - sizes / total) * values).sum())
+        pseudo = inverse * value - (inverse - 1.0) * values
+        error = math.sqrt(float(((pseudo - centre) ** 2 / (inverse - 1.0)).mean()))
     return 0.0 if error <= _NOISE * max(abs(value), float(np.abs(values).max())) else error
 
 

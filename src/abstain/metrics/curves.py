@@ -342,9 +342,10 @@ def _single_area(
     rank: NDArray[np.intp], loss: Floats, weight: Floats | None, total: float, area: str
 ) -> float:
     tally = _single_tally(rank, int(rank.max(initial=-1)) + 1, loss, weight)
-    walked = walk(tally, Batch(_ONE), Asked(growth=(HARMONIC,)))
-    if area == "aurc":
-        return float(_risk.single_item_trapezoid(walked)[0]) / total
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
+        walked = walk(tally, Batch(_ONE), Asked(growth=(HARMONIC,)))
+        if area == "aurc":
+            return float(_risk.single_item_trapezoid(walked)[0]) / total
     return float(walked.loss_area[0]) / total**2
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _sql, _validate
 from abstain.errors import ArgumentError
-from abstain.sources._read import FORMATS, TABLES, expand, named_roles, origin_of, parsed_rule, recognised
+from abstain.sources._read import TABLES, described, expand, named_roles, origin_of, parsed_rule, recognised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +108,7 @@ def countable(
     if kind not in TABLES:
         if engine is None:
             return None
-        what = f"a {FORMATS[kind]}" if kind in FORMATS else "a data frame in memory"
+        what = "a data frame in memory" if kind == "frame" else described(kind)
         raise ArgumentError(
             f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
         )

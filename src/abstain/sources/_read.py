@@ -228,7 +228,7 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     """
     files, kind = recognised(source, format)
     if kind not in ("frame", *TABLES):
-        raise ArgumentError(f"{files[0]}: {_described(kind)}, and this takes a table: CSV, Parquet or JSONL")
+        raise ArgumentError(f"{files[0]}: {described(kind)}, and this takes a table: CSV, Parquet or JSONL")
     return _opened(source, files, kind)
 
 
@@ -370,7 +370,7 @@ def recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile], 
     return files, kinds[0]
 
 
-def _described(kind: str) -> str:
+def described(kind: str) -> str:
     """Return what a file of a format is called, with its article."""
     if kind == "lm-eval":
         return f"a file of {FORMATS[kind]}"
@@ -400,7 +400,7 @@ def _read_table(
     from abstain.sources._columns import items_from_table  # noqa: PLC0415
     from abstain.sources._roles import Roles  # noqa: PLC0415
 
-    _refuse(choices, "a data frame" if kind == "frame" else f"{files[0]}: {_described(kind)}")
+    _refuse(choices, "a data frame" if kind == "frame" else f"{files[0]}: {described(kind)}")
     table = _opened(source, files, kind)
     said = dict(roles)
     joined = said.pop("join", None)
@@ -436,8 +436,8 @@ def _read_log(
     served = ("cluster", "item") if kind == "evaluation" else ("cluster",)
     for role in named:
         if role not in served:
-            raise ArgumentError(f"{file}: {role} names a column of a table, and this is {_described(kind)}")
-    _refuse(choices, f"{file}: {_described(kind)}", but=_CHOICES[kind])
+            raise ArgumentError(f"{file}: {role} names a column of a table, and this is {described(kind)}")
+    _refuse(choices, f"{file}: {described(kind)}", but=_CHOICES[kind])
     cluster, scorer = named.get("cluster"), choices["scorer"]
     if kind == "run":
         from abstain.sources._run_file import read_run_file  # noqa: PLC0415

@@ -478,7 +478,9 @@ class Measure:
 
     def __call__(self, weights: Floats | Batch) -> Floats:
         """Map weights (batch, units) to values (batch, metrics)."""
-        return self.finish(weights if isinstance(weights, Batch) else Batch(weights))
+        # Sums of the largest numbers that there are lie beyond them, and so may a metric: infinite or undefined.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.finish(weights if isinstance(weights, Batch) else Batch(weights))
 
     @property
     def points(self) -> Floats:
