@@ -460,7 +460,7 @@ def test_a_million_rows_are_judged_within_half_a_gigabyte(tmp_path: Path) -> Non
     )
     printed, kilobytes = run_measured(program, path)
     assert float(printed) == pytest.approx(0.1, abs=0.01)
-    assert kilobytes < 500_000
+    assert kilobytes < 512 * 1024
 
 
 def test_arrow_tables_without_any_rows() -> None:

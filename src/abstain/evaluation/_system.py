@@ -268,12 +268,14 @@ class SystemWork:
         Very many clusters are taken in groups, whose variances add up to the same. Without a loss, the share of right
         answers is taken. NaN where no cluster has several answers.
         """
+        if self.judged.clusters == self.judged.counts.n:
+            return math.nan
         answered, weight = self.judged.answered, self.columns.weight
         values = self.columns.correct if self.loss is None else self.columns.loss
         unit = unit_of(self.judged.cluster_ids)[self.judged.cluster_index[answered]]
         values, weight = values[answered], weight[answered]
         count, units = float(weight.sum()), int((np.bincount(unit, weights=weight) > 0).sum())
-        if units < 2 or self.judged.clusters == self.judged.counts.n:
+        if units < 2:
             return math.nan
         with np.errstate(over="ignore", invalid="ignore"):  # squares of the largest numbers are beyond them
             excess = values - float(values @ weight) / count
