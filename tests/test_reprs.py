@@ -156,7 +156,7 @@ ELSEWHERE = {
     *("ConsistencySignals", "TokenSignals", "Outcome", "Rank", "GateCondition"),
     *("BaseMetric", "BrierDecomposition", "CalibrationTest", "ClassificationScores", "CoverageBin", "Search"),
     *("DeferralConfusion", "Instrument", "PopulationTable", "RegressionScores", "TieSensitivity", "Totals"),
-    *("Strata", "Bins", "Counted", "Within"),
+    *("Strata", "Counted", "Within"),
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from abstain.items import Items
 
-__all__ = ["Group", "columns_for_groups", "group_names", "groups"]
+__all__ = ["Group", "columns_for_groups", "group_names", "group_numbers", "groups"]
 
 MISSING = "(missing)"
 # Beyond this a column is no grouping but a measurement.
@@ -66,6 +66,11 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
         )
         for place, key in enumerate(distinct)
     )
+
+
+def group_numbers(found: Sequence[Group]) -> NDArray[np.intp]:
+    """Return the place of every item's group among all groups of some columns."""
+    return np.argmax(np.stack([group.rows for group in found]), axis=0)
 
 
 def group_names(items: Items, by: str) -> NDArray[Any]:

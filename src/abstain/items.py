@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     # Lists with None are no ArrayLike to numpy, and yet what people have.
     Column = ArrayLike | Sequence[Any]
 
-__all__ = ["CONFIDENCE_NAMES", "Bins", "Counted", "Items", "Outcome", "OutcomeCounts", "Signal"]
+__all__ = ["CONFIDENCE_NAMES", "Counted", "Items", "Outcome", "OutcomeCounts", "Signal"]
 
 # How a column of confidences is usually called, most telling first; compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
@@ -124,24 +124,24 @@ class Counted:
 
     Attributes:
         engine: which one: "duckdb" or "spark".
-        rows: how many rows the source has.
+        kinds: one item for every pair of labels and outcome that occurs, whatever the confidence and the cluster.
         clusters: how many clusters the items come from.
         members: how many clusters with a judged item each group has, by its number; None where every cluster is its
             own group, and known by its name.
         view: returns the same items with some of the signals, by their names.
         having: returns, for columns of metadata and by the label of every group of items that they make, how many
             clusters of each group of clusters have a judged one of them.
-        bins: by signal, how wide its bins are where confidences that lie close together became one.
+        bins: by signal, the largest share of the items in one bin, where confidences that lie close together are one.
         in_order: False where rows have no order, so that rows without names are grouped by chance.
     """
 
     engine: str
-    rows: int
+    kinds: Items
     clusters: int
     members: NDArray[np.float64] | None
     view: Callable[[tuple[str, ...]], Items]
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]]
-    bins: Mapping[str, Bins] = field(default_factory=dict)
+    bins: Mapping[str, float] = field(default_factory=dict)
     in_order: bool = True
 
     __repr__ = brief
@@ -151,19 +151,6 @@ class Counted:
         """The same of judged items alone."""
         clusters = self.clusters if self.members is None else int(self.members.sum())
         return replace(self, clusters=clusters, view=lambda names: self.view(names).judged)
-
-
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """How finely a continuous confidence was counted.
-
-    Attributes:
-        count: how many bins there are.
-        widest: the largest share of the items in one of them.
-    """
-
-    count: int
-    widest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,11 +411,18 @@ class Items:
     @cached_property
     def never_equal(self) -> bool:
         """True where no answer is its truth, of several: more often a misreading than a model that is always wrong."""
-        answered = self.answered & ~labels.missing(self.prediction)
-        truth = labels.column(self.truth[answered], "truth")
-        if len(truth) < 2 or not labels.whole(truth):
+        rows = self.labelled
+        answered = rows.answered & ~labels.missing(rows.prediction)
+        truth = labels.column(rows.truth[answered], "truth")
+        several = len(truth) > 1 if rows.weight is None else float(rows.weight[answered].sum()) > 1.0
+        if not several or not labels.whole(truth):
             return False
-        return not labels.matches(truth, labels.column(self.prediction[answered], "prediction")).any()
+        return not labels.matches(truth, labels.column(rows.prediction[answered], "prediction")).any()
+
+    @property
+    def labelled(self) -> Items:
+        """The items with all labels that occur; where rows were counted, one of many may stand for others."""
+        return self if self.counted is None else self.counted.kinds
 
     @cached_property
     def judged(self) -> Items:

@@ -149,8 +149,9 @@ def _implied(items: Items) -> tuple[str, str]:
     if items.scale is not None:
         low, high = items.scale
         return "abs_norm", f"the source declares a scale of {low:g} to {high:g}"
-    answered = items.answered
-    columns = {name: labels.column(getattr(items, name)[answered], name) for name in ("truth", "prediction")}
+    rows = items.labelled
+    answered = rows.answered
+    columns = {name: labels.column(getattr(rows, name)[answered], name) for name in ("truth", "prediction")}
     if not answered.any():
         return "zero_one", "nothing is answered, no scale declared"
     if labels.missing(columns["prediction"]).all():

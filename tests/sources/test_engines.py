@@ -51,6 +51,7 @@ def frame(count: int = 500, *, clusters: int = 40, continuous: bool = False, see
         "site": rng.choice(["north", "south", "west"], count),
         "d": rng.integers(0, 3, count) / 2,
         "times": rng.integers(1, 4, count),
+        "should_abstain": [None if value == 2 else bool(value) for value in rng.integers(0, 3, count)],
     }
     table = pl.DataFrame(columns).with_columns(pl.col("t", "p", "c").fill_nan(None))
     return table.filter(
@@ -98,6 +99,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "conventions": {"convention": "interpolated"},
     "labels": {"metrics": ["balanced_accuracy", "macro_f1", "mean_absolute_error"]},
     "safety": {"metrics": ["accuracy", "selective_accuracy", "simpleqa_f", "abstention_rate"]},
+    "guidance": {"metrics": ["abstention_f1", "deferral_alignment", "abstention_auroc"]},
     "calibration": {
         "metrics": ["expected_calibration_error", "negative_log_likelihood", "coverage_at_accuracy"]
     },
@@ -526,3 +528,49 @@ def test_per_cent_is_told_whoever_counts(tmp_path: Path) -> None:
     assert counted.only.provenance["percent"] == loaded.only.provenance["percent"] == ("confidence",)
     assert_same(counted, loaded)
     assert counted["confidence"].curve.threshold[0] == 0.95
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_confidences_of_the_same_levels_are_told_apart(tmp_path: Path, seed: int) -> None:
+    """Their cells hold the same numbers, in whatever order an engine gives them, and other rows."""
+    rng = np.random.default_rng(seed)
+    truth, sure = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    right = rng.random(400) < np.where(sure == 1, 0.95, 0.5)
+    columns = {
+        "truth": truth,
+        "prediction": np.where(right, truth, 1 - truth),
+        "a": sure,
+        "b": rng.permutation(sure),
+    }
+    path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
+    for interval in ("none", "jackknife"):
+        asked: dict[str, Any] = {"confidence": ["a", "b"], "interval": interval}
+        counted = abstain.evaluate(path, engine="duckdb", **asked)
+        loaded = abstain.evaluate(path, engine="numpy", **asked)
+        assert_same(counted, loaded)
+        assert counted["a"].aurc.value < counted["b"].aurc.value
+        one, other = counted.only.profile(), loaded.only.profile()
+        assert (one.leader, list(one.contrasts)) == (other.leader, list(other.contrasts)) == ("a", ["b"])
+
+
+@pytest.mark.parametrize("interval", ["none", "jackknife"])
+def test_what_stands_for_others_decides_nothing(tmp_path: Path, interval: str) -> None:
+    """The rule of the loss, and whether any answer is ever right, are told by all labels that occur."""
+    columns = {"truth": ["1", "2", "1"], "prediction": ["2", "x", "2"], "confidence": [0.1, 0.2, 0.3]}
+    path = written(pl.DataFrame(columns), tmp_path / "t.csv")
+    counted, loaded = (
+        abstain.evaluate(path, engine=engine, interval=interval) for engine in ("duckdb", "numpy")
+    )
+    assert_same(counted, loaded)
+    assert "never_equal" in {warning.code for warning in counted.warnings}
+    assert counted.loss is not None
+    assert loaded.loss is not None
+    assert counted.loss.rule == loaded.loss.rule == "loss zero_one: text labels, no scale declared"
+
+
+def test_guidance_that_is_none_is_refused_in_the_same_words(tmp_path: Path) -> None:
+    columns = {"truth": [1, 0], "prediction": [1, 1], "should_abstain": ["perhaps", "no"]}
+    path = written(pl.DataFrame(columns), tmp_path / "t.parquet")
+    for engine in ("numpy", "duckdb"):
+        with pytest.raises(DataError, match="should_abstain must be True or False, got text"):
+            abstain.evaluate(path, engine=engine, metrics="abstention_f1", metadata=["should_abstain"])

@@ -15,9 +15,9 @@ import numpy as np
 
 from abstain import labels
 from abstain.confidence import signals_needed
-from abstain.groups import groups
+from abstain.groups import group_numbers, groups
 from abstain.losses import item_loss
-from abstain.metrics import Columns
+from abstain.metrics import Columns, guidance
 from abstain.sources import CountingError
 
 if TYPE_CHECKING:
@@ -74,13 +74,10 @@ class Wanted:
         if any("loss" in metric.needs for metric in self.metrics):
             parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
         if self.by:
-            part = np.zeros(len(kinds))
-            for place, group in enumerate(groups(kinds, self.by)):
-                part[group.rows] = place
-            parts.append(part)
+            parts.append(group_numbers(groups(kinds, self.by)).astype(np.float64))
         guide = kinds.metadata.get(GUIDANCE)
         if guide is not None:
-            parts.append(np.array([-1.0 if value is None else float(value) for value in guide.tolist()]))
+            parts.append(np.nan_to_num(guidance(guide), nan=-1.0))
         return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 

@@ -18,7 +18,6 @@ from abstain._brief import brief
 from abstain._export import columns_frame
 from abstain._units import unit_of
 from abstain.evaluation._differences import Difference
-from abstain.evaluation._system import fingerprint
 from abstain.guarantees import promised_thresholds
 from abstain.inference import holm, p_value
 from abstain.inference.points import points_of
@@ -148,7 +147,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
         nothing = Line(np.empty(0), np.empty(0), np.empty(0))
         return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
     # Confidences that are the same numbers are weighed once.
-    shared = {name: fingerprint(values) for name, values in basis.confidences.items()}
+    shared = {name: basis.work.ranking(name) for name in basis.confidences}
     first = {key: name for name, key in reversed(shared.items())}
     curves, found = {}, {}
     for key, name in first.items():
@@ -197,7 +196,7 @@ def _promised(curve: RiskCoverageCurve, basis: Basis, name: str) -> dict[float, 
     }
 
 
-def _contrasts(basis: Basis, shared: Mapping[str, bytes]) -> tuple[str, dict[str, Difference]]:
+def _contrasts(basis: Basis, shared: Mapping[str, object]) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
     judged, settings = basis.judged, basis.settings
     if not basis.confidences or not judged.answered.any():

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Basis", "SystemWork", "View", "fingerprint"]
+__all__ = ["Basis", "SystemWork", "View"]
 
 # Fewer clusters than this say next to nothing: an interval over them is not to be believed.
 SMALLEST_GROUP = 10
@@ -144,7 +144,7 @@ class SystemWork:
         else:  # the metrics that need a confidence are undefined, and say so
             by_confidence[ALL] += ranked
         work = cls(name, source, loss, confidences, views, by, by_confidence, {}, intervals)
-        built: dict[tuple[bytes | None, str], Measure] = {}
+        built: dict[tuple[object, str], Measure] = {}
         measures: dict[tuple[str, str], Measure] = {}
         for slot, asked in by_confidence.items():
             if not asked:
@@ -153,7 +153,7 @@ class SystemWork:
             _check_probabilities(view.items, asked, view.columns.confidence, slot)
             for label in (ALL, *(group.label for group in whole.groups)):
                 # Confidences that are the same numbers under another name share their measure: weighed once.
-                same = (fingerprint(view.columns.confidence) if slot else None, label)
+                same = (work.ranking(slot), label)
                 if same not in built:
                     built[same] = measure_metrics(view.rows(label), with_companions(asked))
                 measures[slot, label] = built[same]
@@ -186,6 +186,14 @@ class SystemWork:
     def rows(self, slot: str) -> Columns:
         """Return the rows under one of the confidences."""
         return self.views[slot].columns
+
+    def ranking(self, slot: str) -> tuple[int, bytes]:
+        """Return what tells the rows of a confidence and their order apart from those of others.
+
+        Rows that are counted for each confidence anew are others, even where the same numbers stand in them.
+        """
+        view = self.views[slot]
+        return id(view.items), _fingerprint(view.columns.confidence) if slot else b""
 
     @property
     def answered(self) -> int:
@@ -464,7 +472,7 @@ class Basis:
         return self.work.columns.weight
 
 
-def fingerprint(values: Floats) -> bytes:
+def _fingerprint(values: Floats) -> bytes:
     """Return what tells arrays of numbers apart, without a copy of them."""
     return hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).digest()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._metric_tables import Key
     from abstain.evaluation._result import Population, Settings, SystemResult
     from abstain.inference import Estimate
-    from abstain.items import Bins, Items
+    from abstain.items import Items
     from abstain.metrics import RiskCoverageCurve, TieSensitivity
 
 __all__ = [
@@ -152,13 +152,13 @@ def few_clusters(clusters: int, noun: str, interval: str = "jackknife") -> list[
 
 
 def binned(
-    name: str, bins: Mapping[str, Bins], curve: RiskCoverageCurve, largest_loss: float
+    name: str, bins: Mapping[str, float], curve: RiskCoverageCurve, largest_loss: float
 ) -> tuple[ResultWarning, ...]:
     """Return how exact the numbers of a confidence are that was counted in bins."""
     if not bins or not len(curve):
         return ()
     augrc, aurc = binning_bounds(curve, largest_loss)
-    widest = max(each.widest for each in bins.values())
+    widest = max(bins.values())
     message = (
         f"{name} is continuous and was counted in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC to "
         f"{aurc:.1g}; other numbers by it are those of bins, which hold at most {100.0 * widest:.2g}% of the items each"

@@ -29,8 +29,8 @@ from abstain._export import ABSENT_SUFFIX
 from abstain._places import row_name, rows_named_by
 from abstain._units import FACTOR, GROUPS, MOST_SINGLE, PRIME, WHOLE_NAME, group_of
 from abstain.errors import ArgumentError, DataError
-from abstain.groups import groups
-from abstain.items import Bins, Counted, Items, Outcome, Signal, identifiers, numbered
+from abstain.groups import group_numbers, groups
+from abstain.items import Counted, Items, Outcome, Signal, identifiers, numbered
 from abstain.labels import EXACT
 from abstain.sources import _values
 from abstain.sources._columns import Rows, in_percent, items_from_rows
@@ -428,7 +428,7 @@ class Counting:
             return self.items(code, signals, view=view)
         counted = Counted(
             engine=self.engine.name,
-            rows=int(rows.sum()),
+            kinds=self.kinds,
             clusters=clusters,
             members=members,
             view=view or (lambda names: self.items(code, names)),
@@ -628,21 +628,18 @@ class Counting:
     def _having(self, by: tuple[str, ...]) -> dict[str, Floats]:
         """Return by group of items how many clusters of each group of clusters have a judged one of them."""
         found = groups(self.kinds, by)
-        part = np.zeros(len(self.kinds), np.intp)
-        for place, group in enumerate(found):
-            part[group.rows] = place
-        members = self._members(part)
+        members = self._members(group_numbers(found))
         return {group.label: members[place] for place, group in enumerate(found) if place < len(members)}
 
     # Confidences.
 
     def _signals(
         self, names: Sequence[str], found: Found, items: Items, problems: Problems
-    ) -> tuple[dict[str, Signal], dict[str, Bins], tuple[str, ...]]:
+    ) -> tuple[dict[str, Signal], dict[str, float], tuple[str, ...]]:
         """Return the signals of the cells, how wide their bins are, and which of them are per cent."""
         own = [name for name in names if not name.endswith(ABSENT_SUFFIX)]
         columns: dict[str, NDArray[Any]] = {}
-        bins: dict[str, Bins] = {}
+        bins: dict[str, float] = {}
         for name in names:
             key = self._signal_keys[name]
             if f"sum_{key}" in found:
@@ -712,8 +709,8 @@ def _rounded(number: str) -> str:
 
 def _represented(
     place: NDArray[Any], total: NDArray[Any], rows: NDArray[Any], items: Items
-) -> tuple[Floats, Bins]:
-    """Return for each cell the mean of its bin, which is the same in all units, and how the items are spread."""
+) -> tuple[Floats, float]:
+    """Return for each cell the mean of its bin, which is the same in all units, and the largest share in a bin."""
     bins, index = np.unique(place.astype(np.float64), return_inverse=True)
     count = np.bincount(index, weights=rows.astype(np.float64))
     with np.errstate(invalid="ignore"):
@@ -724,4 +721,4 @@ def _represented(
     answered = items.outcome == Outcome.ANSWERED
     held = np.bincount(index[answered], weights=items.weight[answered], minlength=len(bins))
     share = held / max(float(items.weight[judged].sum()), 1.0)
-    return mean[index], Bins(int((share > 0.0).sum()), float(share.max(initial=0.0)))
+    return mean[index], float(share.max(initial=0.0))
