@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 
 import abstain
-from abstain.sources import countable
+from abstain.sources import countables
 from benchmarks._measure import best_times, report
 
 ROWS = 10_000_000
@@ -47,9 +47,9 @@ def bare_query(statement: str) -> object:
 
 def tally(path: Path) -> object:
     """Count the rows of a table by unit, right or wrong, and confidence, and its clusters."""
-    found = countable(path, engine="duckdb")
+    found = countables({"table": path}, engine="duckdb")
     assert found is not None
-    counting = found.count(signals=("confidence",))
+    counting = found["table"].count(signals=("confidence",))
     return counting.items(np.arange(len(counting.kinds)), ("confidence",))
 
 

@@ -14,6 +14,7 @@ from abstain import ArgumentError, DataError
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("sources", "cli", "")]
 
+import test_engine_comparisons as comparisons  # noqa: E402
 from test_engines import FORMS, NAMES, QUESTIONS, ROLES, assert_same, frame, written  # noqa: E402
 
 if TYPE_CHECKING:
@@ -60,6 +61,57 @@ def test_clusters_are_in_the_same_groups(spark: Any, tmp_path: Path, names: str)
         abstain.evaluate(spark.read.parquet(str(path)), **ROLES),
         abstain.evaluate(path, engine="numpy", **ROLES),
     )
+
+
+@pytest.mark.parametrize("question", ["selective", "a metric by group", "items alone", "weights"])
+def test_systems_are_compared_where_they_are(spark: Any, tmp_path: Path, question: str) -> None:
+    asked = {**comparisons.ROLES, **comparisons.QUESTIONS[question]}
+    tables = comparisons.pair(2000, clusters=900)
+    if question == "items alone":
+        tables = {name: table.drop("patient_id") for name, table in tables.items()}
+    systems = comparisons.files(tables, tmp_path)
+    rows = {name: spark.read.parquet(str(path)).repartition(3) for name, path in systems.items()}
+    loaded = abstain.compare(systems, engine="numpy", **asked)
+    comparisons.assert_same_comparison(abstain.compare(rows, **asked), loaded)
+
+
+def test_a_gate_gives_the_same_verdict(spark: Any, tmp_path: Path) -> None:
+    systems = comparisons.files(comparisons.pair(clusters=700), tmp_path)
+    found = [
+        abstain.gate(
+            systems["new"],
+            ["augrc worse by 0.01", "accuracy below 0.9"],
+            baseline=systems["old"],
+            engine=engine,
+            **comparisons.ROLES,
+        )
+        for engine in ("spark", "numpy")
+    ]
+    assert [check.words for check in found[0].checks] == [check.words for check in found[1].checks]
+    assert found[0].warnings == found[1].warnings
+
+
+def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
+    tables = comparisons.pair(500)
+    rows = {name: spark.read.parquet(str(path)) for name, path in comparisons.files(tables, tmp_path).items()}
+    old, new, roles = rows["old"], rows["new"], comparisons.ROLES
+    with pytest.raises(ArgumentError, match="spark has no order of rows to match them by; name the items"):
+        abstain.compare(rows, match="rows", **roles)
+    with pytest.raises(
+        DataError, match=r"new lacks 1 \(new the first one: patient \d+, item 21\), 499 are in"
+    ):
+        abstain.compare({"old": old, "new": new.where("name <> 21")}, **roles)
+    with pytest.raises(
+        DataError, match=r"the Spark DataFrame: the item ids \(name\) must be .*again in 500 rows"
+    ):
+        abstain.compare({"old": old, "new": new.union(new)}, **roles)
+    with pytest.raises(DataError, match=r"old: patient \d+ stands twice; the items have no names"):
+        abstain.compare({"old": old.drop("name"), "new": new.drop("name")}, **{**roles, "item": None})
+    with pytest.raises(ArgumentError, match="old is a Spark DataFrame and is compared .*; new is none"):
+        abstain.compare({"old": old, "new": tables["new"]}, **roles)
+    nameless = new.selectExpr("* EXCEPT (name)", "CASE WHEN name = 21 THEN NULL ELSE name END AS name")
+    with pytest.raises(DataError, match="'name' is empty or nan in 1 row; every row needs a value"):
+        abstain.compare({"old": old, "new": nameless}, **roles)
 
 
 def test_partitions_and_order_change_nothing(spark: Any, tmp_path: Path) -> None:
@@ -124,8 +176,6 @@ def test_what_is_wrong_is_counted(spark: Any) -> None:
         ArgumentError, match="engine duckdb does not count a Spark DataFrame; leave the engine out"
     ):
         abstain.evaluate(rows, engine="duckdb")
-    with pytest.raises(ArgumentError, match="several systems are matched row by row"):
-        abstain.compare({"a": rows, "b": rows})
     with pytest.raises(ArgumentError, match="is counted where it is, by abstain.evaluate; for anything else"):
         abstain.read(rows)
     twins = spark.createDataFrame([(1, 1, 0.5)], "truth int, prediction int, Truth double")

@@ -132,7 +132,7 @@ class Counted:
         having: returns, for columns of metadata and by the label of every group of items that they make, how many
             clusters of each group of clusters have a judged one of them.
         bins: by signal, the largest share of the items in one bin, where confidences that lie close together are one.
-        in_order: False where rows have no order, so that rows without names are grouped by chance.
+        by_chance: True where rows have neither names nor an order, and which of them are left out together is chance.
     """
 
     engine: str
@@ -142,7 +142,7 @@ class Counted:
     view: Callable[[tuple[str, ...]], Items]
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]]
     bins: Mapping[str, float] = field(default_factory=dict)
-    in_order: bool = True
+    by_chance: bool = False
 
     __repr__ = brief
 
@@ -528,16 +528,19 @@ class Items:
 
     def describe_row(self, row: int) -> str:
         """Return the place of a row in words for an error message: its cluster, its item or line, and its file."""
-        path, named = self.provenance.get("path"), []
-        if "cluster" not in self.unnamed:
-            named.append(f"{self.cluster_noun} {_validate.place_name(self.cluster[row])}")
-        if "item" not in self.unnamed:
-            named.append(f"item {_validate.place_name(self.item[row])}")
-        else:
-            # Where nobody named the items, their numbers are those of the rows that they were read from.
-            number = int(self.item[row])
-            named.append(row_of_file([Path(path)], number) if path else row_name(number))
-        return f"{', '.join(named)}{f' of {path}' if path else ''}"
+        named = {role: getattr(self, role)[row] for role in ("cluster", "item") if role not in self.unnamed}
+        # Where nobody named the items, their numbers are those of the rows that they were read from.
+        number = int(self.item[row]) if "item" in self.unnamed else None
+        return self.place_of(named, number)
+
+    def place_of(self, named: Mapping[str, object], row: int | None) -> str:
+        """Return a place of these items in words: by the names of cluster and item, or by the number of a row."""
+        path = self.provenance.get("path")
+        nouns = {"cluster": self.cluster_noun, "item": "item"}
+        words = [f"{nouns[role]} {_validate.place_name(name)}" for role, name in named.items()]
+        if "item" not in named and row is not None:
+            words.append(row_of_file([Path(path)], row) if path else row_name(row))
+        return f"{', '.join(words)}{f' of {path}' if path else ''}"
 
 
 def _largest_probability(estimator: Any, features: Any) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.items import Outcome, are_numbers, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,7 +28,22 @@ if TYPE_CHECKING:
 
     Codes = NDArray[np.intp]
 
-__all__ = ["MATCHES", "Matching", "match"]
+__all__ = [
+    "MATCHES",
+    "NAMES",
+    "ROWS",
+    "Matching",
+    "check_kinds",
+    "check_truths",
+    "different_truths",
+    "items_differ",
+    "known_by",
+    "match",
+    "nothing_judged",
+    "nothing_shared",
+    "twice",
+    "unequal_rows",
+]
 
 NAMES, ROWS = MATCHES = ("names", "rows")
 
@@ -104,19 +119,24 @@ def match(
         raise ArgumentError(f"a comparison needs at least two systems, got {len(systems)}")
     for name, items in systems.items():
         if not len(items.judged):
-            raise DataError(f"{name}: there is no item to judge: none is answered or abstained")
+            raise DataError(nothing_judged(name))
     if by == NAMES and all(items.provenance.get("format") == "run" for items in systems.values()):
         kept, matching = _by_participant(systems, intersection_only=intersection_only)
     else:
-        known_by = (ROWS,) if by == ROWS else _known_by(systems)
-        codes = _row_codes(systems) if by == ROWS else _name_codes(systems, known_by)
-        kept, matching = _by_item(systems, codes, known_by, intersection_only=intersection_only)
-    if matching.different_truths and not truth_may_differ:
+        told = known_by({name: items.unnamed for name, items in systems.items()}, by)
+        codes = _row_codes(systems) if by == ROWS else _name_codes(systems, told)
+        kept, matching = _by_item(systems, codes, told, intersection_only=intersection_only)
+    check_truths(matching, may_differ=truth_may_differ)
+    return kept, matching
+
+
+def check_truths(matching: Matching, *, may_differ: bool) -> None:
+    """Raise where systems disagree about the truth of items, unless they may."""
+    if matching.different_truths and not may_differ:
         raise DataError(
             f"the systems disagree about the truth of {matching.different_truths} of {matching.shared} shared items: "
             "are they the same items? Mend the truth, or allow it (truth_may_differ=True, --truth-may-differ)"
         )
-    return kept, matching
 
 
 def _by_participant(
@@ -176,12 +196,10 @@ def _by_item(
     noun = next(iter(systems.values())).cluster_noun
     if len(shared) < len(known) and not intersection_only:
         raise DataError(_differences(systems, codes, known, shared))
-    if not len(shared):
-        raise DataError(f"the systems have no item in common; a comparison needs the same {noun}s and items")
-    aligned = _same_clusters(_aligned(systems, codes, shared))
+    aligned = _same_clusters(_aligned(systems, codes, shared), by)
     judged = np.logical_and.reduce([items.outcome <= Outcome.ABSTAINED for items in aligned.values()])
     if not judged.any():
-        raise DataError("no item is judged in all systems; there is nothing to compare")
+        raise DataError(nothing_shared(len(shared), noun))
     kept = {name: items.take(judged) for name, items in aligned.items()}
     clusters = _shared(aligned)
     matching = Matching(
@@ -216,39 +234,64 @@ def _aligned(systems: Mapping[str, Items], codes: Mapping[str, Codes], shared: C
 
 def _shared(systems: Mapping[str, Items]) -> NDArray[Any]:
     columns = [items.cluster_ids for items in systems.values()]
-    _one_kind(dict(zip(systems, columns, strict=True)), "cluster")
+    check_kinds(dict(zip(systems, map(are_numbers, columns), strict=True)), "cluster")
     shared = columns[0]
     for ids in columns[1:]:
         shared = np.intersect1d(shared, ids)
     return shared
 
 
-def _one_kind(columns: Mapping[str, NDArray[Any]], role: str) -> None:
-    kinds = {are_numbers(column): name for name, column in columns.items()}
+def check_kinds(numbers: Mapping[str, bool], role: str) -> None:
+    """Raise where names are whole numbers in some systems, and text in others."""
+    kinds = {whole: name for name, whole in numbers.items()}
     if len(kinds) > 1:
         raise DataError(
             f"the {role}s are numbers in {kinds[True]} and text in {kinds[False]}; they cannot be matched"
         )
 
 
-def _known_by(systems: Mapping[str, Items]) -> tuple[str, ...]:
-    """What tells items apart: cluster and item, or the one of them that every system names."""
-    unnamed = {role for items in systems.values() for role in items.unnamed}
-    by = tuple(role for role in ("cluster", "item") if role not in unnamed)
-    if not by:
+def known_by(unnamed: Mapping[str, tuple[str, ...]], by: str = NAMES) -> tuple[str, ...]:
+    """Return what tells items apart: their rows, or cluster and item, or the one of them that every system names.
+
+    Args:
+        unnamed: by system, the roles that nobody named.
+        by: what the user says: "names" or "rows".
+    """
+    if by == ROWS:
+        return (ROWS,)
+    nobody = {role for roles in unnamed.values() for role in roles}
+    found = tuple(role for role in ("cluster", "item") if role not in nobody)
+    if not found:
         raise DataError(
             "the items have no names, and rows are not matched by their places unless you say so: name the items "
             "(item=, --item), the clusters where each has one item (cluster=, --cluster), or say that the order "
             'of rows is the match (match="rows", --match rows)'
         )
-    return by
+    return found
+
+
+def nothing_judged(name: str) -> str:
+    """Return why a system cannot be compared."""
+    return f"{name}: there is no item to judge: none is answered or abstained"
+
+
+def nothing_shared(shared: int, noun: str) -> str:
+    """Return why there is nothing to compare: no item is in all systems, or none of those was judged in all."""
+    if shared:
+        return "no item is judged in all systems; there is nothing to compare"
+    return f"the systems have no item in common; a comparison needs the same {noun}s and items"
+
+
+def unequal_rows(sizes: Mapping[str, int]) -> str:
+    """Return why rows cannot be matched by their order."""
+    listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    return f"rows can only be matched by their order where there are equally many: {listed}"
 
 
 def _row_codes(systems: Mapping[str, Items]) -> dict[str, Codes]:
     sizes = {name: len(items) for name, items in systems.items()}
     if len(set(sizes.values())) > 1:
-        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise DataError(f"rows can only be matched by their order where there are equally many: {listed}")
+        raise DataError(unequal_rows(sizes))
     return {name: np.arange(size) for name, size in sizes.items()}
 
 
@@ -257,7 +300,7 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
     combined = np.zeros(sum(len(items) for items in systems.values()), np.intp)
     for role in by:
         columns = [getattr(items, role) for items in systems.values()]
-        _one_kind(dict(zip(systems, columns, strict=True)), role)
+        check_kinds(dict(zip(systems, map(are_numbers, columns), strict=True)), role)
         distinct, code = numbered(np.concatenate(columns))
         combined = combined * len(distinct) + code
     ends = np.cumsum([len(items) for items in systems.values()])[:-1]
@@ -266,12 +309,13 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
         order = np.argsort(own, kind="stable")
         again = order[1:][np.diff(own[order]) == 0]
         if len(again):
-            raise DataError(_twice(name, systems[name], int(again.min()), by))
+            raise DataError(twice(name, systems[name].describe_row(int(again.min())), by))
     return codes
 
 
-def _twice(name: str, items: Items, row: int, by: tuple[str, ...]) -> str:
-    where = f"{name}: {items.describe_row(row)} stands twice"
+def twice(name: str, place: str, by: tuple[str, ...]) -> str:
+    """Return what is wrong where a system has an item twice."""
+    where = f"{name}: {place} stands twice"
     if by == ("cluster",):
         return f"{where}; the items have no names of their own: name them (item=, --item)"
     return f"{where}; every item needs a name that is its own{' within its cluster' * (len(by) > 1)}"
@@ -280,31 +324,45 @@ def _twice(name: str, items: Items, row: int, by: tuple[str, ...]) -> str:
 def _differences(
     systems: Mapping[str, Items], codes: Mapping[str, Codes], known: Codes, shared: Codes
 ) -> str:
-    lacking = {name: len(known) - len(own) for name, own in codes.items() if len(own) < len(known)}
-    name = next(iter(lacking))
+    missing = {name: len(known) - len(own) for name, own in codes.items()}
+    name = next(name for name, count in missing.items() if count)
     absent = np.setdiff1d(known, codes[name])[0]
     other = next(other for other, own in codes.items() if absent in own)
     place = systems[other].describe_row(int(np.flatnonzero(codes[other] == absent)[0]))
+    return items_differ(len(known), len(shared), missing, place)
+
+
+def items_differ(total: int, shared: int, missing: Mapping[str, int], place: str) -> str:
+    """Return what is wrong where systems do not hold the same items; `place` is what the first of them lacks first."""
+    lacking = {name: count for name, count in missing.items() if count}
     listed = ", ".join(f"{name} lacks {count}" for name, count in lacking.items())
     return (
-        f"the systems do not hold the same items: of {len(known)} items {listed} ({name} the first one: {place}), "
-        f"{len(shared)} are in all; ask for the intersection only (intersection_only=True, --intersection-only) to "
-        "compare those"
+        f"the systems do not hold the same items: of {total} items {listed} ({next(iter(lacking))} the first one: "
+        f"{place}), {shared} are in all; ask for the intersection only (intersection_only=True, --intersection-only) "
+        "to compare those"
     )
 
 
-def _same_clusters(systems: dict[str, Items]) -> dict[str, Items]:
-    """Give all systems the clusters of the first one that names them; row numbers of a file mean nothing elsewhere."""
+def _same_clusters(systems: dict[str, Items], by: tuple[str, ...]) -> dict[str, Items]:
+    """Give all systems the clusters of the first one that names them; row numbers of a file mean nothing elsewhere.
+
+    Where none does, every item is a cluster, known by its name, so that nothing depends on the order of rows.
+    """
     named = next((items for items in systems.values() if "cluster" not in items.unnamed), None)
-    length = len(next(iter(systems.values())))
-    cluster: NDArray[Any] = np.arange(length) if named is None else named.cluster
-    noun = next(iter(systems.values())).cluster_noun if named is None else named.cluster_noun
+    first = next(iter(systems.values()))
+    cluster: NDArray[Any] = np.arange(len(first)) if by == (ROWS,) else first.item
+    cluster = cluster if named is None else named.cluster
+    noun = (named or first).cluster_noun
     return {name: replace(items, cluster=cluster, cluster_noun=noun) for name, items in systems.items()}
 
 
-def _different_truths(aligned: Mapping[str, Items]) -> int:
-    """How many rows have a truth on all sides, and not the same one."""
-    truths = [labels.column(items.truth, "truth") for items in aligned.values()]
+def different_truths(truths: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+    """Return True where there is a truth on all sides, and not the same one; columns are those of `labels.column`."""
     known = np.logical_and.reduce([~labels.missing(truth) for truth in truths])
     same = np.logical_and.reduce([labels.matches(truths[0], truth) for truth in truths[1:]])
-    return int((known & ~same).sum())
+    return np.asarray(known & ~same)
+
+
+def _different_truths(aligned: Mapping[str, Items]) -> int:
+    columns = [labels.column(items.truth, "truth") for items in aligned.values()]
+    return int(different_truths(columns).sum())

@@ -166,6 +166,29 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
     assert "must be choice:<choice>, regex:<pattern>" in err
 
 
+def test_large_tables_are_compared_where_they_lie(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(TABLE)
+    (tmp_path / "b.csv").write_text(TABLE.replace("0.9", "0.2"))
+    flags = ("--confidence", "prob", "--match", "rows")
+    for asked in (
+        ("evaluate", "a.csv", "b.csv", "--json"),
+        ("compare", "a.csv", "b.csv", "--json"),
+        ("compare", "a.csv", "b.csv"),
+        ("gate", "a.csv", "--baseline", "b.csv", "--fail-if", "augrc worse by 0.1"),
+        ("plot", "a.csv", "b.csv", "-o", "c.json"),
+        ("report", "a.csv", "b.csv", "-o", "r.html"),
+    ):
+        loaded, counted = (run(*asked, *flags, "--engine", engine) for engine in ("numpy", "duckdb"))
+        assert counted[0] == loaded[0] in (0, 4), counted[2]
+        assert "a.csv: its rows are counted by duckdb" in counted[2]
+        if "--json" in asked and asked[0] == "evaluate":
+            told = [json.loads(out) for _, out, _ in (loaded, counted)]
+            for part in ("population", "comparison", "loss", "inputs"):
+                assert told[0][part] == told[1][part]
+        else:
+            assert counted[1] == loaded[1]
+
+
 def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "preds.csv").write_text(TABLE)
     flags = ("--confidence", "prob", "--json")
@@ -181,8 +204,8 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     code, out, _ = run("evaluate", "preds.csv")
     assert code == 0
     assert out.rstrip().endswith(".md .csv .tex .txt")
-    code, _, err = run("evaluate", "preds.csv", "preds.csv", "--engine", "duckdb")
-    assert (code, "--engine duckdb counts one table at a time; leave it out to load them" in err) == (2, True)
+    code, _, err = run("compare", "preds.csv", "--engine", "duckdb")
+    assert (code, "the systems of one table are told apart row by row, and --engine duckdb" in err) == (2, True)
     for verb in (("report", "-o", "r.html"), ("plot", "-o", "c.svg")):
         code, _, err = run(verb[0], "preds.csv", *verb[1:], "--engine", "duckdb", "--confidence", "prob")
         assert code == 0, err

@@ -12,7 +12,7 @@ import pytest
 
 from abstain import ArgumentError, DataError, Items, check, evaluate, read
 from abstain.confidence import no_confidence, select
-from abstain.sources import countable, open_table
+from abstain.sources import countables, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,9 +155,10 @@ def test_bad_weights() -> None:
 def test_an_engine_weighs_rows(tmp_path: Path) -> None:
     columns = {"truth": [1, 0, 1], "prediction": [1, 1, None], "prob": [0.9, 0.4, 0.1], "w": [2.0, 1.0, 5.0]}
     pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
-    table = countable(tmp_path / "t.parquet", engine="duckdb", weight="w", null_prediction="abstained")
-    assert table is not None
-    counting = table.count(signals=("prob",))
+    path = tmp_path / "t.parquet"
+    tables = countables({"t": path}, engine="duckdb", weight="w", null_prediction="abstained")
+    assert tables is not None
+    counting = tables["t"].count(signals=("prob",))
     items = counting.items(np.arange(len(counting.kinds)), ("prob",))
     assert items.weight is not None
     assert sorted(zip(items.outcome.tolist(), items.weight.tolist(), strict=True)) == [

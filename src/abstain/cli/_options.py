@@ -312,6 +312,14 @@ class Counted(Group):
     memory: Annotated[str | None, named("--memory", "SIZE", _MEMORY)] = None
     master: Annotated[str | None, named("--master", "URL", _MASTER)] = None
 
+    def refuse(self, what: str) -> None:
+        """Raise where an engine was asked to count rows, and `what` is done row by row."""
+        if self.engine is not None and self.engine != "numpy":
+            raise ArgumentError(
+                f"{what}, and --engine {self.engine} counts rows without handing them over; leave it out to load the "
+                "table"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Pairing(Group):

@@ -12,10 +12,9 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from abstain.cli._config import spelled_settings
-from abstain.cli._options import Counted
 from abstain.cli._terminal import progress_bar, say, say_json, show
 from abstain.errors import ArgumentError, DataError, at
 
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from abstain.cli._options import InputFile, Inputs, Judging, Pairing, Question, Reading
+    from abstain.cli._options import Counted, InputFile, Inputs, Judging, Pairing, Question, Reading
     from abstain.evaluation import Result
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
     from abstain.report.tables import Table
     from abstain.sources import Countable
+
+Found = TypeVar("Found")
 
 # A name may have 255 bytes, and a letter takes four at most; a number and an ending follow.
 _LONGEST_STEM = 50
@@ -47,7 +48,7 @@ def evaluated(
     reading: Reading,
     pairing: Pairing,
     judging: Judging,
-    counted: Counted | None = None,
+    counted: Counted,
     *,
     quiet: bool,
     most: int | None = 2,
@@ -62,7 +63,7 @@ def evaluated(
         reading: how they are read.
         pairing: how their items are matched.
         judging: how they are judged.
-        counted: what reads a large table.
+        counted: what reads large tables.
         quiet: True where nothing is said of what was guessed, and no bar is shown.
         most: how many inputs the verb takes.
         selective: whether the selective metrics are wanted, where it does not go by the question.
@@ -75,30 +76,84 @@ def evaluated(
             f"give {wanted}, got {len(sources)}{'; abstain compare takes more' if sources else ''}"
         )
     settings = {**question.options, **judging.options, **pairing.options, "selective": selective}
-    if len(sources) == 1 and not question.instrument:
-        ((name, source),) = sources.items()
-        result = _counted(name, source, settings, reading, counted or Counted(), quiet=quiet)
-        if result is not None:
-            return Judged(source.path.stem, result)
-    elif counted is not None and counted.engine is not None:
-        raise ArgumentError(
-            f"--engine {counted.engine} counts one table at a time; leave it out to load them"
-        )
-    systems = read_systems(
-        sources,
-        reading,
-        confidences=dict.fromkeys(sources, question.confidence),
-        metrics=question.metrics,
-        everything=everything or bool(settings["by"]),
-        quiet=quiet,
-    )
-    if most is not None and len(systems) > most:
-        raise ArgumentError(
-            f"{next(iter(sources.values())).path}: holds {len(systems)} systems; abstain compare takes more than {most}"
-        )
     if question.instrument is not None:
-        systems = totals(systems, question.instrument)
-    return Judged(_stem(systems.values()), judge(systems, settings, show_progress=not quiet))
+        counted.refuse("--instrument adds up the items of every participant")
+
+    def loaded() -> dict[str, Items]:
+        systems = read_systems(
+            sources,
+            reading,
+            confidences=dict.fromkeys(sources, question.confidence),
+            metrics=question.metrics,
+            everything=everything or bool(settings["by"]),
+            quiet=quiet,
+        )
+        if most is not None and len(systems) > most:
+            path = next(iter(sources.values())).path
+            raise ArgumentError(
+                f"{path}: holds {len(systems)} systems; abstain compare takes more than {most}"
+            )
+        return systems if question.instrument is None else totals(systems, question.instrument)
+
+    def asked(systems: Mapping[str, Items | Countable]) -> Result:
+        return judge(systems, settings, show_progress=not quiet)
+
+    if question.instrument is not None:
+        result = asked(loaded())
+    else:
+        result = judged_where_they_are(
+            sources,
+            reading,
+            counted,
+            judge=asked,
+            load=loaded,
+            told=lambda found: [system.provenance for system in found.systems.values()],
+            settled=("confidence",) if question.confidence else (),
+            quiet=quiet,
+        )
+    return Judged(_stem(result), result)
+
+
+def judged_where_they_are(
+    sources: Mapping[str, InputFile],
+    reading: Reading,
+    counted: Counted,
+    *,
+    judge: Callable[[Mapping[str, Items | Countable]], Found],
+    load: Callable[[], Mapping[str, Items]],
+    told: Callable[[Found], Iterable[Mapping[str, Any]]],
+    settled: tuple[str, ...] = (),
+    quiet: bool,
+) -> Found:
+    """Judge inputs: tables that an engine counts as they lie, and what cannot be counted once it is loaded.
+
+    Args:
+        sources: the inputs by the system's name.
+        reading: how they are read.
+        counted: what reads large tables.
+        judge: judges the systems.
+        load: returns the items of the systems.
+        told: returns where what was judged came from.
+        settled: roles of which nothing is said, though they were guessed.
+        quiet: True where nothing is said of what was guessed, and no bar is shown.
+    """
+    from abstain.sources import CountingError, countables  # noqa: PLC0415
+
+    modes = (source.mode for source in sources.values() if source.mode is not None)
+    places = {name: source.path for name, source in sources.items()}
+    tables = countables(places, mode=next(modes, None), **counted.options, **reading.options)
+    if tables is None:
+        return judge(load())
+    try:
+        with counting_bar(wanted=not quiet):
+            found = judge(tables)
+    except CountingError:
+        if any(table.asked for table in tables.values()):
+            raise
+        return judge(load())
+    if not quiet:
+        _announce(announcements(provenance, settled) for provenance in told(found))
+    return found
 
 
 def read_systems(
@@ -132,7 +187,8 @@ def read_systems(
             for own, part in found.items()
         }
     if not quiet:
-        _announce(systems.values(), settled=("confidence",) if any(confidences.values()) else ())
+        settled = ("confidence",) if any(confidences.values()) else ()
+        _announce(announcements(items.provenance, settled, items.metadata) for items in systems.values())
     return systems
 
 
@@ -178,35 +234,6 @@ def resampling_bar(
         else f"{fewer}, or --interval jackknife"
     )
     return progress_bar("resampling", total, wanted=wanted, shorter=shorter)
-
-
-def _counted(
-    name: str,
-    source: InputFile,
-    settings: Mapping[str, Any],
-    reading: Reading,
-    counted: Counted,
-    *,
-    quiet: bool,
-) -> Result | None:
-    """Judge a table whose rows are counted where they are; None where it is to be loaded."""
-    from abstain.sources import CountingError, countable  # noqa: PLC0415
-
-    table = countable(source.path, mode=source.mode, **counted.options, **reading.options)
-    if table is None:
-        return None
-    try:
-        with counting_bar(wanted=not quiet):
-            result = judge({name: table}, settings, show_progress=False)
-    except CountingError:
-        if table.asked:
-            raise
-        return None
-    if not quiet:
-        settled = ("confidence",) if settings["confidence"] else ()
-        for line in announcements(result.only.provenance, settled):
-            say(line, error=True)
-    return result
 
 
 @contextlib.contextmanager
@@ -297,9 +324,8 @@ def _log_announcements(provenance: Mapping[str, Any], path: str, metadata: Itera
     return lines
 
 
-def _announce(sources: Iterable[Items], settled: Iterable[str] = ()) -> None:
-    """Say it, once, on stderr."""
-    found = (announcements(items.provenance, settled, items.metadata) for items in sources)
+def _announce(found: Iterable[Iterable[str]]) -> None:
+    """Say on stderr what was found about sources, every line once."""
     for line in dict.fromkeys(line for lines in found for line in lines):
         say(line, error=True)
 
@@ -490,11 +516,11 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _stem(systems: Any) -> str:
+def _stem(result: Result) -> str:
     """The stem of an artifact's name: the inputs and their modes."""
     parts = []
-    for items in systems:
-        parts += [Path(str(items.provenance["path"])).stem, items.provenance.get("mode")]
+    for system in result.systems.values():
+        parts += [Path(str(system.provenance["path"])).stem, system.provenance.get("mode")]
     return "-".join(dict.fromkeys(str(part) for part in parts if part))
 
 

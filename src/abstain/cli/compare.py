@@ -11,6 +11,7 @@ from abstain.cli import _steps
 from abstain.cli._options import (
     AsJson,
     Commands,
+    Counted,
     Inputs,
     Judging,
     Pairing,
@@ -27,6 +28,10 @@ from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from abstain.evaluation import Result
+    from abstain.items import Items
+    from abstain.sources import Countable
 
 _METRIC = "Metrics, separated by commas; `abstain metrics` lists them."
 _CONFIDENCE = "What ranks the answers of each input, in order; given once it serves all."
@@ -63,6 +68,7 @@ def compare_command(
     judging: Judging,
     pairing: Pairing,
     reading: Reading,
+    counted: Counted,
 ) -> None:
     """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
     from abstain import compare  # noqa: PLC0415
@@ -75,26 +81,44 @@ def compare_command(
     if not sources or (len(sources) < 2 and not is_table(next(iter(sources.values())).path)):
         raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
-    systems = _steps.read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
-    if len(systems) < 2:
-        raise ArgumentError(
-            f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
-        )
-    with (
-        _steps.at_data(systems),
-        _steps.resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress,
-    ):
-        result = compare(
-            systems,
-            metrics=metrics,
-            confidence=_asked(each),
-            reference=reference,
-            margin=margin,
-            simultaneous=simultaneous,
-            **judging.options,
-            **pairing.options,
-            progress=progress,
-        )
+
+    def loaded() -> dict[str, Items]:
+        systems = _steps.read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
+        if len(systems) < 2:
+            raise ArgumentError(
+                f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
+            )
+        return systems
+
+    def judged(systems: Mapping[str, Items | Countable]) -> Result:
+        with (
+            _steps.at_data(systems),
+            _steps.resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress,
+        ):
+            return compare(
+                systems,
+                metrics=metrics,
+                confidence=_asked(each),
+                reference=reference,
+                margin=margin,
+                simultaneous=simultaneous,
+                **judging.options,
+                **pairing.options,
+                progress=progress,
+            )
+
+    if len(sources) == 1:
+        counted.refuse("the systems of one table are told apart row by row")
+    result = _steps.judged_where_they_are(
+        sources,
+        reading,
+        counted,
+        judge=judged,
+        load=loaded,
+        told=lambda found: [system.provenance for system in found.systems.values()],
+        settled=("confidence",) if confidence else (),
+        quiet=quiet,
+    )
     forms = _steps.forms_of(result)
     # The artifact of a comparison is its tables, which hold any number of systems.
     forms = forms._replace(artifact=lambda: _steps.encoded(forms.table("json")))

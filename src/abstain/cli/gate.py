@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from abstain.cli._options import (
     Commands,
+    Counted,
     InputFile,
     Judging,
     Pairing,
@@ -25,12 +26,21 @@ from abstain.cli._steps import (
     check_outputs,
     encoded,
     files_of,
+    judged_where_they_are,
     putting,
     read_systems,
     resampling_bar,
 )
 from abstain.cli._terminal import say
 from abstain.errors import ArgumentError, FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from abstain.evaluation import GateResult
+    from abstain.guarantees import Policy
+    from abstain.items import Items
+    from abstain.sources import Countable
 
 _FAIL_IF = (
     "A condition under which the run fails, such as 'augrc worse by 5%' (of the baseline's), 'cmax below 0.6' or 'ece "
@@ -82,9 +92,10 @@ def gate_command(
     judging: Judging,
     pairing: Pairing,
     reading: Reading,
+    counted: Counted,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
-    from abstain import _validate, gate, read_policy  # noqa: PLC0415
+    from abstain import _validate, gate  # noqa: PLC0415
     from abstain.evaluation import parse_condition  # noqa: PLC0415
     from abstain.report.gate import (  # noqa: PLC0415
         gate_annotations,
@@ -105,38 +116,50 @@ def gate_command(
     files = [*files_of(run, baseline, policy, judging, reading), *listed_in]
     job = _job_summary() if github else None
     check_outputs(output, junit, markdown, inputs=files)
-    chosen = None if policy is None else read_policy(policy)
-    if chosen is not None and confidence not in (None, chosen.confidence.name):
-        raise ArgumentError(
-            f"the policy is for the confidence {chosen.confidence.name}, not for {confidence}"
-        )
+    chosen = None if policy is None else _promised(policy, confidence)
     sources = {"run": InputFile(run, mode)}
     if baseline is not None:
         sources["baseline"] = InputFile(baseline, baseline_mode or mode)
-    runs = read_systems(
+
+    def loaded() -> dict[str, Items]:
+        runs = read_systems(
+            sources,
+            reading,
+            confidences=dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name),
+            metrics=[condition.metric for condition in conditions] or None,
+            everything=chosen is not None and chosen.by is not None,
+            quiet=quiet,
+        )
+        if len(runs) > len(sources):
+            raise ArgumentError(
+                "a gate judges one system, and a table here holds several; keep the rows of one of them"
+            )
+        return runs
+
+    def judged(runs: Mapping[str, Items | Countable]) -> GateResult:
+        with at_data(runs), resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
+            return gate(
+                runs["run"],
+                conditions,
+                policy=chosen,
+                baseline=runs.get("baseline"),
+                confidence=confidence,
+                undecided=undecided or "undecided",
+                **judging.options,
+                **pairing.options,
+                progress=progress,
+            )
+
+    result = judged_where_they_are(
         sources,
         reading,
-        confidences=dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name),
-        metrics=[condition.metric for condition in conditions] or None,
-        everything=chosen is not None and chosen.by is not None,
+        counted,
+        judge=judged,
+        load=loaded,
+        told=lambda found: found.provenance,
+        settled=("confidence",) if confidence or chosen else (),
         quiet=quiet,
     )
-    if len(runs) > len(sources):
-        raise ArgumentError(
-            "a gate judges one system, and a table here holds several; keep the rows of one of them"
-        )
-    with at_data(runs), resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
-        result = gate(
-            runs["run"],
-            conditions,
-            policy=chosen,
-            baseline=runs.get("baseline"),
-            confidence=confidence,
-            undecided=undecided or "undecided",
-            **judging.options,
-            **pairing.options,
-            progress=progress,
-        )
     text = gate_text(result) if form == "text" else render([gate_table(result)], form)
     texts = {junit: gate_junit(result), markdown: gate_markdown(result), output: text}
     with putting({path: encoded(told) for path, told in texts.items() if path is not None}, inputs=files):
@@ -148,6 +171,18 @@ def gate_command(
             with job.open("a", encoding="utf-8", errors="replace") as opened:  # others write into it, too
                 opened.write(gate_markdown(result))
     raise typer.Exit(result.exit_code)
+
+
+def _promised(path: Path, confidence: str | None) -> Policy:
+    """Read a policy, which is for one confidence."""
+    from abstain import read_policy  # noqa: PLC0415
+
+    policy = read_policy(path)
+    if confidence not in (None, policy.confidence.name):
+        raise ArgumentError(
+            f"the policy is for the confidence {policy.confidence.name}, not for {confidence}"
+        )
+    return policy
 
 
 def _sentences(given: str) -> list[str]:

@@ -10,6 +10,7 @@ import typer
 
 from abstain.cli._options import (
     Commands,
+    Counted,
     Inputs,
     Judging,
     Pairing,
@@ -261,6 +262,7 @@ def _judge(place: Path, plan: RunPlan, *, quiet: bool) -> None:
         Reading(),
         Pairing(),
         Judging(),
+        Counted(),
         quiet=quiet,
         most=None,
     ).result

@@ -8,27 +8,30 @@ prediction apart. The loss is that of the rows in memory, by the same rule.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import labels
 from abstain.confidence import signals_needed
+from abstain.errors import AbstainError
 from abstain.groups import group_numbers, groups
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance
-from abstain.sources import CountingError
+from abstain.sources import CountingError, match_counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.items import Items
     from abstain.losses import Loss
+    from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
-    from abstain.sources import Countable
+    from abstain.sources import Countable, Counting
 
-__all__ = ["Wanted", "counted_items"]
+__all__ = ["Wanted", "counted_items", "counted_systems"]
 
 GUIDANCE = "should_abstain"
 
@@ -60,8 +63,11 @@ class Wanted:
         """True where some metric, with or without a confidence, looks at the labels themselves."""
         return any(metric.labelled for metric in self.metrics if metric.ranked == ranked)
 
-    def codes(self, kinds: Items, *, ranked: bool) -> NDArray[np.intp]:
-        """Return a number for each kind of row that those share that are alike."""
+    def codes(self, kinds: Items, *, ranked: bool, several: bool) -> NDArray[np.intp]:
+        """Return a number for each kind of row that those share that are alike.
+
+        Several systems are compared at matched coverage, too, where the labels have a loss.
+        """
         if self._labelled(ranked=ranked):
             return np.arange(len(kinds))
         truth, prediction = (labels.column(getattr(kinds, name), name) for name in ("truth", "prediction"))
@@ -71,8 +77,9 @@ class Wanted:
             columns.correct,
             labels.missing(prediction).astype(np.float64),
         ]
-        if any("loss" in metric.needs for metric in self.metrics):
-            parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
+        if several or any("loss" in metric.needs for metric in self.metrics):
+            with suppress(AbstainError):  # whoever needs it will say what is wrong
+                parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
         if self.by:
             parts.append(group_numbers(groups(kinds, self.by)).astype(np.float64))
         guide = kinds.metadata.get(GUIDANCE)
@@ -81,10 +88,39 @@ class Wanted:
         return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 
-def counted_items(name: str, table: Countable, wanted: Wanted, *, several: bool = False) -> Items:
+def counted_items(name: str, table: Countable, wanted: Wanted) -> Items:
     """Return the rows of a table as items, each with how many rows it stands for."""
+    return _items(_counting(name, table, wanted), wanted)
+
+
+def counted_systems(
+    tables: Mapping[str, Countable], wanted: Wanted, **matching: Any
+) -> tuple[dict[str, Items], dict[str, Items], Matching]:
+    """Return the items of several tables, those of them that are compared, and how they were matched.
+
+    Args:
+        tables: the tables by the system's name, of one engine.
+        wanted: what is asked of all of them.
+        **matching: how rows are matched; see `abstain.sources.match_counted`.
+    """
+    sides: dict[str, Counting] = {}
+    for name, table in tables.items():
+        sides[name] = _counting(name, table, wanted, beside=next(iter(sides.values()), None))
+    kept, found = match_counted(sides, **matching)
+    compared = {name: _items(side, wanted, several=True) for name, side in kept.items()}
+    every = {
+        # Of all rows it is only told how many there are.
+        name: compared[name] if kept[name] is side else _items(replace(side, units=False), wanted)
+        for name, side in sides.items()
+    }
+    noun = next((items.cluster_noun for items in every.values() if "cluster" not in items.unnamed), None)
+    if noun is not None:
+        compared = {name: replace(items, cluster_noun=noun) for name, items in compared.items()}
+    return every, compared, found
+
+
+def _counting(name: str, table: Countable, wanted: Wanted, *, beside: Counting | None = None) -> Counting:
     refused = {
-        "several systems are matched row by row": several,
         "a loss per item needs every row": not (
             wanted.loss is None or isinstance(wanted.loss, str) or callable(wanted.loss)
         ),
@@ -95,12 +131,16 @@ def counted_items(name: str, table: Countable, wanted: Wanted, *, several: bool 
             way_out = "load the table (engine, --engine: numpy)"
             raise CountingError(f"{table.label}: {what}, and its rows are counted where they are; {way_out}")
     guided = any(GUIDANCE in metric.needs for metric in wanted.metrics)
-    counting = table.count(
+    return table.count(
         signals=wanted.signals(name) or ("confidence",),
         metadata=wanted.by,
         further=(GUIDANCE,) if guided else (),
         units=wanted.units,
+        beside=beside,
     )
+
+
+def _items(counting: Counting, wanted: Wanted, *, several: bool = False) -> Items:
     kinds = counting.kinds
-    every, ranked = (wanted.codes(kinds, ranked=part) for part in (False, True))
+    every, ranked = (wanted.codes(kinds, ranked=part, several=several) for part in (False, True))
     return counting.items(every, view=lambda names: counting.items(ranked, names))

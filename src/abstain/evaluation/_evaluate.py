@@ -15,7 +15,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from abstain.evaluation._warnings import (
 from abstain.inference import NONE, Intervals, resamples_wanted
 from abstain.items import Items
 from abstain.losses import LOSS_NAMES, common_loss, item_loss
+from abstain.matching import MATCHES
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, METRICS, select_metrics
@@ -174,18 +175,19 @@ def evaluate(
         loss=loss,
         settings=settings,
     )
-    reading = _Reading(columns, engine, memory, request)
-    named = {name: reading.items(name, system, several=len(given) > 1) for name, system in given.items()}
+    matching = {
+        "by": _validate.choice(match, "match", MATCHES),
+        "intersection_only": intersection_only,
+        "truth_may_differ": truth_may_differ,
+    }
+    named, kept, matched = _Reading(columns, engine, memory, request, matching).systems(given)
     if any(map(_is_run, named.values())):
         drawn = resamples_wanted(resamples, interval, of_a_run=True)
         request = replace(request, settings=replace(settings, resamples=drawn))
-    if len(named) == 1:
+    if matched is None:
         name, items = next(iter(named.items()))
         return _Job.alone(request, name, items).run(progress)
-    kept, matching = match_items(
-        named, by=match, intersection_only=intersection_only, truth_may_differ=truth_may_differ
-    )
-    return _Job.prepare(request, named, kept, matching).run(progress)
+    return _Job.prepare(request, named, kept, matched).run(progress)
 
 
 def compare(*systems: Any, **options: Any) -> Result:
@@ -244,44 +246,72 @@ def _check_kinds(systems: Iterable[Any]) -> None:
             )
 
 
+class _Systems(NamedTuple):
+    """The items of every system, those that are compared, and how they were matched; None where there is but one."""
+
+    named: Mapping[str, Items]
+    kept: Mapping[str, Items]
+    matching: Matching | None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Reading:
-    """How systems that are no items yet become some."""
+    """How systems become items: as they are, loaded, or counted where they lie."""
 
     columns: Mapping[str, Any]
     engine: str | None
     memory: str | None
     request: _Request
+    matching: Mapping[str, Any]
 
-    def items(self, name: str, system: Any, *, several: bool) -> Items:
-        """Return the items of a system: as they are, loaded, or counted where they lie."""
+    def systems(self, given: Mapping[str, Any]) -> _Systems:
+        """Return the items of every system, and those that are compared."""
         known = inspect.signature(sources.read).parameters if self.columns else ()
         for argument in self.columns:
             if argument not in known:
                 raise ArgumentError(f"evaluate takes no {argument}{_validate.suggestion(argument, known)}")
-        if isinstance(system, Items):
-            for argument, value in (*self.columns.items(), ("engine", self.engine), ("memory", self.memory)):
-                if value is not None:
-                    raise ArgumentError(
-                        f"{argument} says how a data frame or a file is read, and {name} is Items already"
-                    )
-            return system
-        if isinstance(system, sources.Countable):
-            return self._counted(name, system, None, several=several)
-        table = sources.countable(system, engine=self.engine, memory=self.memory, **self.columns)
-        if table is None:
-            return sources.read(system, **self.columns)
-        return self._counted(name, table, system, several=several)
+        for name, system in given.items():
+            if isinstance(system, Items):
+                self._check_unread(name)
+        tables = self._tables(given)
+        if tables is not None:
+            try:
+                return self._counted(tables)
+            except sources.CountingError:
+                # Whoever opened a table himself loads it himself.
+                if any(table.asked or given[name] is table for name, table in tables.items()):
+                    raise
+        named = {
+            name: system if isinstance(system, Items) else sources.read(system, **self.columns)
+            for name, system in given.items()
+        }
+        if len(named) == 1:
+            return _Systems(named, named, None)
+        return _Systems(named, *match_items(named, **self.matching))
 
-    def _counted(self, name: str, table: Countable, system: Any, *, several: bool) -> Items:
-        from abstain.evaluation._counted import counted_items  # noqa: PLC0415
+    def _check_unread(self, name: str) -> None:
+        for argument, value in (*self.columns.items(), ("engine", self.engine), ("memory", self.memory)):
+            if value is not None:
+                raise ArgumentError(
+                    f"{argument} says how a data frame or a file is read, and {name} is Items already"
+                )
 
-        try:
-            return counted_items(name, table, self.request.wanted, several=several)
-        except sources.CountingError:
-            if table.asked or system is None:
-                raise
-            return sources.read(system, **self.columns)
+    def _tables(self, given: Mapping[str, Any]) -> Mapping[str, Countable] | None:
+        """Return the systems as tables that are counted; None where they are loaded."""
+        if any(isinstance(system, Items) for system in given.values()):
+            return None
+        opened = {name: system for name, system in given.items() if isinstance(system, sources.Countable)}
+        if len(opened) == len(given):
+            return opened
+        return sources.countables(given, engine=self.engine, memory=self.memory, **self.columns)
+
+    def _counted(self, tables: Mapping[str, Countable]) -> _Systems:
+        from abstain.evaluation._counted import counted_items, counted_systems  # noqa: PLC0415
+
+        if len(tables) == 1:
+            named = {name: counted_items(name, table, self.request.wanted) for name, table in tables.items()}
+            return _Systems(named, named, None)
+        return _Systems(*counted_systems(tables, self.request.wanted, **self.matching))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

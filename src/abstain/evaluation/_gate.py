@@ -34,17 +34,18 @@ from abstain.evaluation._evaluate import compare, evaluate
 from abstain.evaluation._warnings import few_clusters
 from abstain.guarantees import BROKEN, KEPT, per_cent, promise_words
 from abstain.inference import beyond, resamples_wanted
+from abstain.items import Items
 from abstain.metrics.registry import find_metric
+from abstain.sources import Countable, CountingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from abstain._confidences import CalibrationLike
     from abstain.errors import ResultWarning
-    from abstain.evaluation._result import Result
+    from abstain.evaluation._result import Result, SystemResult
     from abstain.guarantees import Policy, PolicyCheck
     from abstain.inference import Estimate
-    from abstain.items import Items
     from abstain.losses import ItemLoss, Loss
     from abstain.metrics.registry import MetricSpecification
 
@@ -97,7 +98,7 @@ class GateResult:
         cluster_noun: what a cluster is called.
         confidence: what ranks the answers; empty where no condition needs it.
         warnings: what the reader must know.
-        provenance: where run and baseline came from.
+        provenance: where the run, and the baseline that it was compared with, came from.
     """
 
     checks: tuple[GateCheck, ...]
@@ -132,11 +133,11 @@ class GateResult:
 
 
 def gate(
-    items: Items,
+    run: Any,
     fail_if: str | GateCondition | Iterable[str | GateCondition] = (),
     *,
     policy: Policy | None = None,
-    baseline: Items | None = None,
+    baseline: Any = None,
     confidence: str | None = None,
     calibration: CalibrationLike = None,
     loss: Loss | None = None,
@@ -150,11 +151,12 @@ def gate(
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
+    **columns: Any,
 ) -> GateResult:
     """Judge a run against conditions that it must not meet, alone or against a baseline.
 
     Args:
-        items: the run.
+        run: the items of the run, or a data frame, a path, or anything else that `abstain.evaluate` takes.
         fail_if: conditions such as "cmax below 0.6", "ece above 10%", "augrc worse by 0.005", "augrc worse by 5%" (of
             the baseline's).
         policy: what `abstain.choose_threshold` returned: fails where its promise is broken on this run.
@@ -172,6 +174,8 @@ def gate(
         seed: the same seed gives the same verdict.
         level: confidence level of the intervals.
         progress: called with the number of resamples done since the last call.
+        columns: of data frames and files, how they are read, as `abstain.evaluate` takes it: engine, memory, and the
+            arguments of `abstain.read`.
 
     >>> from abstain import Items
     >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
@@ -189,6 +193,8 @@ def gate(
         raise ArgumentError(
             f"condition {changes[0].text!r} is about a change; name the baseline (baseline=, --baseline)"
         )
+    if policy is not None:
+        _check_items(run)
     asked: dict[str, Any] = {
         "confidence": confidence,
         "calibration": calibration,
@@ -201,19 +207,21 @@ def gate(
         "seed": seed,
         "level": level,
         "progress": progress,
+        **columns,
     }
     found: dict[int, tuple[Estimate, str, float]] = {}
-    warnings: list[ResultWarning] = []
     results: list[Result] = []
-    clusters = len(items.judged.cluster_ids) if levels or policy is not None else 0
-    compared = 0
+    judged: list[SystemResult] = []
+    clusters = compared = 0
     if levels:
-        own = evaluate(items, metrics=[condition.metric for condition in levels], **asked)
+        own = evaluate({_NEW: run}, metrics=[condition.metric for condition in levels], **asked)
         results.append(own)
+        judged.append(own.only)
+        clusters = own.only.population.included
         found |= {id(condition): (_level(condition, own), "", math.nan) for condition in levels}
-    if changes and baseline is not None:
+    if changes:
         comparison = compare(
-            {_BASELINE: baseline, _NEW: items},
+            {_BASELINE: baseline, _NEW: run},
             metrics=[condition.metric for condition in changes],
             match=match,
             intersection_only=intersection_only,
@@ -221,18 +229,23 @@ def gate(
             **asked,
         )
         results.append(comparison)
+        judged += [comparison.systems[_NEW], comparison.systems[_BASELINE]]
         compared = 0 if comparison.matching is None else comparison.matching.clusters
         found |= {id(condition): _change(condition, comparison) for condition in changes}
-    warnings += [warning for result in results for warning in result.warnings]
-    fewest = min(filter(None, (clusters, compared)), default=0)
-    warnings += few_clusters(fewest, items.cluster_noun, interval)
-    silent = not items.counts.answered
-    checks = [_judged(condition, *found[id(condition)], silent=silent) for condition in conditions]
+    warnings = [warning for result in results for warning in result.warnings]
+    checks = [
+        _judged(condition, *found[id(condition)], silent=not judged[0].basis.work.source.counts.answered)
+        for condition in conditions
+    ]
+    noun = judged[0].cluster_noun if judged else run.cluster_noun
     if policy is not None:
         own_loss = None if loss is None or isinstance(loss, str) else loss
-        kept = policy.check(items, calibration=calibration, loss=own_loss, level=level)
+        kept = policy.check(run, calibration=calibration, loss=own_loss, level=level)
+        clusters = len(run.judged.cluster_ids)
         checks.append(_promise_check(kept))
-        warnings += kept.warnings
+    fewest = min(filter(None, (clusters, compared)), default=0)
+    warnings += few_clusters(fewest, noun, interval)
+    warnings += [] if policy is None else kept.warnings
     return GateResult(
         checks=tuple(checks),
         undecided=undecided,
@@ -240,11 +253,21 @@ def gate(
         loss=next((result.loss for result in results if result.loss is not None), None),
         clusters=clusters,
         compared=compared,
-        cluster_noun=items.cluster_noun,
+        cluster_noun=noun,
         confidence=_ranked_by(conditions, results) if policy is None else policy.confidence.name,
         warnings=tuple(dict.fromkeys(warnings)),
-        provenance=tuple(side.provenance for side in (items, baseline) if side is not None),
+        provenance=tuple({system.name: system.provenance for system in judged}.values()) or (run.provenance,),
     )
+
+
+def _check_items(run: Any) -> None:
+    """Raise unless a run can be held against a promise, which is judged row by row."""
+    if isinstance(run, Countable):
+        raise CountingError(
+            f"{run.label}: a promise is judged row by row; load the table (engine, --engine: numpy)"
+        )
+    if not isinstance(run, Items):
+        raise ArgumentError("a policy is held against Items; read them first (abstain.read)")
 
 
 def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -> str:

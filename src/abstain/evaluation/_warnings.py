@@ -79,12 +79,7 @@ def general_warnings(
             "together, name it (--cluster, cluster=)"
         )
         found.append(ResultWarning("cluster_unnamed", message))
-    if (
-        "cluster" in items.unnamed
-        and items.counted
-        and not items.counted.in_order
-        and settings.interval != "none"
-    ):
+    if items.counted is not None and items.counted.by_chance:
         message = (
             "every row counts as independent, and rows have no names here: which of them are left out together depends "
             "on the partitions, and the last digits of the intervals with it; name a cluster (--cluster, cluster=)"

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from abstain._doors import door
 
 if TYPE_CHECKING:
-    from abstain.sources._counting import CountingError
-    from abstain.sources._engines import ENGINES, Countable, countable
+    from abstain.sources._counting import Counting, CountingError
+    from abstain.sources._engines import ENGINES, Countable, countables
     from abstain.sources._evaluation_file import (
         EvaluationFile,
         load_evaluation_file,
         read_evaluation_file,
         write_evaluation_file,
     )
+    from abstain.sources._matching import match_counted
     from abstain.sources._read import (
         FORMATS,
         expand,
@@ -41,16 +42,18 @@ __all__ = [
     "FORMATS",
     "AbstentionRule",
     "Countable",
+    "Counting",
     "CountingError",
     "Determination",
     "EvaluationFile",
     "Problems",
     "SourceTable",
-    "countable",
+    "countables",
     "expand",
     "is_table",
     "items_of_samples",
     "load_evaluation_file",
+    "match_counted",
     "open_table",
     "read",
     "read_evaluation_file",

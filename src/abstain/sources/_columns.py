@@ -342,9 +342,7 @@ class Rows:
         """An item may not stand twice in one cluster; without clusters not twice at all."""
         if "item" not in self.columns:
             return
-        where, codes = "", np.unique(item, return_inverse=True)[1].astype(np.int64)
-        if "cluster" in self.columns:
-            where = f" within one {self.columns['cluster']}"
+        codes = np.unique(item, return_inverse=True)[1].astype(np.int64)
         for column in (cluster if "cluster" in self.columns else None, self.whose):
             if column is not None:
                 groups = np.unique(column, return_inverse=True)[1]
@@ -355,11 +353,16 @@ class Rows:
         again = np.zeros(len(codes), np.bool_)
         again[order[1:]] = np.diff(codes[order]) == 0
         if again.any():
-            self.problems.report(
-                f"the item ids ({self.columns['item']}) must be unique{where}; one stands again "
-                f"{self.problems.place(again)}",
-                way_out="name another item column, or a cluster column if an item is asked of several",
-            )
+            self.report_again(again)
+
+    def report_again(self, again: Mask) -> None:
+        """Say that items stand twice, those of a mask the second time."""
+        where = f" within one {self.columns['cluster']}" if "cluster" in self.columns else ""
+        self.problems.report(
+            f"the item ids ({self.columns['item']}) must be unique{where}; one stands again "
+            f"{self.problems.place(again)}",
+            way_out="name another item column, or a cluster column if an item is asked of several",
+        )
 
     def signal(self, name: str, columns: Mapping[str, NDArray[Any]]) -> Signal:
         """Return a column of numbers, with where it is absent if another column says so."""

@@ -50,11 +50,13 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Found = Mapping[str, NDArray[Any]]
 
-__all__ = ["Counting", "CountingError", "Engine"]
+__all__ = ["NAME_KEYS", "Counting", "CountingError", "Engine", "Kept", "Name"]
 
 # Intervals and sets are judged row by row, which only a table in memory can be.
 _LOADED_ONLY = ("low", "high", "set")
 _NOT_OF_KINDS = ("confidence", "cluster", "item", "weight")
+# What names are called in statements.
+NAME_KEYS = {"cluster": "c", "item": "i", "rows": "r"}
 # How many rows are looked at to choose how to count, and what is few among them.
 HEAD = 1 << 16
 _FEW_VALUES, _FEW_ALIKE = 1 << 11, 1 << 12
@@ -90,6 +92,10 @@ class Engine(ABC):
     in_order: bool
 
     @abstractmethod
+    def again(self) -> Engine:
+        """Return the same rows with nothing kept or given yet."""
+
+    @abstractmethod
     def source(self, *, numbers: bool = False) -> str:
         """Return what to select the rows from; with `numbers` they have a number."""
 
@@ -118,6 +124,38 @@ class Engine(ABC):
         """Return what reads hexadecimal digits as a whole number."""
 
 
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What clusters or items are known by: whole numbers where all of them are, else text.
+
+    Attributes:
+        whole: True for whole numbers.
+        form: what makes the name of a value.
+    """
+
+    whole: bool
+    form: str = "{}"
+
+    def of(self, value: str) -> str:
+        """Return the name of a value."""
+        return self.form.format(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The rows that are counted where it is not all of them.
+
+    Attributes:
+        names: what to select from, as ``names``: those of the rows, and the cluster ``c`` of each.
+        by: what rows are known by: "cluster", "item" or both, or "rows" for their numbers.
+        whole: True where clusters are whole numbers.
+    """
+
+    names: str
+    by: tuple[str, ...]
+    whole: bool
+
+
 @dataclass(eq=False)
 class Counting:
     """A table that is counted: which column plays which role, and how finely to count. Make one with `of`.
@@ -130,6 +168,7 @@ class Counting:
         columns: the column of each role.
         units: False where nobody leaves clusters out, and they are only counted.
         origin: where the table comes from.
+        kept: which of the rows are counted; all of them when left out.
     """
 
     table: QueriedTable
@@ -138,6 +177,7 @@ class Counting:
     columns: Mapping[str, str]
     units: bool
     origin: Mapping[str, Any]
+    kept: Kept | None = None
 
     @classmethod
     def of(
@@ -218,7 +258,7 @@ class Counting:
 
     @cached_property
     def _named(self) -> bool:
-        return "cluster" in self.columns
+        return "cluster" in self.columns or self.kept is not None
 
     @cached_property
     def _raw(self) -> str:
@@ -227,18 +267,83 @@ class Counting:
 
     def _select(self, *, numbers: bool) -> str:
         """Select every row: what kinds differ by, signals, cluster and weight, and with `numbers` its number ``r``."""
+        if self.kept is None:
+            parts = self._parts(numbers=numbers)
+            if "cluster" in self.columns:
+                parts["c"] = self.table.expression(self.columns["cluster"])
+            elif numbers:
+                parts["c"] = self.engine.row_number
+            return self._selected(parts, numbers=numbers)
+        by = self.kept.by
+        rows = self.by_name(by, numbers=numbers)
+        whole = ", ".join(f"b.{key} AS {key}" for key in self._parts(numbers=numbers))
+        same = " AND ".join(f"b.{NAME_KEYS[role]} = names.{NAME_KEYS[role]}" for role in by)
+        return f"SELECT {whole}, names.c AS c FROM ({rows}) AS b JOIN {self.kept.names} ON {same}"
+
+    def by_name(self, by: Sequence[str], *, numbers: bool = False) -> str:
+        """Select every row of the table with its names, and with its cluster where it has one."""
+        numbers = numbers or "rows" in by
+        parts = self._parts(numbers=numbers)
+        for role in {**dict.fromkeys(by), "cluster": None}:
+            if role in self.columns:
+                parts[NAME_KEYS[role]] = self.name(role).of(self.table.expression(self.columns[role]))
+        return self._selected(parts, numbers=numbers)
+
+    def _parts(self, *, numbers: bool) -> dict[str, str]:
+        """What is selected of every row, but for its names."""
         columns = (*self._kind_keys.items(), *self._signal_keys.items())
-        parts = [f"{self.table.expression(name)} AS {key}" for name, key in columns]
-        if numbers:
-            parts.append(f"{self.engine.row_number} AS r")
-        if self._named:
-            parts.append(f"{self.table.expression(self.columns['cluster'])} AS c")
-        elif numbers:
-            parts.append(f"{self.engine.row_number} AS c")
+        parts = {key: self.table.expression(name) for name, key in columns}
         if "weight" in self.columns:
             weight = self.table.expression(self.columns["weight"])
-            parts.append(f"coalesce(TRY_CAST({weight} AS DOUBLE), CAST('nan' AS DOUBLE)) AS w")
-        return f"SELECT {', '.join(parts)} FROM {self.engine.source(numbers=numbers)}"
+            parts["w"] = f"coalesce(TRY_CAST({weight} AS DOUBLE), CAST('nan' AS DOUBLE))"
+        return {**parts, "r": self.engine.row_number} if numbers else parts
+
+    def _selected(self, parts: Mapping[str, str], *, numbers: bool) -> str:
+        listed = ", ".join(f"{value} AS {key}" for key, value in parts.items())
+        return f"SELECT {listed} FROM {self.engine.source(numbers=numbers)}"
+
+    # What clusters and items are called.
+
+    def name(self, role: str) -> Name:
+        """Return what clusters or items are known by, as `_values.as_names` has it."""
+        if role not in self._names:
+            self._names[role] = self._name(role)
+        return self._names[role]
+
+    @cached_property
+    def _names(self) -> dict[str, Name]:
+        return {}
+
+    def _name(self, role: str) -> Name:
+        column = self.columns[role]
+        kind, text = self.table.kinds[column], self.table.is_text(column)
+        if not text and kind == "number":
+            self._check_whole_floats(column)
+            return Name(True, "CAST({} AS BIGINT)")
+        if not text:
+            return Name(True) if kind == "whole" else Name(False, f"CAST({{}} AS {self.engine.text})")
+        expression, source = self.table.expression(column), self.engine.source()
+        few = f"(SELECT {expression} AS c FROM {source} LIMIT {HEAD}) AS few"
+        for rows in (few, f"(SELECT {expression} AS c FROM {source}) AS many"):
+            # Most names are words, which the first of them tell.
+            spelled = self._spelled(rows)
+            if spelled is None:
+                return Name(False)
+        assert spelled is not None
+        form, longest = spelled
+        return Name(True, f"CAST({form} AS BIGINT)") if longest <= _DIGITS else Name(False, form)
+
+    def _spelled(self, rows: str) -> tuple[str, int] | None:
+        """Return how to write the whole numbers that all names of some rows are, and how long they get; else None."""
+        for pattern, form in ((WHOLE_NAME.pattern, "{}"), (_WHOLE_FLOAT, "split_part({}, '.', 1)")):
+            fits, own = self.engine.matches("c", pattern), form.format("c")
+            found = self.engine.fetch(
+                f"SELECT count(*) AS n, sum(CASE WHEN {fits} THEN 1 ELSE 0 END) AS fits, "
+                f"max(length({own})) AS longest FROM {rows}"
+            )
+            if found["n"][0] and found["n"][0] == found["fits"][0]:
+                return form, int(found["longest"][0])
+        return None
 
     @cached_property
     def _head(self) -> Mapping[str, int]:
@@ -282,28 +387,23 @@ class Counting:
 
     def _group(self) -> str:
         """The group of a row's cluster, by the arithmetic of `abstain._units.group_of`."""
-        if not self._named:
-            return _group_of_whole("c")
-        column = self.columns["cluster"]
-        kind, text = self.table.kinds[column], self.table.is_text(column)
-        if kind == "whole" and not text:
-            return _group_of_whole("c")
-        if kind == "number" and not text:
-            self._check_whole_floats()
-            return _group_of_whole("CAST(c AS BIGINT)")
-        name = f"CAST(c AS {self.engine.text})"
-        if text:
-            others = f"({self._raw}) AS r WHERE c IS NULL OR NOT {self.engine.matches('c', _WHOLE_FLOAT)}"
-            name = name if self._number(others) else "split_part(c, '.', 1)"
-        return _group_of_text(name, self.engine)
+        name = Name(True)
+        if self.kept is not None:
+            name = Name(self.kept.whole)
+        elif self._named:
+            name = self.name("cluster")
+        return _group_of_whole(name.of("c")) if name.whole else _group_of_text(name.of("c"), self.engine)
 
-    def _check_whole_floats(self) -> None:
-        wrong = f"isnan(c) OR c <> floor(c) OR abs(c) > {float(EXACT)}"
-        count = self._number(f"({self._raw}) AS r WHERE {wrong}")
+    def _check_whole_floats(self, column: str) -> None:
+        self.check_there(column)
+        value = self.table.expression(column)
+        wrong = f"{value} <> floor({value}) OR abs({value}) > {float(EXACT)}"
+        count = self._number(f"{self.engine.source()} WHERE {wrong}")
         if count:
-            raise DataError(
-                f"{self.table.label}: the column {self.columns['cluster']!r} holds names as floating-point numbers, "
-                f"which are not whole in {count:,} rows; store them as text or as whole numbers"
+            raise CountingError(
+                f"{self.table.label}: the column {column!r} holds names as floating-point numbers, which are not whole "
+                f"in {count:,} rows; store them as text or as whole numbers, or load the table (engine, --engine: "
+                "numpy)"
             )
 
     @cached_property
@@ -385,7 +485,7 @@ class Counting:
             place = problems.place(wrong)
             if self.engine.in_order:
                 beyond = "isnan(w) OR w < 0 OR w = CAST('Infinity' AS DOUBLE)"
-                rows = self._first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
+                rows = self.first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
                 place = f"at {row_name(*rows.tolist())}"
             problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
         if not found["total"].any():
@@ -434,7 +534,7 @@ class Counting:
             view=view or (lambda names: self.items(code, names)),
             having=self._having,
             bins=bins,
-            in_order=self.engine.in_order,
+            by_chance=self.units and not self._named and not self.engine.in_order,
         )
         return replace(
             items,
@@ -487,9 +587,9 @@ class Counting:
             if self._is_continuous(name):
                 value = f"{'TRY_CAST' if self.table.is_text(name) else 'CAST'}({value} AS DOUBLE)"
             parts.append(f"{value} AS {key}")
-        return f"SELECT {', '.join(parts)} FROM {self._with_kinds(select, 'codes')}"
+        return f"SELECT {', '.join(parts)} FROM {self.with_kinds(select, 'codes')}"
 
-    def _with_kinds(self, select: str, given: str) -> str:
+    def with_kinds(self, select: str, given: str) -> str:
         """Join rows to their kinds, and to what was given for some of those."""
         known = self.engine.known
         same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM kinds.{key}" for key in self._kind_keys.values())
@@ -509,7 +609,7 @@ class Counting:
         if not self.engine.in_order:
             return None
         self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
-        return self._first(f"SELECT b.r AS r FROM {self._with_kinds(self._select(numbers=True), 'wrong')}")
+        return self.first(f"SELECT b.r AS r FROM {self.with_kinds(self._select(numbers=True), 'wrong')}")
 
     def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
         """Return the first rows of some cells, by their numbers."""
@@ -519,12 +619,13 @@ class Counting:
         parts = [f"{self._cell(name, f'b.{key}')} AS {key}" for name, key in keys.items()]
         rows = f"SELECT {', '.join(parts)}, b.r AS r FROM ({self._coded(select, names, ['b.r AS r'])}) AS b"
         same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM cells.{key}" for key in keys.values())
-        return self._first(
+        return self.first(
             f"SELECT b.r AS r FROM ({rows}) AS b JOIN {self.engine.known('cells')} ON {same} "
             f"JOIN {self.engine.known('wrong')} ON cells.number = wrong.number"
         )
 
-    def _first(self, rows: str) -> NDArray[np.intp]:
+    def first(self, rows: str) -> NDArray[np.intp]:
+        """Return the numbers ``r`` of the first rows that a statement gives."""
         found = self.engine.fetch(f"SELECT r FROM ({rows}) AS found ORDER BY 1 LIMIT {SHOWN_ROWS}")
         return found["r"].astype(np.intp)
 
@@ -542,8 +643,8 @@ class Counting:
         if self._unit == "c":
             return self._own_units(unit, items, problems)
         self._check_groups(unit, problems)
-        if self._named and not self.units:
-            self._check_named()
+        if self._named and not self.units and self.kept is None:
+            self.check_there(self.columns["cluster"])
         group = unit.astype(np.int16)
         if self._named:
             members = self._members()
@@ -558,7 +659,7 @@ class Counting:
         self, unit: NDArray[Any], items: Items, problems: Problems
     ) -> tuple[NDArray[Any], Floats | None, int]:
         names = identifiers(
-            _values.as_names(unit, self.columns["cluster"], problems) if self._named else unit
+            _values.as_names(unit, self.columns.get("cluster", "cluster"), problems) if self._named else unit
         )
         distinct, index = numbered(names)
         judged = np.unique(index[items.outcome <= Outcome.ABSTAINED])
@@ -572,7 +673,7 @@ class Counting:
         """Raise where a row has no cluster, or one whose name no engine reads."""
         nothing = _values.blank(unit)
         if nothing.any():
-            self._report_nothing(problems, nothing)
+            self._report_nothing(problems, nothing, self.columns["cluster"])
         beyond = unit.astype(np.int64) < 0
         if beyond.any():
             problems.report(
@@ -581,25 +682,28 @@ class Counting:
                 way_out="load the table (engine, --engine: numpy)",
             )
 
-    def _check_named(self) -> None:
-        """Raise where a row has no cluster, though nobody leaves any out."""
-        column, nothing = self.columns["cluster"], "c IS NULL"
+    def check_there(self, column: str) -> None:
+        """Raise where a row has no name in a column."""
+        value = self.table.expression(column)
+        nothing = f"{value} IS NULL"
         if self.table.is_text(column):
-            nothing += " OR trim(c) = ''"
+            nothing += f" OR trim({value}) = ''"
         elif self.table.kinds[column] == "number":
-            nothing += " OR isnan(c)"
-        count = self._number(f"({self._raw}) AS r WHERE {nothing}")
+            nothing += f" OR isnan({value})"
+        count = self._number(f"{self.engine.source()} WHERE {nothing}")
         if not count:
             return
         problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
         if self.engine.in_order:
-            rows = f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {nothing}"
-            problems.first_rows = lambda _: self._first(rows)
-        self._report_nothing(problems, np.ones(1, np.bool_))
+            source = self.engine.source(numbers=True)
+            rows = f"SELECT {self.engine.row_number} AS r FROM {source} WHERE {nothing}"
+            problems.first_rows = lambda _: self.first(rows)
+        with rows_named_by(self.table.paths):
+            self._report_nothing(problems, np.ones(1, np.bool_), column)
 
-    def _report_nothing(self, problems: Problems, wrong: Mask) -> None:
+    def _report_nothing(self, problems: Problems, wrong: Mask, column: str) -> None:
         problems.report(
-            f"the column {self.columns['cluster']!r} is empty or nan {problems.place(wrong)}",
+            f"the column {column!r} is empty or nan {problems.place(wrong)}",
             way_out="every row needs a value",
         )
 
@@ -612,7 +716,7 @@ class Counting:
         if part is not None or not self._all_judged:
             given = np.zeros(len(judged), np.intp) if part is None else part
             self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
-            rows, kept = self._with_kinds(self._raw, "parts"), "parts.part"
+            rows, kept = self.with_kinds(self._raw, "parts"), "parts.part"
         each = f"SELECT {kept} AS part{', b.c AS c' if self._named or self.units else ''} FROM {rows}"
         if self._named:  # else every row is a cluster
             each += " GROUP BY 1, 2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from abstain import _sql
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DuckEngine"]
 
+_numbers = itertools.count()
+
 
 class DuckEngine(Engine):
     """The rows of a table that DuckDB reads from files."""
@@ -28,15 +31,25 @@ class DuckEngine(Engine):
 
     def __init__(self, table: DuckTable) -> None:
         self._table = table
+        # Tables that are compared share a connection, and each has names of its own there.
+        self._prefix = f"abstain_{next(_numbers)}"
         # What was kept with numbers: DuckDB numbers the rows of its own tables from 0 without being asked.
         self._numbered: set[str] = set()
-        table.relation.create_view("source")
+        table.relation.create_view(self._own("source"))
+
+    def again(self) -> DuckEngine:
+        """Return the same rows with nothing kept or given yet."""
+        return DuckEngine(self._table)
+
+    def _own(self, name: str) -> str:
+        return f"{self._prefix}_{name}"
 
     def source(self, *, numbers: bool = False) -> str:
         """Return what to select the rows from; with `numbers` they have a number."""
         if not numbers:
-            return "source"
-        return f"(SELECT *, row_number() OVER () - 1 AS {self.row_number} FROM source) AS source"
+            return f"{self._own('source')} AS source"
+        rows = f"SELECT *, row_number() OVER () - 1 AS {self.row_number} FROM {self._own('source')}"
+        return f"({rows}) AS source"
 
     def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
         """Return the columns that a statement gives."""
@@ -45,16 +58,18 @@ class DuckEngine(Engine):
 
     def keep(self, name: str, statement: str, *, number: bool = False) -> None:
         """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
-        self._table.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
+        self._table.run(f"CREATE OR REPLACE TEMP TABLE {self._own(name)} AS {statement}")
         (self._numbered.add if number else self._numbered.discard)(name)
 
     def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
         """Make numbers of ours known under a name."""
-        self._table.give(name, columns)
+        self._table.give(self._own(name), columns)
 
     def known(self, name: str) -> str:
         """Return what to select from to get what was kept or given under a name, by that name."""
-        return f"(SELECT *, rowid AS number FROM {name}) AS {name}" if name in self._numbered else name
+        if name in self._numbered:
+            return f"(SELECT *, rowid AS number FROM {self._own(name)}) AS {name}"
+        return f"{self._own(name)} AS {name}"
 
     def matches(self, text: str, pattern: str) -> str:
         """Return what is true where a whole text fits a pattern."""

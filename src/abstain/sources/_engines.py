@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from abstain import _sql, _validate
@@ -23,20 +24,21 @@ if TYPE_CHECKING:
     from abstain.sources._tables import QueriedTable
 
     Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
+    Opening = Callable[[Counting | None], Opened]
 
-__all__ = ["ENGINES", "Countable", "countable"]
+__all__ = ["ENGINES", "Countable", "countables"]
 
 NUMPY, DUCKDB, SPARK = ENGINES = ("numpy", "duckdb", "spark")
 # Tables of more bytes are counted and not loaded.
 COUNTED_BYTES = 1 << 28
 # What is read row by row, and said of tables that are loaded alone.
 _LOADED_ONLY = ("join", "low", "high", "set", "crossed", "mode", "scorer", "filter", "problems")
-_IN_EVERY_QUESTION = ("signals", "metadata", "item", "member_limit", "total_limit")
+_IN_EVERY_QUESTION = ("signals", "metadata", "member_limit", "total_limit")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Countable:
-    """A table whose rows are counted once it is known what is asked of them; `countable` makes one.
+    """A table whose rows are counted once it is known what is asked of them; `countables` makes some.
 
     Attributes:
         engine: what counts them: "duckdb" or "spark".
@@ -47,7 +49,7 @@ class Countable:
     engine: str
     label: str
     asked: bool
-    _open: Callable[[], Opened]
+    _open: Opening
     _roles: Mapping[str, Any]
 
     def count(
@@ -57,6 +59,7 @@ class Countable:
         metadata: Sequence[str] = (),
         further: Sequence[str] = (),
         units: bool = True,
+        beside: Counting | None = None,
     ) -> Counting:
         """Return the counting of the table.
 
@@ -65,30 +68,31 @@ class Countable:
             metadata: the columns that rows must be told apart by.
             further: the same, of those that there are.
             units: False where clusters are only counted.
+            beside: the counting of another table, to be asked together with this one.
         """
         from abstain.sources._counting import Counting  # noqa: PLC0415
         from abstain.sources._roles import Roles  # noqa: PLC0415
 
-        table, engine, origin = self._open()
+        table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
         roles = Roles(**self._roles, signals=tuple(signals), metadata=kept)
         return Counting.of(table, engine, roles, units=units, origin={**origin, "engine": self.engine})
 
 
-def countable(
-    source: Any,
+def countables(
+    systems: Mapping[str, Any],
     *,
     engine: str | None = None,
     memory: str | None = None,
     master: str | None = None,
     format: str | None = None,  # noqa: A002
     **given: Any,
-) -> Countable | None:
-    """Return a table that is to be counted; None where the source is to be loaded.
+) -> dict[str, Countable] | None:
+    """Return the tables of systems that are to be counted, all by one engine; None where they are to be loaded.
 
     Args:
-        source: what `abstain.read` takes.
-        engine: "numpy", "duckdb" or "spark"; what fits the source and its size when left out.
+        systems: by name, what `abstain.read` takes.
+        engine: "numpy", "duckdb" or "spark"; what fits the systems and their size when left out.
         memory: how much DuckDB may take, such as "4GB".
         master: where Spark runs, such as "local[4]"; the session that runs, or what Spark is set up for, when left out.
         format: what the files are, where their content does not tell.
@@ -98,13 +102,41 @@ def countable(
         _validate.choice(engine, "engine", ENGINES)
     if memory is not None:
         _sql.check_memory(memory)
-    if _is_spark(source):
+    frames = [name for name, system in systems.items() if _is_spark(system)]
+    others = [name for name in systems if name not in frames]
+    if frames:
         if engine not in (None, SPARK):
             raise ArgumentError(f"engine {engine} does not count a Spark DataFrame; leave the engine out")
-        return _countable("the Spark DataFrame", SPARK, given, lambda: _spark_frame(source), asked=True)
-    if engine == NUMPY or (engine is None and not _is_large(source)):
+        if others:
+            raise ArgumentError(
+                f"{frames[0]} is a Spark DataFrame and is compared with others where they are; {others[0]} is none"
+            )
+    elif engine == NUMPY or (engine is None and not any(map(_is_large, systems.values()))):
         return None
-    files, kind = recognised(source, format)
+    asked = bool(frames) or engine is not None
+    found = {}
+    for name, system in systems.items():
+        opened = (
+            ("the Spark DataFrame", SPARK, partial(_spark_frame, system))
+            if frames
+            else _files_of(system, engine, format, memory, master)
+        )
+        table = None if opened is None else _countable(opened, given, asked=asked)
+        if table is None:
+            return None
+        found[name] = table
+    return found
+
+
+def _files_of(
+    source: Any,
+    engine: str | None,
+    kind: str | None,
+    memory: str | None,
+    master: str | None,
+) -> tuple[str, str, Opening] | None:
+    """Return what the files of a table are called, what counts them and what opens them; None for what is no table."""
+    files, kind = recognised(source, kind)
     if kind not in TABLES:
         if engine is None:
             return None
@@ -113,10 +145,8 @@ def countable(
             f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
         )
     if engine == SPARK:
-        return _countable(str(files[0]), SPARK, given, lambda: _spark_files(files, kind, master), asked=True)
-    return _countable(
-        str(files[0]), DUCKDB, given, lambda: _duckdb_files(files, kind, memory), asked=engine is not None
-    )
+        return str(files[0]), SPARK, partial(_spark_files, files, kind, master)
+    return str(files[0]), DUCKDB, partial(_duckdb_files, files, kind, memory)
 
 
 def _is_large(source: Any) -> bool:
@@ -135,9 +165,7 @@ def _is_spark(source: Any) -> bool:
     return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "createOrReplaceTempView")
 
 
-def _countable(
-    label: str, engine: str, given: Mapping[str, Any], opened: Callable[[], Opened], *, asked: bool
-) -> Countable | None:
+def _countable(named: tuple[str, str, Opening], given: Mapping[str, Any], *, asked: bool) -> Countable | None:
     """Return a table that is counted; None, or an error where an engine was asked for, if it must be loaded."""
     said = {name: value for name, value in given.items() if value is not None}
     refused = [name for name in _LOADED_ONLY if name in said]
@@ -147,25 +175,36 @@ def _countable(
         return None
     kept = {name: value for name, value in said.items() if name not in _IN_EVERY_QUESTION}
     rule = parsed_rule(kept.pop("abstain_rule", None))
+    label, engine, opened = named
     return Countable(engine, label, asked, opened, {**named_roles(**kept), "rule": rule})
 
 
-def _duckdb_files(files: Sequence[SourceFile], kind: str, memory: str | None) -> Opened:
+def _duckdb_files(
+    files: Sequence[SourceFile], kind: str, memory: str | None, beside: Counting | None
+) -> Opened:
     from abstain.sources._duckdb_engine import DuckEngine  # noqa: PLC0415
-    from abstain.sources._tables import open_files  # noqa: PLC0415
+    from abstain.sources._tables import DuckTable, open_files  # noqa: PLC0415
 
-    table = open_files(files, kind, memory=memory)
+    shared = beside.table.connection if beside is not None and isinstance(beside.table, DuckTable) else None
+    table = open_files(files, kind, connection=shared or _sql.connect(memory))
     return table, DuckEngine(table), origin_of(table, kind)
 
 
-def _spark_frame(frame: Any) -> Opened:
+def _spark_frame(frame: Any, beside: Counting | None) -> Opened:
     from abstain.sources._spark_engine import SparkEngine, SparkTable  # noqa: PLC0415
 
     table = SparkTable(frame)
+    if beside is not None and isinstance(beside.table, SparkTable):
+        table.check_session(beside.table)
     return table, SparkEngine(table), {"format": "frame"}
 
 
-def _spark_files(files: Sequence[SourceFile], kind: str, master: str | None) -> Opened:
+def _spark_files(
+    files: Sequence[SourceFile],
+    kind: str,
+    master: str | None,
+    beside: Counting | None,  # noqa: ARG001  (there is one session, and it serves all)
+) -> Opened:
     """Open files with the session of Spark that runs, or one of its own."""
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415

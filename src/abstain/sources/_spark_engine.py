@@ -48,6 +48,11 @@ class SparkTable(QueriedTable):
             raise DataError(f"{label}: has columns whose names differ in case alone; rename one of them")
         self._kinds = {name: "unknown" if text_alone else _kind(found) for name, found in self._types.items()}
 
+    def check_session(self, other: SparkTable) -> None:
+        """Raise unless both tables can be asked in one statement."""
+        if self.frame.sparkSession is not other.frame.sparkSession:
+            raise ArgumentError("the Spark DataFrames are of different sessions; make both in one of them")
+
     @property
     def kinds(self) -> Mapping[str, str]:
         """The kind of each column."""
@@ -126,11 +131,16 @@ class SparkEngine(Engine):
     in_order = False
 
     def __init__(self, table: SparkTable) -> None:
+        self._table = table
         self._session = table.frame.sparkSession
         self._prefix = f"abstain_{secrets.token_hex(8)}"
         self._views: dict[str, Any] = {}
         table.frame.createOrReplaceTempView(f"{self._prefix}_source")
         weakref.finalize(self, _forget, self._session, self._prefix, self._views)
+
+    def again(self) -> SparkEngine:
+        """Return the same rows with nothing kept or given yet."""
+        return SparkEngine(self._table)
 
     def source(self, *, numbers: bool = False) -> str:  # noqa: ARG002  (numbers need no column here)
         """Return what to select the rows from; with `numbers` they have a number."""

@@ -209,9 +209,18 @@ def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = Fal
             )
 
 
-def open_files(files: Sequence[_files.SourceFile], kind: str, *, memory: str | None = None) -> DuckTable:
-    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given, within some memory."""
-    return {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}[kind](Snapshot(files), memory)
+def open_files(
+    files: Sequence[_files.SourceFile], kind: str, *, connection: duckdb.DuckDBPyConnection | None = None
+) -> DuckTable:
+    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given.
+
+    Args:
+        files: the files.
+        kind: what they are.
+        connection: that of another table that this one is compared with; one of its own when left out.
+    """
+    tables = {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}
+    return tables[kind](Snapshot(files), connection or _sql.connect())
 
 
 class DuckTable(QueriedTable):
@@ -229,13 +238,13 @@ class DuckTable(QueriedTable):
         self.relation = relation
         self._describe(relation.columns, relation.types)
 
-    def _open(self, snapshot: Snapshot, memory: str | None) -> None:
+    def _open(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
         """What every table of files begins with; a relation does not keep its connection alive."""
         self.label = snapshot.label
         self.paths = snapshot.paths
         self.declared = {}
         self._snapshot = snapshot
-        self._connection = _sql.connect(memory)
+        self._connection = connection
 
     def _describe(
         self, names: Sequence[str], types: Sequence[Any], inner: Sequence[str] | None = None
@@ -246,6 +255,11 @@ class DuckTable(QueriedTable):
         for name, type_name, own in zip(names, map(str, types), inner or names, strict=True):
             self._kinds[name] = _kind(type_name)
             self._expressions[name] = _expression(_sql.identifier(own), type_name)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection | None:
+        """Where statements about files are run."""
+        return self._connection
 
     def query(self, statement: str) -> Any:
         """Return what DuckDB makes of a statement of ours, not yet run."""
@@ -362,8 +376,8 @@ class _ParquetTable(DuckTable):
 
     _written = "FORMAT parquet"
 
-    def __init__(self, snapshot: Snapshot, memory: str | None = None) -> None:
-        self._open(snapshot, memory)
+    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(snapshot, connection)
         source = f"read_parquet({_places(snapshot)}, union_by_name=true, hive_partitioning=false)"
         self.relation = self.fetch(lambda: self.query(f"SELECT * FROM {source}"))
         self._describe(self._true_names(), self.relation.types, self.relation.columns)
@@ -430,8 +444,8 @@ class _CsvTable(DuckTable):
     word = "CSV"
     text_alone = True
 
-    def __init__(self, snapshot: Snapshot, memory: str | None = None) -> None:
-        self._open(snapshot, memory)
+    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(snapshot, connection)
         names, self._delimiter = _shared_header(snapshot)
         # Numbered columns, because names may differ in case alone, or hold anything.
         inner = [f"c{place}" for place in range(len(names))]
@@ -476,8 +490,8 @@ class _JsonTable(DuckTable):
     def _columns_with(self, name: str, mark: str) -> str:
         return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
 
-    def __init__(self, snapshot: Snapshot, memory: str | None = None) -> None:
-        self._open(snapshot, memory)
+    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(snapshot, connection)
         options = (
             f"format='{_json_layout(snapshot)}', compression='{_compression(snapshot)}', hive_partitioning=false, "
             f"maximum_object_size={_LONGEST_LINE}"
