@@ -205,7 +205,10 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     assert code == 0
     assert out.rstrip().endswith(".md .csv .tex .txt")
     code, _, err = run("compare", "preds.csv", "--engine", "duckdb")
-    assert (code, "the systems of one table are told apart row by row, and --engine duckdb" in err) == (2, True)
+    assert (code, "the systems of one table are told apart row by row, and --engine duckdb" in err) == (
+        2,
+        True,
+    )
     for verb in (("report", "-o", "r.html"), ("plot", "-o", "c.svg")):
         code, _, err = run(verb[0], "preds.csv", *verb[1:], "--engine", "duckdb", "--confidence", "prob")
         assert code == 0, err
