@@ -110,6 +110,8 @@ def _compare(draw: st.DrawFn, source: Source, other: Source) -> Case:
     both, second = _pair(source, other)
     flags = [*source.flags, "--metric", draw(_METRICS), *draw(_TABLES)]
     flags += draw(st.sampled_from(([], ["--match", "rows"], ["--truth-may-differ"], ["--intersection-only"])))
+    if all(name.endswith(_COUNTED) for name in (source.name, other.name)) and draw(_SELDOM):
+        flags += ["--engine", "duckdb"]
     return both.case("compare", source.name, second, *flags, *FEW)
 
 
@@ -123,6 +125,8 @@ def _gate(draw: st.DrawFn, source: Source, other: Source) -> Case:
     command = ["gate", source.name, *source.flags, "--fail-if", condition, *draw(_TABLES), *FEW]
     if "by" in condition or draw(st.booleans()):
         command += ["--baseline", second, *draw(st.sampled_from(((), ("--match", "rows"))))]
+    if all(name.endswith(_COUNTED) for name in (source.name, other.name)) and draw(_SELDOM):
+        command += ["--engine", "duckdb"]
     if draw(st.booleans()):
         command += ["--junit", "gate.xml", "--markdown", "gate.md"]
     return both.case(*command)

@@ -257,6 +257,27 @@ def _agreeing_on_coverage(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def _agreeing_engines(draw: st.DrawFn) -> Case:
+    """The same rows loaded and counted, sound or not: one answer, or none from either."""
+    ending = draw(st.sampled_from(("csv", "jsonl", "parquet")))
+    table = draw(st.one_of(sound_tables(least=2), hostile_tables()))
+    files = {f"t.{ending}": WRITERS[ending](table)}
+    asked: tuple[str, ...] = ("evaluate", f"t.{ending}")
+    if draw(st.booleans()):
+        columns = {name: list(values) for name, values in table.columns.items()}
+        name = draw(st.sampled_from(sorted(columns)))
+        columns[name] = draw(st.permutations(columns[name]))
+        other = draw(st.sampled_from(("csv", "jsonl", "parquet")))
+        files[f"u.{other}"] = WRITERS[other](Table(columns, table.options))
+        how = draw(
+            st.sampled_from(((), ("--match", "rows"), ("--intersection-only",), ("--truth-may-differ",)))
+        )
+        asked = ("compare", f"t.{ending}", f"u.{other}", "--metric", "accuracy,augrc", *how)
+    commands = [(*asked, *table.flags, *FEW, "--json", "--engine", engine) for engine in ("numpy", "duckdb")]
+    return Case(tuple(commands), files, secrets=(SECRET,), alike=True)
+
+
+@st.composite
 def _costly(draw: st.DrawFn) -> Case:
     """Small inputs that could cost much: wide, long, heavy, deep, packed."""
     make = draw(st.sampled_from((_wide, _long_names, _heavy, _packed, _many_keys, _digits)))
@@ -308,5 +329,6 @@ ROUNDS: Mapping[str, Round] = {
     "beside": Round(_beside(), share=2),
     "agreeing": Round(_agreeing(), share=2),
     "agreeing on coverage": Round(_agreeing_on_coverage(), share=1),
+    "agreeing engines": Round(_agreeing_engines(), share=3),
     "costly": Round(_costly(), share=1),
 }

@@ -257,6 +257,32 @@ def test_bins_keep_the_order_of_a_confidence(tmp_path: Path, low: float) -> None
     assert np.abs(above - curve.coverage).max() <= widest
 
 
+@pytest.mark.usefixtures("binned")
+@pytest.mark.parametrize(
+    "spelled", ["sure", "1_000", "0x1F", "1,5", "7d", "\uff11", "--3", "1e", "e5", "nan()"]
+)
+def test_text_among_many_numbers_is_said_to_be_text(tmp_path: Path, spelled: str) -> None:
+    numbers = [f"{number / 7:.17g}" for number in range(6000)]
+    table = pl.DataFrame({"correct": [0, 1, 1] * 2000, "confidence": [*numbers[:-1], spelled]})
+    path = written(table, tmp_path / "t.csv")
+    told = []
+    for engine in ("numpy", "duckdb"):
+        with pytest.raises(DataError, match=r"holds text \(first at line 6001\), and a confidence") as caught:
+            abstain.evaluate(path, engine=engine)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+@pytest.mark.usefixtures("binned")
+def test_numbers_may_be_spelled_in_many_ways(tmp_path: Path) -> None:
+    ways = [" 0.5 ", "+1.5", "-.5", "3.", "2e-3", "1E+2", "007"]
+    numbers = [ways[number] if number < len(ways) else f"{number / 7:.17g}" for number in range(6000)]
+    path = written(pl.DataFrame({"correct": [0, 1, 1] * 2000, "confidence": numbers}), tmp_path / "t.csv")
+    counted, loaded = (abstain.evaluate(path, engine=engine) for engine in ("duckdb", "numpy"))
+    bound = abstain.metrics.curves.binning_bounds(counted["confidence"].curve, 1.0)[0]
+    assert counted["confidence"].augrc.value == pytest.approx(loaded["confidence"].augrc.value, abs=bound)
+
+
 # What is wrong, and what is said of it; <1> is how the file counts its second row.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "a prediction is missing": (
@@ -292,6 +318,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no weight at all": ({"w": [0.0] * 5}, r"weight \(w\): weight is zero throughout"),
     "no labels": ({"t": [0.5, 1.0, 2.0, 3.0, 4.0]}, "the truth is not a whole number in every answered row"),
     "an unknown column": ({}, "has no column 'truht'"),
+    "an item stands twice": (
+        {"i": ["a", "b", "a", "c", "d"]},
+        r"the item ids \(i\) must be unique; .* at <2>",
+    ),
+    "an item has no name": ({"i": ["a", "b", None, "c", "d"]}, "the column 'i' is empty or nan at <2>"),
 }
 
 
@@ -317,7 +348,7 @@ def test_what_is_wrong_is_said_with_its_row(tmp_path: Path, what: str, form: str
     }
     path = written(pl.DataFrame({**columns, **changed}), tmp_path / f"t.{form}")
     roles: dict[str, Any] = {"truth": "truht" if what == "an unknown column" else "t", "prediction": "p"}
-    named = {"g": "cluster", "a": "abstained", "f": "failed", "w": "weight"}
+    named = {"g": "cluster", "a": "abstained", "f": "failed", "w": "weight", "i": "item"}
     roles |= {named[name]: name for name in changed if name in named}
     with pytest.raises(
         ArgumentError if "column" in what or "labels" in what else DataError, match=counted_by(form, expected)

@@ -70,6 +70,8 @@ _LARGEST_ROUNDED = 1e290
 # A whole number of so many digits is one of the engine; one of twice as many is read in two parts.
 _DIGITS = 18
 _WHOLE_FLOAT = r"(-?[1-9][0-9]*|0)\.0+"
+# What spells a number, or nothing; as `_values.as_number` has it.
+_NUMBER = r"\s*([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity|nan))?\s*"
 
 
 class CountingError(ArgumentError):
@@ -457,7 +459,9 @@ class Counting:
     def kinds(self) -> Items:
         """One item for each kind of row; its weight says how many rows it stands for."""
         with rows_named_by(self.table.paths):
-            return self._decoded_kinds()
+            found = self._decoded_kinds()
+        self._check_items()
+        return found
 
     def _decoded_kinds(self) -> Items:
         found = self._kinds
@@ -491,6 +495,33 @@ class Counting:
         if not found["total"].any():
             problems.report(f"{name}: weight is zero throughout; at least one row must count")
 
+    def _check_items(self) -> None:
+        """Raise where an item has no name, or stands twice; of very many rows it costs more than all else."""
+        if "item" not in self.columns or self.kept is not None or self._many:
+            return
+        self.check_there(self.columns["item"])
+        self.check_unique(("cluster", "item") if "cluster" in self.columns else ("item",))
+
+    def check_unique(self, by: Sequence[str]) -> None:
+        """Raise where an item stands twice, which is known by its cluster and name, or by its name alone."""
+        keys = ", ".join(NAME_KEYS[role] for role in by)
+        again = f"(SELECT count(*) AS n FROM ({self.by_name(by)}) AS b GROUP BY {keys}) AS each_item"
+        count = self._number(again, "CAST(coalesce(sum(n - 1), 0) AS BIGINT)")
+        if not count:
+            return
+        problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
+        if self.engine.in_order:
+            problems.first_rows = lambda _: self.first(self.standing_again(by))
+        with rows_named_by(self.table.paths):
+            Rows(self.table, self.columns, {}, problems).report_again(np.ones(1, np.bool_))
+
+    def standing_again(self, by: Sequence[str]) -> str:
+        """Select the rows whose name stands before them already, in the order of the table."""
+        keys = ", ".join(NAME_KEYS[role] for role in by)
+        ranked = f"SELECT {keys}, r, row_number() OVER (PARTITION BY {keys} ORDER BY r) AS place"
+        rows = f"{ranked} FROM ({self.by_name(by, numbers=True)}) AS b"
+        return f"SELECT {keys}, r FROM ({rows}) AS ranked WHERE place > 1"
+
     # The cells: rows by unit, code and confidence.
 
     def items(
@@ -510,6 +541,8 @@ class Counting:
         names = self._columns_of(signals)
         if self._base.counts and not set(names) <= set(self._columns_of(self.roles.signals or ())):
             self._base = self._uncounted  # which has every column
+        for name in names:
+            self._check_numbers(name)
         found = self._cells(code, names)
         first = np.unique(code, return_index=True)[1].astype(np.intp)
         kind = first[found["code"].astype(np.intp)]
@@ -549,6 +582,22 @@ class Counting:
         """The signals that there are, by name alone: their values are counted when a confidence is made of them."""
         nothing = np.broadcast_to(np.nan, rows)
         return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.signals}
+
+    def _check_numbers(self, name: str) -> None:
+        """Raise where a text spells no number; few different ones are read one by one instead."""
+        if not (self._is_continuous(name) and self.table.is_text(name)):
+            return
+        value = f"b.{self._signal_keys[name]}"
+        rows = f"({self._select(numbers=self.engine.in_order)}) AS b"
+        wrong = f"{value} IS NOT NULL AND NOT {self.engine.matches(value, _NUMBER)}"
+        count = self._number(f"{rows} WHERE {wrong}")
+        if not count:
+            return
+        problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
+        if self.engine.in_order:
+            problems.first_rows = lambda _: self.first(f"SELECT b.r AS r FROM {rows} WHERE {wrong}")
+        with rows_named_by(self.table.paths):
+            Rows(self.table, {}, {}, problems).signal(name, {name: np.array(["text"], dtype=object)})
 
     def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         answered = self.kinds.outcome == Outcome.ANSWERED

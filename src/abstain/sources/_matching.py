@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import labels
-from abstain._places import rows_named_by
 from abstain.errors import DataError
 from abstain.items import Outcome
 from abstain.matching import (
@@ -31,9 +30,7 @@ from abstain.matching import (
     twice,
     unequal_rows,
 )
-from abstain.sources._columns import Rows
 from abstain.sources._counting import NAME_KEYS, Counting, CountingError, Kept, Name
-from abstain.sources._values import Problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -257,23 +254,16 @@ class _Match:
         for (name, side), held in zip(self.sides.items(), self._each("n").values(), strict=True):
             if not (held > 1).any():
                 continue
-            chosen = f"SELECT {keys} FROM ({side.by_name(self.by)}) AS b GROUP BY {keys} HAVING count(*) > 1"
-            order, problems = keys, self._problems(side, held)
-            if side.engine.in_order:
-                rows = side.by_name(self.by, numbers=True)
-                ranked = f"SELECT {keys}, r, row_number() OVER (PARTITION BY {keys} ORDER BY r) AS place"
-                chosen = f"SELECT {keys}, r FROM ({ranked} FROM ({rows}) AS b) AS ranked WHERE place > 1"
-                order = "r"
-                problems.first_rows = lambda _, rows=chosen, side=side: side.first(rows)
             if "item" in self.by and ("cluster" in self.by) == ("cluster" in side.columns):
-                with rows_named_by(side.table.paths):
-                    Rows(side.table, side.columns, {}, problems).report_again(np.ones(1, np.bool_))
-            place = self._place(side, f"{chosen} ORDER BY {order} LIMIT 1", occurrence=1)
-            raise DataError(twice(name, place, self.by))
-
-    def _problems(self, side: Counting, held: Counts) -> Problems:
-        again = ((held - 1) * self._patterns["items"])[held > 1].sum()
-        return Problems(collect=False, label=side.table.label, counts=np.array([again]))
+                side.check_unique(self.by)
+            if side.engine.in_order:
+                chosen = f"{side.standing_again(self.by)} ORDER BY r LIMIT 1"
+            else:
+                rows = (
+                    f"SELECT {keys} FROM ({side.by_name(self.by)}) AS b GROUP BY {keys} HAVING count(*) > 1"
+                )
+                chosen = f"{rows} ORDER BY {keys} LIMIT 1"
+            raise DataError(twice(name, self._place(side, chosen, occurrence=1), self.by))
 
     def _first_missing(self, missing: Mapping[str, int]) -> str:
         """The place of the first item, by name, that the first system which lacks any does not have."""
