@@ -542,7 +542,8 @@ class Counting:
         if self._base.counts and not set(names) <= set(self._columns_of(self.roles.signals or ())):
             self._base = self._uncounted  # which has every column
         for name in names:
-            self._check_numbers(name)
+            if not name.endswith(ABSENT_SUFFIX):
+                self._check_numbers(name)
         found = self._cells(code, names)
         first = np.unique(code, return_index=True)[1].astype(np.intp)
         kind = first[found["code"].astype(np.intp)]
@@ -584,18 +585,19 @@ class Counting:
         return {name: Signal(nothing, np.broadcast_to(np.False_, rows)) for name in self.signals}
 
     def _check_numbers(self, name: str) -> None:
-        """Raise where a text spells no number; few different ones are read one by one instead."""
-        if not (self._is_continuous(name) and self.table.is_text(name)):
+        """Raise where a text spells no number; where few differ, and all are of answers, they are read one by one."""
+        if not self.table.is_text(name) or (self._all_answered and not self._is_continuous(name)):
             return
         value = f"b.{self._signal_keys[name]}"
-        rows = f"({self._select(numbers=self.engine.in_order)}) AS b"
         wrong = f"{value} IS NOT NULL AND NOT {self.engine.matches(value, _NUMBER)}"
-        count = self._number(f"{rows} WHERE {wrong}")
+        rows = f"({self._base.select}) AS b WHERE {wrong}"
+        count = self._number(rows, f"CAST(coalesce({self._base.count}, 0) AS BIGINT)")
         if not count:
             return
         problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
         if self.engine.in_order:
-            problems.first_rows = lambda _: self.first(f"SELECT b.r AS r FROM {rows} WHERE {wrong}")
+            numbered = f"SELECT b.r AS r FROM ({self._select(numbers=True)}) AS b WHERE {wrong}"
+            problems.first_rows = lambda _: self.first(numbered)
         with rows_named_by(self.table.paths):
             Rows(self.table, {}, {}, problems).signal(name, {name: np.array(["text"], dtype=object)})
 
@@ -628,11 +630,10 @@ class Counting:
 
     def _coded(self, select: str, names: Sequence[str], further: Sequence[str]) -> str:
         """Select rows with their unit, code and signals; signals of answered rows alone."""
-        every = bool((self.kinds.outcome == Outcome.ANSWERED).all())
         parts = ["b.u AS u", "codes.code AS code", *further]
         for name in names:
             key = self._signal_keys[name]
-            value = f"b.{key}" if every else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
+            value = f"b.{key}" if self._all_answered else f"CASE WHEN codes.answered = 1 THEN b.{key} END"
             if self._is_continuous(name):
                 value = f"{'TRY_CAST' if self.table.is_text(name) else 'CAST'}({value} AS DOUBLE)"
             parts.append(f"{value} AS {key}")
@@ -679,6 +680,10 @@ class Counting:
         return found["r"].astype(np.intp)
 
     # Whose the rows are.
+
+    @cached_property
+    def _all_answered(self) -> bool:
+        return bool((self.kinds.outcome == Outcome.ANSWERED).all())
 
     @cached_property
     def _all_judged(self) -> bool:
