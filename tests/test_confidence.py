@@ -130,7 +130,7 @@ def test_a_missing_key_is_an_error_that_names_everything() -> None:
     without = {key: value for key, value in FULL.items() if key != "retrieval_similarity_mean"}
     pattern = (
         r"confidence hybrid_verbalized needs the signal retrieval_similarity_mean, which is missing for "
-        r"cluster 301, item Sleep \(1 such items\); this source can serve: llm, "
+        r"cluster 301, item Sleep; this source can serve: llm, "
     )
     with pytest.raises(SignalError, match=pattern):
         confidence_values(items_with(FULL, without), "hybrid_verbalized")

@@ -115,9 +115,8 @@ class Variant:
         _validate.same_length(len(items), **{f"confidence {self.name}": result})
         wrong = ~np.isfinite(result) & _asked_for(items)
         if wrong.any():
-            row = int(np.argmax(wrong))
             raise DataError(
-                f"confidence {self.name} is {result[row]} for {items.describe_row(row)}; it must be finite"
+                f"confidence {self.name} is {result[np.argmax(wrong)]} for {items.where(wrong)}; it must be finite"
             )
         return result
 
@@ -139,7 +138,7 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
         _refuse(items, odd, f"confidence {variant} needs numbers in {need.key}, which holds other things")
     if signal is None:
         raise SignalError(
-            f"confidence {variant} needs the signal {need.key}, which no item has{_first(items)}; "
+            f"confidence {variant} needs the signal {need.key}, which no item has; "
             f"signals here: {', '.join(sorted(items.signals)) or 'none'}"
         )
     values = signal.values
@@ -164,17 +163,12 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
 
 def _refuse(items: Items, rows: NDArray[np.bool_], problem: str) -> None:
     if rows.any():
-        row = int(np.argmax(rows))
-        raise SignalError(f"{problem} for {items.describe_row(row)} ({int(rows.sum())} such items)")
+        raise SignalError(f"{problem} for {items.where(rows)}")
 
 
 def _is_number(value: object) -> bool:
     # True and false are no numbers, though Python counts them among the whole ones.
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _first(items: Items) -> str:
-    return f" (first: {items.describe_row(0)})" if len(items) else ""
 
 
 def _unit(values: Floats) -> Floats:

@@ -302,6 +302,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         r"'confidence' holds text \(first at <1>\), and a confidence or signal needs numbers",
     ),
     "a cluster is missing": ({"g": ["a", None, "c", "d", ""]}, "the column 'g' is empty or nan at <1>"),
+    "a cluster is blank": (
+        {"g": ["a", "\u2028\xa0", "c", "d", "\x1c"]},
+        "the column 'g' is empty or nan at <1, 4>",
+    ),
     "a flag is no flag": (
         {"a": ["yes", "no", "maybe", "no", "no"]},
         "'a' must hold true or false.* at <2>",

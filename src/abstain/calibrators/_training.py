@@ -360,10 +360,7 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
                 f"{', '.join(sorted(items.signals)) or 'none'}"
             )
         if signal.absent.any():
-            row = int(np.argmax(signal.absent))
-            raise SignalError(
-                f"feature {name} is missing for {items.describe_row(row)} ({int(signal.absent.sum())} such items)"
-            )
+            raise SignalError(f"feature {name} is missing for {items.where(signal.absent)}")
         filled.append(signal.null)
         columns.append(np.where(signal.null, null_default(name), signal.values))
     return Features(wanted, np.stack(columns, axis=1), np.stack(filled, axis=1))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, Reading, SummaryFormat, named, spelled_out
-from abstain.cli._steps import announcements, present, printing
+from abstain.cli._options import Commands, Counted, Reading, SummaryFormat, named, spelled_out
+from abstain.cli._steps import announcements, counting_bar, present, printing
 from abstain.cli._terminal import say_json, show
 
 if TYPE_CHECKING:
@@ -38,12 +38,14 @@ def check_command(
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     table_format: SummaryFormat = None,
     reading: Reading,
+    counted: Counted,
 ) -> None:
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
 
     wanted = printing(table_format, None, as_json=as_json)
-    found = check(inputs, mode=mode, confidence=confidence, **reading.options)
+    with counting_bar(wanted=not as_json):
+        found = check(inputs, mode=mode, confidence=confidence, **counted.options, **reading.options)
     if as_json:
         say_json(json.dumps(_document(found), indent=2) + "\n")
     else:

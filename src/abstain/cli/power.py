@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, Inputs, Pairing, Reading, named, spelled_out
-from abstain.cli._steps import at_data, read_systems
+from abstain.cli._options import Commands, Counted, Inputs, Pairing, Reading, named, spelled_out
+from abstain.cli._steps import at_data, judged_where_they_are, read_systems
 from abstain.cli._terminal import say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from abstain.evaluation import PowerAnswer
+    from abstain.items import Items
+    from abstain.sources import Countable
 
 EXAMPLES = """\b
 Examples:
@@ -46,6 +53,7 @@ def power_command(
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON.")] = False,
     pairing: Pairing,
     reading: Reading,
+    counted: Counted,
 ) -> None:
     """Say how many clusters a new study needs to tell a difference, from a pilot of one or two systems."""
     from abstain import power as asked  # noqa: PLC0415
@@ -54,32 +62,37 @@ def power_command(
     options = {} if not pilot else {"confidence": confidence, "loss": loss}
     if len(pilot) > 1:
         options |= pairing.options
-    systems = (
-        read_systems(
+
+    def answered(systems: Mapping[str, Items | Countable]) -> PowerAnswer:
+        with at_data(systems):
+            return asked(
+                *([systems] if systems else []),
+                metric=metric,
+                difference=difference,
+                correlation=correlation,
+                se=se,
+                clusters=clusters,
+                power=power,
+                level=level,
+                **options,
+            )
+
+    found = judged_where_they_are(
+        pilot,
+        reading,
+        counted,
+        judge=answered,
+        load=lambda: read_systems(
             pilot, reading, confidences=dict.fromkeys(pilot, confidence), metrics=metric, quiet=as_json
-        )
-        if pilot
-        else {}
+        ),
+        told=lambda answer: answer.provenance,
+        quiet=as_json,
     )
-    with at_data(systems):
-        found = asked(
-            *([systems] if systems else []),
-            metric=metric,
-            difference=difference,
-            correlation=correlation,
-            se=se,
-            clusters=clusters,
-            power=power,
-            level=level,
-            **options,
-        )
     if as_json:
         from abstain.report.artifact import finite  # noqa: PLC0415
 
-        told = {
-            name: finite(value) if isinstance(value, float) else value
-            for name, value in asdict(found).items()
-        }
+        values = {part.name: getattr(found, part.name) for part in fields(found) if part.name != "provenance"}
+        told = {name: finite(value) if isinstance(value, float) else value for name, value in values.items()}
         say_json(json.dumps(told, indent=2) + "\n")
         return
     say(f"{found}.")

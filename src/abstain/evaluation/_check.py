@@ -7,29 +7,40 @@ without intervals, so that it says yes to what that gives a number for, and to n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain._brief import brief
-from abstain.confidence import confidence_values, no_confidence, select, variants
+from abstain.confidence import confidence_values, no_confidence, select, signals_needed, variants
 from abstain.errors import AbstainError, DataError, SignalError
+from abstain.evaluation._counted import GUIDANCE
 from abstain.evaluation._evaluate import evaluate
 from abstain.evaluation._warnings import nothing_judged
 from abstain.losses import item_loss
 from abstain.metrics.registry import find_metric
-from abstain.sources import FORMATS, Problems, read
+from abstain.sources import (
+    FORMATS,
+    CountingError,
+    Problems,
+    cluster_sizes,
+    column_profile,
+    countables,
+    number_columns,
+    read,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from abstain.items import Items, OutcomeCounts
+    from abstain.sources import Countable, Counting
 
 __all__ = ["Availability", "ClusterSizes", "SignalSummary", "SourceCheck", "check"]
-
-
-_GUIDANCE = "should_abstain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +123,23 @@ class SourceCheck:
         return tuple(name for name, found in self.confidences.items() if found.possible)
 
 
-def check(source: Any, **options: Any) -> SourceCheck:
-    """Say what a source is and what can be computed from it; the arguments are those of `abstain.read`.
+def check(
+    source: Any,
+    *,
+    engine: str | None = None,
+    memory: str | None = None,
+    master: str | None = None,
+    **options: Any,
+) -> SourceCheck:
+    """Say what a source is and what can be computed from it.
+
+    Args:
+        source: what `abstain.read` takes, or a DataFrame of Spark.
+        engine: what reads a table: "numpy" loads it, "duckdb" and "spark" count its rows where they are; when left out,
+            what fits the source and its size.
+        memory: how much memory DuckDB may take, such as "4GB".
+        master: where Spark runs, such as "local[4]".
+        **options: the further arguments of `abstain.read`.
 
     >>> found = check("tests/data/examples/run_a.json", mode="few_shot")
     >>> found.format, found.counts.abstained, found.clusters.count
@@ -121,11 +147,71 @@ def check(source: Any, **options: Any) -> SourceCheck:
     >>> found.confidences["token_msp"].possible
     True
     """
+    reading = {"engine": engine, "memory": memory, "master": master}
+    tables = countables({"": source}, **reading, **options)
+    if tables is not None:
+        table = tables[""]
+        try:
+            return _of_counted(table)
+        except CountingError:
+            if table.asked:
+                raise
     problems = Problems()
     # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
     items = read(source, **{"metadata": (), **options}, problems=problems)
-    if _GUIDANCE in items.provenance.get("unread", ()):
-        items = read(source, **{"metadata": (_GUIDANCE,), **options}, problems=Problems())
+    if GUIDANCE in items.provenance.get("unread", ()):
+        items = read(source, **{"metadata": (GUIDANCE,), **options}, problems=Problems())
+    return _found(
+        items,
+        problems,
+        clusters=_cluster_sizes(items),
+        signals={name: _signal_summary(items, name) for name in items.signals},
+        metadata=(*items.metadata, *items.provenance.get("unread", ())),
+    )
+
+
+def _of_counted(table: Countable) -> SourceCheck:
+    """Check a table whose rows are counted where they are: the same findings, by queries."""
+    problems = Problems()
+    counting = table.count(further=(GUIDANCE,), problems=problems)
+    items = counting.items(np.arange(len(counting.kinds)))
+    assert items.counted is not None
+    # Every metric is asked for by the same few confidences.
+    items = replace(items, counted=replace(items.counted, view=cache(items.counted.view)))
+    columns = number_columns(counting)
+    signals = {name: _profiled(counting, items, name) for name in columns}
+    confidence = counting.columns.get("confidence")
+    if confidence in signals:
+        signals.setdefault("confidence", signals[confidence])
+    kept = {name: signal for name, signal in items.signals.items() if name in signals}
+    kinds = ("text", "boolean", "unknown")
+    taken = {*counting.columns.values(), *columns, *items.metadata}
+    unread = [name for name, kind in counting.table.kinds.items() if name not in taken and kind in kinds]
+    several, smallest, median, largest = cluster_sizes(counting)
+    return _found(
+        replace(items, signals=kept),
+        problems,
+        clusters=ClusterSizes(items.cluster_noun, several, smallest, median, largest),
+        signals=signals,
+        metadata=(*items.metadata, *unread),
+    )
+
+
+def _profiled(counting: Counting, items: Items, name: str) -> SignalSummary:
+    found = column_profile(counting, name)
+    scale = 100.0 if name in items.under((name,)).provenance.get("percent", ()) else 1.0
+    tied = found.tied / found.known if found.known else 0.0
+    return SignalSummary(found.distinct, tied, found.missing, found.low / scale, found.high / scale)
+
+
+def _found(
+    items: Items,
+    problems: Problems,
+    *,
+    clusters: ClusterSizes,
+    signals: Mapping[str, SignalSummary],
+    metadata: tuple[str, ...],
+) -> SourceCheck:
     provenance = items.provenance
     judged = items.judged
     if not len(judged):
@@ -138,13 +224,13 @@ def check(source: Any, **options: Any) -> SourceCheck:
         columns=provenance.get("columns", {}),
         guessed=tuple(provenance.get("guessed", ())),
         counts=items.counts,
-        clusters=_cluster_sizes(items),
-        signals={name: _signal_summary(items, name) for name in items.signals},
-        metadata=(*items.metadata, *provenance.get("unread", ())),
+        clusters=clusters,
+        signals=signals,
+        metadata=metadata,
         confidences=confidences,
         metrics=_metrics(items, servable),
         defaults=_defaults(judged),
-        problems=tuple(problems.found),
+        problems=tuple(dict.fromkeys(problems.found)),
         items=items,
     )
 
@@ -161,10 +247,18 @@ def _defaults(judged: Items) -> dict[str, str]:
 
 def _confidence(judged: Items, name: str) -> Availability:
     try:
-        confidence_values(judged, name)
+        _values(judged, name)
     except (SignalError, DataError) as problem:
         return Availability(False, str(problem).partition("; this source can serve")[0])
     return Availability(True)
+
+
+def _values(judged: Items, name: str) -> NDArray[np.float64]:
+    """The confidence of every item; rows that are counted are counted anew, unless it is known that there is none."""
+    needed = signals_needed(name) or ()
+    items = judged.under(needed) if set(needed) <= set(judged.signals) else judged
+    values = confidence_values(items, name)
+    return values[items.answered]
 
 
 def _cluster_sizes(items: Items) -> ClusterSizes:
@@ -239,7 +333,7 @@ def _evaluated(items: Items, names: Sequence[str], confidence: str | None) -> Av
 
 def _is_probability(judged: Items, name: str) -> bool:
     try:
-        values = confidence_values(judged, name)[judged.answered]
+        values = _values(judged, name)
     except (SignalError, DataError):
         return False
     return bool(len(values)) and bool(((values >= 0.0) & (values <= 1.0)).all())
@@ -252,7 +346,7 @@ def _stated(reason: str) -> Availability:
 def _several_clusters(judged: Items) -> str:
     return (
         ""
-        if len(judged.cluster_ids) > 1
+        if judged.clusters > 1
         else "there are fewer than two clusters, and intervals are made over clusters"
     )
 

@@ -21,7 +21,6 @@ from abstain.metrics.registry import find_metric
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from abstain.items import Items
     from abstain.metrics.registry import MetricLike
 
 __all__ = ["PowerAnswer", "power"]
@@ -44,6 +43,7 @@ class PowerAnswer:
         level: the confidence level at which the difference is told.
         power: the chance of telling it.
         cluster_noun: what a cluster is called.
+        provenance: where the systems of the pilot came from.
 
     >>> print(PowerAnswer("augrc", 0.02, 126.0, 0.0125, 41, 0.5, 0.95, 0.8))
     126 clusters tell a difference of 0.02 in augrc with a chance of 80% at level 0.95
@@ -58,6 +58,7 @@ class PowerAnswer:
     level: float
     power: float
     cluster_noun: str = "cluster"
+    provenance: tuple[Mapping[str, Any], ...] = ()
 
     def __str__(self) -> str:
         many = f"{self.clusters_needed:,.0f}" if math.isfinite(self.clusters_needed) else "no number of"
@@ -74,7 +75,7 @@ class PowerAnswer:
 
 
 def power(
-    *pilot: Items | Mapping[str, Items],
+    *pilot: Any,
     metric: MetricLike,
     difference: float,
     correlation: float = CORRELATION,
@@ -87,7 +88,8 @@ def power(
     """Return how many clusters a new study needs to tell a difference of some size.
 
     Args:
-        pilot: the items of one system, or of two on the same items; none where `se` and `clusters` are assumed.
+        pilot: the items of one system, or of two on the same items, or what else `abstain.evaluate` takes; none where
+            `se` and `clusters` are assumed.
         metric: by which metric.
         difference: the smallest difference that would matter.
         correlation: how far two systems agree on the same items, for a pilot of one.
@@ -108,6 +110,7 @@ def power(
     if not size > 0.0:
         raise ArgumentError(f"difference must be greater than 0, got {size:g}")
     noun, shared = "cluster", math.nan
+    provenance: tuple[Mapping[str, Any], ...] = ()
     if not pilot:
         if se is None or clusters is None:
             raise ArgumentError(
@@ -121,6 +124,7 @@ def power(
             raise ArgumentError("se= and clusters= go without a pilot; give one or the other")
         result = evaluate(*pilot, metrics=metric, selective=False, level=level, resamples=0, **options)
         noun = result.cluster_noun
+        provenance = tuple(system.provenance for system in result.systems.values())
         if len(result.systems) > 2:
             raise ArgumentError(f"a pilot has one system or two, got {len(result.systems)}")
         if len(result.systems) == 2:
@@ -139,4 +143,4 @@ def power(
             why = estimate.reason or "it does not vary from cluster to cluster in the pilot"
             raise DataError(f"{key} has no standard error to go by: {why}")
     needed = clusters_needed(size, error, count, level=level, power=power)
-    return PowerAnswer(key, size, needed, error, count, shared, level, power, noun)
+    return PowerAnswer(key, size, needed, error, count, shared, level, power, noun, provenance)

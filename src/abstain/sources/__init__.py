@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         write_evaluation_file,
     )
     from abstain.sources._matching import match_counted
+    from abstain.sources._profiling import cluster_sizes, column_profile, number_columns
     from abstain.sources._read import (
         FORMATS,
         expand,
@@ -48,12 +49,15 @@ __all__ = [
     "EvaluationFile",
     "Problems",
     "SourceTable",
+    "cluster_sizes",
+    "column_profile",
     "countables",
     "expand",
     "is_table",
     "items_of_samples",
     "load_evaluation_file",
     "match_counted",
+    "number_columns",
     "open_table",
     "read",
     "read_evaluation_file",

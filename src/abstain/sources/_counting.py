@@ -19,7 +19,7 @@ Engines differ in their words (`Engine`), not in what they are asked.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Found = Mapping[str, NDArray[Any]]
 
-__all__ = ["NAME_KEYS", "Counting", "CountingError", "Engine", "Kept", "Name"]
+__all__ = ["NAME_KEYS", "NUMBER", "Counting", "CountingError", "Engine", "Kept", "Name", "is_blank"]
 
 # Intervals and sets are judged row by row, which only a table in memory can be.
 _LOADED_ONLY = ("low", "high", "set")
@@ -70,8 +70,10 @@ _LARGEST_ROUNDED = 1e290
 # A whole number of so many digits is one of the engine; one of twice as many is read in two parts.
 _DIGITS = 18
 _WHOLE_FLOAT = r"(-?[1-9][0-9]*|0)\.0+"
-# What spells a number, or nothing; as `_values.as_number` has it.
-_NUMBER = r"\s*([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity|nan))?\s*"
+# What Python holds to be blank, and what it reads as a number or as nothing; see `_values`.
+_BLANK = r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+_DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+NUMBER = rf"{_BLANK}|[\t-\r\x1c-\x20]*({_DECIMAL}|[+-]?(?i:inf|infinity|nan))[\t-\r\x1c-\x20]*"
 
 
 class CountingError(ArgumentError):
@@ -171,6 +173,7 @@ class Counting:
         units: False where nobody leaves clusters out, and they are only counted.
         origin: where the table comes from.
         kept: which of the rows are counted; all of them when left out.
+        problems: where to say what is wrong with rows; the first of it is raised when left out.
     """
 
     table: QueriedTable
@@ -180,6 +183,7 @@ class Counting:
     units: bool
     origin: Mapping[str, Any]
     kept: Kept | None = None
+    problems: Problems = field(default_factory=lambda: Problems(collect=False))
 
     @classmethod
     def of(
@@ -190,6 +194,7 @@ class Counting:
         *,
         units: bool = True,
         origin: Mapping[str, Any] | None = None,
+        problems: Problems | None = None,
     ) -> Counting:
         """Find out which column plays which role."""
         columns = assign_columns(table, roles)
@@ -199,7 +204,8 @@ class Counting:
                     f"{table.label}: intervals and sets are judged row by row; load the table (engine, --engine: numpy)"
                 )
         check_columns(table, [*(roles.metadata or ()), *(roles.percent or ())])
-        made = cls(table, engine, roles, columns, units, origin or {})
+        found = problems or Problems(collect=False)
+        made = cls(table, engine, roles, columns, units, origin or {}, problems=found)
         made._check_one_system()
         return made
 
@@ -216,6 +222,18 @@ class Counting:
     def _number(self, source: str, what: str = "count(*)") -> int:
         """Return one number about rows; how many there are, when left out."""
         return int(self.engine.fetch(f"SELECT {what} AS n FROM {source}")["n"][0])
+
+    def _wrong(
+        self, counts: NDArray[np.int64] | int, first_rows: Callable[[Mask], NDArray[np.intp]]
+    ) -> Problems:
+        """Return where to say what is wrong: with how many rows, and what finds the first of them."""
+        return Problems(
+            collect=self.problems.collect,
+            label=self.table.label,
+            found=self.problems.found,
+            counts=np.atleast_1d(np.asarray(counts, np.int64)),
+            first_rows=first_rows if self.engine.in_order else None,
+        )
 
     # Which columns are looked at, and what they are called in statements.
 
@@ -468,10 +486,8 @@ class Counting:
         rows = found["n"].astype(np.int64)
         if not len(rows):
             raise DataError(f"{self.table.label}: the table has no rows")
-        problems = Problems(
-            collect=False, label=self.table.label, counts=rows, first_rows=self._rows_of_kinds
-        )
-        self._check_weight(found, problems)
+        problems = self._wrong(rows, self._rows_of_kinds)
+        weight = self._weight(found, problems)
         columns = {role: name for role, name in self.columns.items() if role not in _NOT_OF_KINDS}
         values = {name: found[key] for name, key in self._kind_keys.items()}
         alike = Rows(self.table, columns, {role: values[name] for role, name in columns.items()}, problems)
@@ -479,12 +495,13 @@ class Counting:
         items = items_from_rows(alike, replace(self.roles, signals=(), metadata=tuple(further)), further)
         said = declared(self.table, self.columns, self.roles)
         unnamed = unnamed_roles(self.columns, self.roles)
-        items = replace(items, weight=found["total"].astype(np.float64), unnamed=unnamed, **said)
+        items = replace(items, weight=weight, unnamed=unnamed, **said)
         return items.with_provenance(**provenance(self.table, self.columns, self.roles), **self.origin)
 
-    def _check_weight(self, found: Found, problems: Problems) -> None:
-        name = f"weight ({self.columns.get('weight')})"
-        wrong = ~np.isfinite(found["total"]) | (found["least"] < 0.0)
+    def _weight(self, found: Found, problems: Problems) -> Floats:
+        """Return how many rows each kind stands for; every row one where that is wrong."""
+        name, total = f"weight ({self.columns.get('weight')})", found["total"].astype(np.float64)
+        wrong = ~np.isfinite(total) | (found["least"] < 0.0)
         if wrong.any():
             place = problems.place(wrong)
             if self.engine.in_order:
@@ -492,8 +509,11 @@ class Counting:
                 rows = self.first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
                 place = f"at {row_name(*rows.tolist())}"
             problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
-        if not found["total"].any():
+        elif not total.any():
             problems.report(f"{name}: weight is zero throughout; at least one row must count")
+        else:
+            return total
+        return found["n"].astype(np.float64)
 
     def _check_items(self) -> None:
         """Raise where an item has no name, or stands twice; of very many rows it costs more than all else."""
@@ -509,9 +529,7 @@ class Counting:
         count = self._number(again, "CAST(coalesce(sum(n - 1), 0) AS BIGINT)")
         if not count:
             return
-        problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
-        if self.engine.in_order:
-            problems.first_rows = lambda _: self.first(self.standing_again(by))
+        problems = self._wrong(count, lambda _: self.first(self.standing_again(by)))
         with rows_named_by(self.table.paths):
             Rows(self.table, self.columns, {}, problems).report_again(np.ones(1, np.bool_))
 
@@ -549,9 +567,7 @@ class Counting:
         kind = first[found["code"].astype(np.intp)]
         rows = found["n"].astype(np.int64)
         items = self.kinds.take(kind)
-        problems = Problems(collect=False, label=self.table.label, counts=rows)
-        if self.engine.in_order:
-            problems.first_rows = lambda wrong: self._rows_of_cells(found["number"][wrong], names)
+        problems = self._wrong(rows, lambda wrong: self._rows_of_cells(found["number"][wrong], names))
         with rows_named_by(self.table.paths):
             cluster, members, clusters = self._clusters(found, items, problems)
             made, bins, percent = self._signals(names, found, items, problems)
@@ -570,9 +586,10 @@ class Counting:
             bins=bins,
             by_chance=self.units and not self._named and not self.engine.in_order,
         )
+        total = found["total"].astype(np.float64)
         return replace(
             items,
-            weight=found["total"].astype(np.float64),
+            weight=np.where(np.isfinite(total) & (total >= 0.0), total, rows),  # what is wrong was said
             cluster=cluster,
             item=np.broadcast_to(np.int8(0), len(rows)),
             signals={**self._unseen(len(rows)), **made},
@@ -589,15 +606,13 @@ class Counting:
         if not self.table.is_text(name) or (self._all_answered and not self._is_continuous(name)):
             return
         value = f"b.{self._signal_keys[name]}"
-        wrong = f"{value} IS NOT NULL AND NOT {self.engine.matches(value, _NUMBER)}"
+        wrong = f"{value} IS NOT NULL AND NOT {self.engine.matches(value, NUMBER)}"
         rows = f"({self._base.select}) AS b WHERE {wrong}"
         count = self._number(rows, f"CAST(coalesce({self._base.count}, 0) AS BIGINT)")
         if not count:
             return
-        problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
-        if self.engine.in_order:
-            numbered = f"SELECT b.r AS r FROM ({self._select(numbers=True)}) AS b WHERE {wrong}"
-            problems.first_rows = lambda _: self.first(numbered)
+        numbered = f"SELECT b.r AS r FROM ({self._select(numbers=True)}) AS b WHERE {wrong}"
+        problems = self._wrong(count, lambda _: self.first(numbered))
         with rows_named_by(self.table.paths):
             Rows(self.table, {}, {}, problems).signal(name, {name: np.array(["text"], dtype=object)})
 
@@ -639,6 +654,14 @@ class Counting:
             parts.append(f"{value} AS {key}")
         return f"SELECT {', '.join(parts)} FROM {self.with_kinds(select, 'codes')}"
 
+    def answered_values(self, name: str) -> str:
+        """Select the values ``v`` of a column of numbers, of answered rows alone."""
+        answered = np.flatnonzero(self.kinds.outcome == Outcome.ANSWERED)
+        self.engine.give("answers", {"number": answered})
+        value = f"b.{self._signal_keys[name]}"
+        number = f"TRY_CAST({value} AS DOUBLE)" if self.table.is_text(name) else f"CAST({value} AS DOUBLE)"
+        return f"SELECT {number} AS v FROM {self.with_kinds(self._raw, 'answers')}"
+
     def with_kinds(self, select: str, given: str) -> str:
         """Join rows to their kinds, and to what was given for some of those."""
         known = self.engine.known
@@ -654,10 +677,8 @@ class Counting:
 
     # Where something is wrong.
 
-    def _rows_of_kinds(self, wrong: Mask) -> NDArray[np.intp] | None:
-        """Return the first rows of some kinds; None where rows have no numbers."""
-        if not self.engine.in_order:
-            return None
+    def _rows_of_kinds(self, wrong: Mask) -> NDArray[np.intp]:
+        """Return the first rows of some kinds."""
         self.engine.give("wrong", {"number": np.flatnonzero(wrong)})
         return self.first(f"SELECT b.r AS r FROM {self.with_kinds(self._select(numbers=True), 'wrong')}")
 
@@ -696,10 +717,9 @@ class Counting:
         unit = found["u"]
         if self._unit == "c":
             return self._own_units(unit, items, problems)
-        self._check_groups(unit, problems)
+        group = self._checked_groups(unit, problems)
         if self._named and not self.units and self.kept is None:
             self.check_there(self.columns["cluster"])
-        group = unit.astype(np.int16)
         if self._named:
             members = self._members()
             clusters = int(members.sum()) if self._all_judged else self._distinct()
@@ -723,35 +743,35 @@ class Counting:
         members = np.bincount(group[judged], minlength=GROUPS).astype(np.float64)
         return group[index].astype(np.int16), members, len(distinct)
 
-    def _check_groups(self, unit: NDArray[Any], problems: Problems) -> None:
-        """Raise where a row has no cluster, or one whose name no engine reads."""
+    def _checked_groups(self, unit: NDArray[Any], problems: Problems) -> NDArray[np.int16]:
+        """Return the group of each cell; an error where a row has no cluster, or one whose name no engine reads."""
         nothing = _values.blank(unit)
         if nothing.any():
             self._report_nothing(problems, nothing, self.columns["cluster"])
-        beyond = unit.astype(np.int64) < 0
+        group = np.where(nothing, 0, unit).astype(np.int16)
+        beyond = group < 0
         if beyond.any():
             problems.report(
                 f"the column {self.columns['cluster']!r} holds numbers of more than {2 * _DIGITS} digits "
                 f"{problems.place(beyond)}",
                 way_out="load the table (engine, --engine: numpy)",
             )
+        return np.where(beyond, 0, group)
 
     def check_there(self, column: str) -> None:
         """Raise where a row has no name in a column."""
         value = self.table.expression(column)
         nothing = f"{value} IS NULL"
         if self.table.is_text(column):
-            nothing += f" OR trim({value}) = ''"
+            nothing += f" OR {is_blank(value, self.engine)}"
         elif self.table.kinds[column] == "number":
             nothing += f" OR isnan({value})"
         count = self._number(f"{self.engine.source()} WHERE {nothing}")
         if not count:
             return
-        problems = Problems(collect=False, label=self.table.label, counts=np.array([count]))
-        if self.engine.in_order:
-            source = self.engine.source(numbers=True)
-            rows = f"SELECT {self.engine.row_number} AS r FROM {source} WHERE {nothing}"
-            problems.first_rows = lambda _: self.first(rows)
+        source = self.engine.source(numbers=True)
+        numbered = f"SELECT {self.engine.row_number} AS r FROM {source} WHERE {nothing}"
+        problems = self._wrong(count, lambda _: self.first(numbered))
         with rows_named_by(self.table.paths):
             self._report_nothing(problems, np.ones(1, np.bool_), column)
 
@@ -829,6 +849,11 @@ class _Base:
     weighed: bool = False
 
 
+def is_blank(text: str, engine: Engine) -> str:
+    """True where a text has nothing but blanks; most texts are told by their first letter."""
+    return f"CASE WHEN {text} < '!' OR {text} >= '\x85' THEN {engine.matches(text, _BLANK)} ELSE FALSE END"
+
+
 def _group_of_whole(number: str) -> str:
     """The group of a cluster that is a whole number; see `abstain._units.group_of`."""
     folded = f"(CAST({number} % {PRIME} AS BIGINT) + {PRIME}) % {PRIME}"
@@ -844,7 +869,7 @@ def _group_of_text(name: str, engine: Engine) -> str:
     signed = f"CASE WHEN substr({name}, 1, 1) = '-' THEN {PRIME} - {long} ELSE {long} END"
     digest = engine.from_hexadecimal(f"substr(md5({name}), 1, 8)")
     return (
-        f"CASE WHEN {name} IS NULL OR trim({name}) = '' THEN NULL "
+        f"CASE WHEN {name} IS NULL OR {is_blank(name, engine)} THEN NULL "
         f"WHEN NOT {engine.matches(name, WHOLE_NAME.pattern)} THEN CAST({digest} % {GROUPS} AS SMALLINT) "
         f"WHEN length({digits}) <= {_DIGITS} THEN {_group_of_whole(f'TRY_CAST({name} AS BIGINT)')} "
         f"WHEN length({digits}) <= {2 * _DIGITS} THEN {_group_of_whole(f'({signed})')} "

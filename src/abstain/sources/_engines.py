@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from abstain._files import SourceFile
     from abstain.sources._counting import Counting, Engine
     from abstain.sources._tables import QueriedTable
+    from abstain.sources._values import Problems
 
     Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
     Opening = Callable[[Counting | None], Opened]
@@ -60,6 +61,7 @@ class Countable:
         further: Sequence[str] = (),
         units: bool = True,
         beside: Counting | None = None,
+        problems: Problems | None = None,
     ) -> Counting:
         """Return the counting of the table.
 
@@ -69,6 +71,7 @@ class Countable:
             further: the same, of those that there are.
             units: False where clusters are only counted.
             beside: the counting of another table, to be asked together with this one.
+            problems: where to say what is wrong with rows; the first of it is raised when left out.
         """
         from abstain.sources._counting import Counting  # noqa: PLC0415
         from abstain.sources._roles import Roles  # noqa: PLC0415
@@ -76,7 +79,9 @@ class Countable:
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
         roles = Roles(**self._roles, signals=tuple(signals), metadata=kept)
-        return Counting.of(table, engine, roles, units=units, origin={**origin, "engine": self.engine})
+        return Counting.of(
+            table, engine, roles, units=units, origin={**origin, "engine": self.engine}, problems=problems
+        )
 
 
 def countables(
