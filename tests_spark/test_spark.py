@@ -14,8 +14,11 @@ from abstain import ArgumentError, DataError
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("sources", "cli", "")]
 
+import test_engine_checks as checks  # noqa: E402
 import test_engine_comparisons as comparisons  # noqa: E402
 from test_engines import FORMS, NAMES, QUESTIONS, ROLES, assert_same, frame, written  # noqa: E402
+
+from commands import caller  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +115,25 @@ def test_what_cannot_be_matched_is_said(spark: Any, tmp_path: Path) -> None:
     nameless = new.selectExpr("* EXCEPT (name)", "CASE WHEN name = 21 THEN NULL ELSE name END AS name")
     with pytest.raises(DataError, match="'name' is empty or nan in 1 row; every row needs a value"):
         abstain.compare({"old": old, "new": nameless}, **roles)
+
+
+@pytest.mark.parametrize("verb", checks.ASKED)
+def test_the_documented_matrix_is_true(
+    spark: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    verb: str,
+) -> None:
+    assert spark is not None  # the session that files are read by
+    checks.written_pair(tmp_path)
+    run = caller(monkeypatch, capsys, tmp_path)
+    checks.assert_served(run, verb, "spark", checks.matrix()[verb][2])
+
+
+def test_a_check_finds_the_same(spark: Any, tmp_path: Path) -> None:
+    path = written(frame(1500, clusters=900), tmp_path / "t.parquet")
+    checks.assert_same_check(spark.read.parquet(str(path)), "spark", path, **ROLES)
 
 
 def test_partitions_and_order_change_nothing(spark: Any, tmp_path: Path) -> None:

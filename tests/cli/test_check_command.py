@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from abstain import check, cli
+from abstain import check
 from abstain.sources import _engines
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    Run = Callable[..., tuple[int, str, str]]
+    from commands import Run
 
 TABLE = """label,pred,prob,patient_id,abstained,note
 1,1,0.9,a,false,x
@@ -23,24 +21,6 @@ TABLE = """label,pred,prob,patient_id,abstained,note
 0,0,0.4,b,false,w
 ,1,0.5,c,false,v
 """
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["abstain", *(str(argument) for argument in arguments)])
-        code: object = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code
-        text = capsys.readouterr()
-        assert isinstance(code, int)
-        return code, text.out, " ".join(text.err.split())
-
-    return call
 
 
 def test_check_says_what_a_table_is(run: Run, tmp_path: Path) -> None:

@@ -41,11 +41,21 @@ _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = ("Question", "Data", "Model", "Intervals", "Output")
 
 
+# The verbs that can do with rows that an engine counts, and those that need each of them.
+COUNTING = ("check", "compare", "evaluate", "gate", "plot", "power", "report")
+ROW_BY_ROW = ("apply", "intervals", "sets", "threshold", "train", "verbalized")
+
+
 class Verb(TyperCommand):
     """A verb whose options may stand in a file of the project, and whose help has them under headings."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a call, and fill in what it left out."""
+        if self.name in ROW_BY_ROW and any(part.partition("=")[0] == "--engine" for part in args):
+            raise ArgumentError(
+                f"{self.name} looks at every row, and loads what it reads; --engine is for {', '.join(COUNTING[:-1])} "
+                f"and {COUNTING[-1]}"
+            )
         rest: list[str] = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
             configure(ctx)

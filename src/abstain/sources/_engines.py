@@ -221,5 +221,5 @@ def _spark_files(
 
     builder = SparkSession.builder.appName("abstain")
     session = (builder if master is None else builder.master(master)).getOrCreate()
-    table = read_files(session, [file.path.absolute() for file in files], kind)
+    table = read_files(session, [file.path for file in files], kind)
     return table, SparkEngine(table), {"path": table.label, "format": kind}

@@ -34,10 +34,13 @@ class ColumnProfile(NamedTuple):
 
 
 def number_columns(counting: Counting) -> tuple[str, ...]:
-    """Return the columns of signals that hold numbers; of a file that knows no types, those whose text spells some."""
+    """Return the columns of signals that hold numbers; of a file that knows no types, those whose text spells some.
+
+    That of the confidence is one of them, whatever it holds.
+    """
     engine, table = counting.engine, counting.table
     names = [name for name in counting.signals if name in table.kinds]
-    texts = [name for name in names if table.is_text(name)]
+    texts = [name for name in names if table.is_text(name) and name != counting.columns.get("confidence")]
     if not texts:
         return tuple(names)
     asked = []

@@ -111,15 +111,15 @@ def _kind(found: str) -> str:
 
 def read_files(session: Any, paths: Sequence[Path], kind: str) -> SparkTable:
     """Open files of one kind ("csv", "parquet" or "jsonl") as one table; of those without types, all is text."""
-    places = [str(path) for path in paths]
+    places, label = [str(path.absolute()) for path in paths], str(paths[0])
     read = session.read
     if kind == "parquet":
-        return SparkTable(read.parquet(*places), places[0])
+        return SparkTable(read.parquet(*places), label)
     if kind == "csv":
         frame = read.csv(places, header=True, quote='"', escape='"', multiLine=True, mode="FAILFAST")
     else:
         frame = read.json(places, primitivesAsString=True, mode="FAILFAST")
-    return SparkTable(frame, places[0], text_alone=True)
+    return SparkTable(frame, label, text_alone=True)
 
 
 class SparkEngine(Engine):
