@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import TYPE_CHECKING, Any
@@ -615,3 +616,77 @@ def test_guidance_that_is_none_is_refused_in_the_same_words(tmp_path: Path) -> N
     for engine in ("numpy", "duckdb"):
         with pytest.raises(DataError, match="should_abstain must be True or False, got text"):
             abstain.evaluate(path, engine=engine, metrics="abstention_f1", metadata=["should_abstain"])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_empty_file_among_many_is_no_row(tmp_path: Path, form: str) -> None:
+    table = frame(900, clusters=500)
+    for place, part in enumerate((table[:400], table[:0], table[400:])):
+        written(part, tmp_path / f"{place}.{form}")
+    pattern = str(tmp_path / f"*.{form}")
+    told: list[Any] = []
+    for engine in ("duckdb", "numpy"):
+        try:
+            told.append(abstain.evaluate(pattern, engine=engine, **ROLES))
+        except DataError as problem:  # an empty file of lines has neither columns nor anything else
+            told.append(str(problem))
+    if isinstance(told[1], str):
+        assert told[0] == told[1]
+        assert f"1.{form}" in told[0]
+    else:
+        assert_same(*told)
+        assert told[0].only.population.items == len(table.filter(pl.col("t").is_not_null() & ~pl.col("f")))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("change", ["renamed", "further", "retyped", "reordered"])
+def test_a_schema_that_differs_between_files_means_the_same(tmp_path: Path, form: str, change: str) -> None:
+    table = frame(900, clusters=500)
+    changed = {
+        "renamed": table.rename({"p": "said"}),
+        "further": table.with_columns(more=pl.lit(1.5)),
+        "retyped": table.with_columns(pl.col("patient_id").cast(pl.String), pl.col("t").cast(pl.Float32)),
+        "reordered": table.select(reversed(table.columns)),
+    }[change]
+    written(table[:500], tmp_path / f"0.{form}")
+    written(changed[500:], tmp_path / f"1.{form}")
+    told: list[Any] = []
+    for engine in ("duckdb", "numpy"):
+        try:
+            told.append(abstain.evaluate(str(tmp_path / f"*.{form}"), engine=engine, **ROLES))
+        except (ArgumentError, DataError, FormatError) as problem:
+            told.append((type(problem), str(problem)))
+    if isinstance(told[1], tuple):
+        assert told[0] == told[1]
+        assert form in told[0][1]
+    else:
+        assert_same(*told)
+    assert isinstance(told[1], tuple) == (
+        change == "renamed" or (change in ("reordered", "further") and form == "csv")
+    )
+
+
+def test_a_cluster_column_of_mixed_types_is_one_of_names(tmp_path: Path) -> None:
+    table = frame(900, clusters=500).with_columns(pl.col("patient_id").cast(pl.String))
+    mixed = [name if place % 3 else f"p{name}" for place, name in enumerate(table["patient_id"].to_list())]
+    lines = [
+        {**row, "patient_id": name if name.startswith("p") else int(name)}
+        for row, name in zip(table.to_dicts(), mixed, strict=True)
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert_same(
+        abstain.evaluate(path, engine="duckdb", **ROLES), abstain.evaluate(path, engine="numpy", **ROLES)
+    )
+
+
+def test_whole_numbers_far_apart_are_counted_in_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Close together they are bits of one number; both give the members of memory."""
+    path = written(frame(1500, clusters=900), tmp_path / "t.parquet")
+    asked: dict[str, Any] = {**ROLES, "metrics": ["accuracy", "augrc"], "by": "site"}
+    loaded = abstain.evaluate(path, engine="numpy", **asked)
+    assert_same(abstain.evaluate(path, engine="duckdb", **asked), loaded)
+    monkeypatch.setattr(_counting, "_MOST_BITS", 10)
+    assert_same(abstain.evaluate(path, engine="duckdb", **asked), loaded)

@@ -64,7 +64,8 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
     known = {*columns.values(), *items.signals, *items.metadata, system}
     kinds = ("text", "boolean", "unknown")
     unread = [name for name, kind in table.kinds.items() if name not in known and kind in kinds]
-    return _by_system(items.with_provenance(unread=tuple(unread)), system, whose, table)
+    items = items.with_provenance(**provenance(table, columns, roles), unread=tuple(unread))
+    return _by_system(items, system, whose, table)
 
 
 def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]]) -> Items:
@@ -99,7 +100,6 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
         classes=classes,
     )
     return items.with_provenance(
-        **provenance(table, columns, roles),
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
         **rulings[1].provenance("failed_rule"),

@@ -65,6 +65,8 @@ FEW_ROWS = 1 << 21
 # More kinds of rows, or cells, would be a table as large as its source.
 _MOST_KINDS, _MOST_CELLS = 1 << 20, 1 << 24
 _BITS = 10
+# Whole numbers that lie within so many are counted by one bit each.
+_MOST_BITS = 1 << 27
 # Beyond this the arithmetic of rounding overflows.
 _LARGEST_ROUNDED = 1e290
 # A whole number of so many digits is one of the engine; one of twice as many is read in two parts.
@@ -122,6 +124,13 @@ class Engine(ABC):
     @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
         """Return what is true where a whole text fits a pattern."""
+
+    def present(self, number: str, low: int, high: int) -> str | None:  # noqa: ARG002
+        """Return what has a bit for every whole number from low to high, 1 where it occurs, after zeros to fill a byte.
+
+        None where the engine has no words for it.
+        """
+        return None
 
     @abstractmethod
     def from_hexadecimal(self, digits: str) -> str:
@@ -791,17 +800,48 @@ class Counting:
             given = np.zeros(len(judged), np.intp) if part is None else part
             self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
             rows, kept = self.with_kinds(self._raw, "parts"), "parts.part"
-        each = f"SELECT {kept} AS part{', b.c AS c' if self._named or self.units else ''} FROM {rows}"
+        parts = 1 if part is None else int(part.max(initial=-1)) + 1
+        members = self._present(rows, kept, parts)
+        if members is None:
+            members = self._grouped(rows, kept, parts)
+        return members[0] if part is None else members
+
+    def _grouped(self, rows: str, part: str, parts: int) -> Floats:
+        """Return by part how many clusters of each group some rows have."""
+        each = f"SELECT {part} AS part{', b.c AS c' if self._named or self.units else ''} FROM {rows}"
         if self._named:  # else every row is a cluster
             each += " GROUP BY 1, 2"
         group = self._group() if self.units else "0"
         found = self.engine.fetch(
             f"SELECT {group} AS g, part, count(*) AS n FROM ({each}) AS e GROUP BY 1, 2"
         )
-        parts = 1 if part is None else int(part.max(initial=-1)) + 1
         members = np.zeros((parts, GROUPS))
         members[found["part"].astype(np.intp), found["g"].astype(np.intp)] = found["n"]
-        return members[0] if part is None else members
+        return members
+
+    def _present(self, rows: str, part: str, parts: int) -> Floats | None:
+        """Return the same of whole numbers that lie close together: whether each is there is one bit."""
+        if not (self.units and self._named and self._whole_clusters):
+            return None
+        ends = self.engine.fetch(f"SELECT min(b.c) AS low, max(b.c) AS high FROM {rows}")
+        low, high = (int(ends[key][0]) for key in ("low", "high"))
+        bits = self.engine.present("b.c", low, high)
+        if bits is None or (high - low) * parts > _MOST_BITS:
+            return None
+        found = self.engine.fetch(f"SELECT {part} AS part, {bits} AS bits FROM {rows} GROUP BY 1")
+        members = np.zeros((parts, GROUPS))
+        for place, held in zip(found["part"].tolist(), found["bits"].tolist(), strict=True):
+            there = np.unpackbits(np.frombuffer(bytes(held), np.uint8))[low - high - 1 :]
+            members[int(place)] = np.bincount(group_of(np.flatnonzero(there) + low), minlength=GROUPS)
+        return members
+
+    @property
+    def _whole_clusters(self) -> bool:
+        """True where clusters are whole numbers to the engine, too."""
+        if self.kept is not None:
+            return self.kept.whole
+        column = self.columns["cluster"]
+        return self.table.kinds[column] == "whole" and not self.table.is_text(column)
 
     def _having(self, by: tuple[str, ...]) -> dict[str, Floats]:
         """Return by group of items how many clusters of each group of clusters have a judged one of them."""

@@ -75,6 +75,10 @@ class DuckEngine(Engine):
         """Return what is true where a whole text fits a pattern."""
         return f"regexp_full_match({text}, {_sql.literal(pattern)})"
 
+    def present(self, number: str, low: int, high: int) -> str:
+        """Return what has a bit for every whole number from low to high, 1 where it occurs."""
+        return f"CAST(bitstring_agg(CAST({number} AS BIGINT), {low}, {high}) AS BLOB)"
+
     def from_hexadecimal(self, digits: str) -> str:
         """Return what reads hexadecimal digits as a whole number."""
         return f"CAST('0x' || {digits} AS BIGINT)"
