@@ -73,7 +73,9 @@ REFUSALS_OF = {
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
     ),
     "apply": (r"this takes a table|the policy|unknown confidence|has no column",),
-    "threshold": (r"risk must (?:be|lie)|the policy|unknown confidence|has no column|goes with",),
+    "threshold": (
+        r"risk must (?:be|lie)|the policy|unknown confidence|has no column|goes with|no upper end",
+    ),
 }
 
 
@@ -200,7 +202,9 @@ def _names_the_place(case: Case, command: Command, outcome: Outcome) -> Iterator
     values = [part for part in command[1:] if not re.fullmatch(r"-?[\d.]*", part)]
     named = any(_stands_in(place, message) for place in (*files, *values, *options, *_PLACES))
     # A number is a place where the message begins with it, as with the name of a file that is not there.
-    named |= any(message.startswith(f"{part}: ") for part in command[1:])
+    named |= any(
+        message.startswith(f"{part or '.'}: ") for part in command[1:]
+    )  # no name is the folder itself
     if not named and not re.search(r"--[a-z]", message):
         yield f"no place in: {_without_particulars(message)}"
 

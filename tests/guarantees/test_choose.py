@@ -263,3 +263,17 @@ def test_a_policy_survives_its_file(tmp_path: Any) -> None:
         again = read_policy(tmp_path / "policy.json")
         assert isinstance(again, Policy)
         assert again == policy
+
+
+def test_where_only_one_cluster_answers_no_sequence_begins() -> None:
+    """One of two clusters finds the thresholds and the other tests them: here one of them has none to offer."""
+    items = Items.from_arrays(
+        [1, 1, 1],
+        [1, 1, 1],
+        abstained=[False, True, False],
+        confidence=[0.1] * 3,
+        cluster=["a", "b", "a"],
+    )
+    policy = choose_threshold(items, risk=0.1)
+    assert not policy.promises
+    assert policy.reason == "even without a single error it would take 29 clusters, and here are 2"

@@ -247,8 +247,9 @@ def _clusters_needed(trial: Trial) -> int | None:
     best = int(np.nanargmax(score))
     if not room[best] > 0.0 or question.needless is not None:
         return None
-    # A sequence that did not even begin has to pass its first test.
-    first = question.search == "fixed-sequence" and bool(room[trial.start] > 0.0)
+    # A sequence that did not even begin has to pass its first test; where it has no beginning, any will do.
+    begins = question.search == "fixed-sequence" and trial.start < len(room)
+    first = begins and bool(room[trial.start] > 0.0)
     best = trial.start if first else best
     whole = trial.everything or evidence
     if question.method == "cluster-t":

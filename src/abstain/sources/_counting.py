@@ -160,11 +160,13 @@ class Kept:
 
     Attributes:
         names: what to select from, as ``names``: those of the rows, and the cluster ``c`` of each.
+        keeper: the engine that keeps them, for as long as somebody may ask for them.
         by: what rows are known by: "cluster", "item" or both, or "rows" for their numbers.
         whole: True where clusters are whole numbers.
     """
 
     names: str
+    keeper: Engine
     by: tuple[str, ...]
     whole: bool
 

@@ -68,7 +68,7 @@ def match_counted(
     check_truths(matching, may_differ=truth_may_differ)
     if work.all_kept and "cluster" in known:
         return dict(sides), matching
-    kept = Kept(work.kept_names, known, work.cluster.whole)
+    kept = Kept(work.kept_names, next(iter(sides.values())).engine, known, work.cluster.whole)
     return {
         name: replace(side, engine=side.engine.again(), kept=kept) for name, side in sides.items()
     }, matching
