@@ -200,11 +200,12 @@ class SparkEngine(Engine):
 
 
 def _forget(session: Any, prefix: str, views: dict[str, Any]) -> None:
-    """Drop the views of ours, as far as the session still lives."""
-    with contextlib.suppress(Exception):  # a session that is gone has forgotten them
-        for frame in views.values():
+    """Drop the views of ours, as far as the session still lives; a view may rest on one that is gone already."""
+    for frame in views.values():
+        with contextlib.suppress(Exception):
             frame.unpersist()
-        for name in ("source", *views):
+    for name in ("source", *views):
+        with contextlib.suppress(Exception):
             session.catalog.dropTempView(f"{prefix}_{name}")
 
 

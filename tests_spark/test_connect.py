@@ -1,0 +1,54 @@
+"""A session of Spark Connect, whose client only sends statements, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent / "tests"
+
+PROGRAM = """
+import gc
+import sys
+from pathlib import Path
+
+sys.path[:0] = sys.argv[2:]
+from pyspark.sql import SparkSession
+
+import abstain
+import test_engine_comparisons as comparisons
+import test_engines as engines
+
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+session.conf.set("spark.sql.shuffle.partitions", "3")
+folder = Path(sys.argv[1])
+path = engines.written(engines.frame(1000, clusters=600), folder / "t.parquet")
+rows = session.read.parquet(str(path))
+assert "connect" in type(rows).__module__
+engines.assert_same(
+    abstain.evaluate(rows, **engines.ROLES), abstain.evaluate(path, engine="numpy", **engines.ROLES)
+)
+systems = comparisons.files(comparisons.pair(600, clusters=500), folder)
+there = {name: session.read.parquet(str(place)) for name, place in systems.items()}
+comparisons.assert_same_comparison(
+    abstain.compare(there, metrics="augrc", **comparisons.ROLES),
+    abstain.compare(systems, engine="numpy", metrics="augrc", **comparisons.ROLES),
+)
+gc.collect()
+assert not [view.name for view in session.catalog.listTables() if view.name.startswith("abstain_")]
+session.stop()
+print("the same")
+"""
+
+
+def test_a_session_of_spark_connect_gives_the_same_numbers(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, tmp_path, TESTS / "sources", TESTS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split("\n")[-2].endswith("the same")
