@@ -23,7 +23,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["AbstainError", "ArgumentError", "DataError", "FormatError", "ResultWarning", "SignalError", "at"]
+__all__ = [
+    "AbstainError",
+    "ArgumentError",
+    "CountingError",
+    "DataError",
+    "FormatError",
+    "ResultWarning",
+    "SignalError",
+    "at",
+]
 
 
 class AbstainError(ValueError):
@@ -36,6 +45,10 @@ class ArgumentError(AbstainError):
     """A parameter or flag that cannot be what it is: the caller mends the call."""
 
     exit_code = 2
+
+
+class CountingError(ArgumentError):
+    """What is asked needs the rows of a table themselves, and an engine only counts them."""
 
 
 class DataError(AbstainError):

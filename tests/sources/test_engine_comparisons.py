@@ -11,7 +11,8 @@ from test_engines import FORMS, frame, written
 
 import abstain
 from abstain import AbstainError, ArgumentError
-from abstain.sources import CountingError, _engines
+from abstain.errors import CountingError
+from abstain.sources import _engines
 
 if TYPE_CHECKING:
     from pathlib import Path

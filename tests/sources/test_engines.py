@@ -13,7 +13,8 @@ import pytest
 
 import abstain
 from abstain import ArgumentError, DataError, FormatError, _sql, _units
-from abstain.sources import CountingError, _counting, _engines, countables
+from abstain.errors import CountingError
+from abstain.sources import _counting, _engines, countables
 from memory import run_measured
 
 if TYPE_CHECKING:

@@ -137,23 +137,20 @@ def judged_where_they_are(
         settled: roles of which nothing is said, though they were guessed.
         quiet: True where nothing is said of what was guessed, and no bar is shown.
     """
-    from abstain.sources import CountingError, countables  # noqa: PLC0415
+    from abstain.sources import countables, counted_or_loaded  # noqa: PLC0415
 
     modes = (source.mode for source in sources.values() if source.mode is not None)
     places = {name: source.path for name, source in sources.items()}
     tables = countables(places, mode=next(modes, None), **counted.options, **reading.options)
-    if tables is None:
-        return judge(load())
-    try:
+
+    def count(tables: Mapping[str, Countable]) -> Found:
         with counting_bar(wanted=not quiet):
             found = judge(tables)
-    except CountingError:
-        if any(table.asked for table in tables.values()):
-            raise
-        return judge(load())
-    if not quiet:
-        _announce(announcements(provenance, settled) for provenance in told(found))
-    return found
+        if not quiet:
+            _announce(announcements(provenance, settled) for provenance in told(found))
+        return found
+
+    return counted_or_loaded(tables, count, lambda: judge(load()))
 
 
 def read_systems(

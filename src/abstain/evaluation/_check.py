@@ -23,11 +23,11 @@ from abstain.losses import item_loss
 from abstain.metrics.registry import find_metric
 from abstain.sources import (
     FORMATS,
-    CountingError,
     Problems,
     cluster_sizes,
     column_profile,
     countables,
+    counted_or_loaded,
     number_columns,
     read,
 )
@@ -149,13 +149,12 @@ def check(
     """
     reading = {"engine": engine, "memory": memory, "master": master}
     tables = countables({"": source}, **reading, **options)
-    if tables is not None:
-        table = tables[""]
-        try:
-            return _of_counted(table)
-        except CountingError:
-            if table.asked:
-                raise
+    return counted_or_loaded(
+        tables, lambda found: _of_counted(found[""]), lambda: _of_loaded(source, options)
+    )
+
+
+def _of_loaded(source: Any, options: Mapping[str, Any]) -> SourceCheck:
     problems = Problems()
     # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
     items = read(source, **{"metadata": (), **options}, problems=problems)

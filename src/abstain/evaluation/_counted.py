@@ -16,11 +16,11 @@ import numpy as np
 
 from abstain import labels
 from abstain.confidence import signals_needed
-from abstain.errors import AbstainError
+from abstain.errors import AbstainError, CountingError
 from abstain.groups import group_numbers, groups
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance
-from abstain.sources import CountingError, match_counted
+from abstain.sources import match_counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -273,14 +273,11 @@ class _Reading:
         for name, system in given.items():
             if isinstance(system, Items):
                 self._check_unread(name)
-        tables = self._tables(given)
-        if tables is not None:
-            try:
-                return self._counted(tables)
-            except sources.CountingError:
-                # Whoever opened a table himself loads it himself.
-                if any(table.asked or given[name] is table for name, table in tables.items()):
-                    raise
+        if all(isinstance(system, sources.Countable) for system in given.values()):
+            return self._counted(given)  # whoever opened tables himself loads them himself
+        return sources.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
+
+    def _loaded(self, given: Mapping[str, Any]) -> _Systems:
         named = {
             name: system if isinstance(system, Items) else sources.read(system, **self.columns)
             for name, system in given.items()
@@ -300,9 +297,6 @@ class _Reading:
         """Return the systems as tables that are counted; None where they are loaded."""
         if any(isinstance(system, Items) for system in given.values()):
             return None
-        opened = {name: system for name, system in given.items() if isinstance(system, sources.Countable)}
-        if len(opened) == len(given):
-            return opened
         return sources.countables(given, engine=self.engine, memory=self.memory, **self.columns)
 
     def _counted(self, tables: Mapping[str, Countable]) -> _Systems:

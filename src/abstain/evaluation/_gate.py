@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._brief import brief, few_lines
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, CountingError
 from abstain.evaluation._evaluate import compare, evaluate
 from abstain.evaluation._warnings import few_clusters
 from abstain.guarantees import BROKEN, KEPT, per_cent, promise_words
 from abstain.inference import beyond, resamples_wanted
 from abstain.items import Items
 from abstain.metrics.registry import find_metric
-from abstain.sources import Countable, CountingError
+from abstain.sources import Countable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

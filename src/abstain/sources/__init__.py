@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from abstain._doors import door
 
 if TYPE_CHECKING:
-    from abstain.sources._counting import Counting, CountingError
-    from abstain.sources._engines import ENGINES, Countable, countables
+    from abstain.sources._counting import Counting
+    from abstain.sources._engines import ENGINES, Countable, countables, counted_or_loaded
     from abstain.sources._evaluation_file import (
         EvaluationFile,
         load_evaluation_file,
@@ -44,7 +44,6 @@ __all__ = [
     "AbstentionRule",
     "Countable",
     "Counting",
-    "CountingError",
     "Determination",
     "EvaluationFile",
     "Problems",
@@ -52,6 +51,7 @@ __all__ = [
     "cluster_sizes",
     "column_profile",
     "countables",
+    "counted_or_loaded",
     "expand",
     "is_table",
     "items_of_samples",

@@ -28,7 +28,7 @@ import numpy as np
 from abstain._export import ABSENT_SUFFIX
 from abstain._places import row_name, rows_named_by
 from abstain._units import FACTOR, GROUPS, MOST_SINGLE, PRIME, WHOLE_NAME, group_of
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
 from abstain.items import Counted, Items, Outcome, Signal, identifiers, numbered
 from abstain.labels import EXACT
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Found = Mapping[str, NDArray[Any]]
 
-__all__ = ["NAME_KEYS", "NUMBER", "Counting", "CountingError", "Engine", "Kept", "Name", "is_blank"]
+__all__ = ["NAME_KEYS", "NUMBER", "Counting", "Engine", "Kept", "Name", "is_blank"]
 
 # Intervals and sets are judged row by row, which only a table in memory can be.
 _LOADED_ONLY = ("low", "high", "set")
@@ -76,10 +76,6 @@ _WHOLE_FLOAT = r"(-?[1-9][0-9]*|0)\.0+"
 _BLANK = r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 NUMBER = rf"{_BLANK}|[\t-\r\x1c-\x20]*({_DECIMAL}|[+-]?(?i:inf|infinity|nan))[\t-\r\x1c-\x20]*"
-
-
-class CountingError(ArgumentError):
-    """What is asked needs the rows of the table themselves."""
 
 
 class Engine(ABC):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from abstain import _sql, _validate
-from abstain.errors import ArgumentError
+from abstain.errors import ArgumentError, CountingError
 from abstain.sources._read import TABLES, described, expand, named_roles, origin_of, parsed_rule, recognised
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
     Opening = Callable[[Counting | None], Opened]
 
-__all__ = ["ENGINES", "Countable", "countables"]
+__all__ = ["ENGINES", "Countable", "countables", "counted_or_loaded"]
+
+Found = TypeVar("Found")
 
 NUMPY, DUCKDB, SPARK = ENGINES = ("numpy", "duckdb", "spark")
 # Tables of more bytes are counted and not loaded.
@@ -131,6 +133,22 @@ def countables(
             return None
         found[name] = table
     return found
+
+
+def counted_or_loaded(
+    tables: Mapping[str, Countable] | None,
+    count: Callable[[Mapping[str, Countable]], Found],
+    load: Callable[[], Found],
+) -> Found:
+    """Return what counting tables gives; what loading gives where they cannot be counted, and nobody asked for it."""
+    if tables is None:
+        return load()
+    try:
+        return count(tables)
+    except CountingError:
+        if any(table.asked for table in tables.values()):
+            raise
+    return load()
 
 
 def _files_of(

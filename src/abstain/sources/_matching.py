@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import labels
-from abstain.errors import DataError
+from abstain.errors import CountingError, DataError
 from abstain.items import Outcome
 from abstain.matching import (
     ROWS,
@@ -30,7 +30,7 @@ from abstain.matching import (
     twice,
     unequal_rows,
 )
-from abstain.sources._counting import NAME_KEYS, Counting, CountingError, Kept, Name
+from abstain.sources._counting import NAME_KEYS, Counting, Kept, Name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
