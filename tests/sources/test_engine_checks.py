@@ -44,9 +44,11 @@ def test_a_check_finds_the_same(tmp_path: Path, form: str, clusters: int) -> Non
     if not clusters:
         del roles["cluster"]
         table = table.drop("patient_id").with_columns(c=(pl.col("c") * 100).round())
-    path = written(table.with_columns(word=pl.lit("x")), tmp_path / f"t.{form}")
+    gaps = pl.when(pl.int_range(pl.len()) % 3 > 0).then(pl.int_range(pl.len()) // 4)
+    path = written(table.with_columns(word=pl.lit("x"), gaps=gaps), tmp_path / f"t.{form}")
     found = assert_same_check(path, "duckdb", **roles)
     assert found.signals["c"].distinct == 6
+    assert found.signals["gaps"].missing > 100
     assert "word" in found.metadata
     assert found.items.counted is not None
 

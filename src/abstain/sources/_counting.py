@@ -868,7 +868,9 @@ class Counting:
         if confidence in signals:
             signals["confidence"] = signals[confidence]
         for name in own:
-            rows.check_confidence(signals[name], items.outcome, name)
+            # What is asked for must be there; who only looks around asks for everything, and needs the confidence.
+            if name == confidence or not problems.collect:
+                rows.check_confidence(signals[name], items.outcome, name)
         percent = in_percent(signals, self.columns, self.roles, items.outcome)
         for name in percent:
             signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
