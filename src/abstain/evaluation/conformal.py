@@ -286,8 +286,11 @@ def _winkler_scale(rows: IntervalRows, place: int, losses: Floats, claim: float)
         return Scale(low=0.0)
     mass, hit = (np.bincount(rows.unit, part * weight) for part in (np.ones(len(rows)), missed))
     struck, largest = float(np.count_nonzero(hit)), float(mass.max())
-    penalties = float(weight[missed] @ (losses[missed] - width[missed]))
-    assumed = 0.2 / (1.0 - claim) * float(np.average(width[known], weights=weight[known]))
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
+        penalties = float(weight[missed] @ (losses[missed] - width[missed]))
+    # A share is taken of each width, for no mean is beyond what it is of.
+    mean = float(width[known] @ (weight[known] / weight[known].sum()))
+    assumed = 0.2 / (1.0 - claim) * mean
     cost = math.sqrt(2.0) * (penalties + assumed) / (struck + 1.0) / largest
     return costly_scale(struck / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
 
