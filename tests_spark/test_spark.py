@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 def spark() -> Iterator[Any]:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "3", "spark.log.level": "ERROR"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.log.level": "ERROR",
+        # Hundreds of small statements: most of the time is Java being written and compiled for each.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+    }
     builder = SparkSession.builder.master("local[2]").appName("abstain")
     for name, value in settings.items():
         builder = builder.config(name, value)
