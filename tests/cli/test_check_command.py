@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -184,6 +185,15 @@ def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: py
     code, out, _ = run("evaluate", "preds.csv")
     assert code == 0
     assert out.rstrip().endswith(".md .csv .tex .txt")
+    long = TABLE.replace("note\n", "note,model\n").replace("x\n", "x,A\n").replace("y\n", "y,B\n")
+    (tmp_path / "long.csv").write_text(
+        re.sub(r",([zwv])\n", lambda found: f",{found[1]},{'AB'[found[1] == 'w']}\n", long)
+    )
+    code, out, err = run("compare", "long.csv", "--match", "rows", "--intersection-only")
+    assert "rows can only be matched by their order where there are equally many: A 3, B 2" in err
+    code, _, err = run("power", "preds.csv", "--metric", "augrc", "--difference", 0.1, "--confidence", "prob")
+    assert "counted by duckdb" in err
+    assert "confidence" not in err.partition("guessed")[2]
     code, _, err = run("compare", "preds.csv", "--engine", "duckdb")
     assert (code, "the systems of one table are told apart row by row, and --engine duckdb" in err) == (
         2,

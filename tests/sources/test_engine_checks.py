@@ -130,9 +130,17 @@ def matrix() -> dict[str, list[str]]:
 
 
 def asked_of(run: Run, verb: str, engine: str) -> tuple[int, Any, str]:
-    """What a verb prints of tables."""
+    """What a verb prints of tables, and what it writes; of a page its words, without when and by which command."""
     code, out, err = run(verb, *ASKED[verb], *FLAGS, "--confidence", "c", "--engine", engine)
-    return code, rounded(json.loads(out)) if out.startswith("{") else out, err
+    told: Any = rounded(json.loads(out)) if out.startswith("{") else out
+    for written_to in (Path("out.json"), Path("out.html")):
+        if written_to.exists():
+            text = written_to.read_text(encoding="utf-8")
+            text = re.sub(r"20\d\d-\d\d-\d\d[T ][\d:]+\S*", "", text.replace(f"--engine {engine}", ""))
+            text = re.sub(r"\bclip\d+\b", "clip", text)  # which are numbered per process
+            told = out, re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.10g}", text)
+            written_to.unlink()
+    return code, told, err
 
 
 def rounded(told: Any) -> Any:

@@ -76,53 +76,48 @@ def evaluated(
             f"give {wanted}, got {len(sources)}{'; abstain compare takes more' if sources else ''}"
         )
     settings = {**question.options, **judging.options, **pairing.options, "selective": selective}
-    if question.instrument is not None:
-        counted.refuse("--instrument adds up the items of every participant")
 
-    def loaded() -> dict[str, Items]:
-        systems = read_systems(
-            sources,
-            reading,
-            confidences=dict.fromkeys(sources, question.confidence),
-            metrics=question.metrics,
-            everything=everything or bool(settings["by"]),
-            quiet=quiet,
-        )
+    def asked(systems: Mapping[str, Items | Countable], *, show_progress: bool) -> Result:
         if most is not None and len(systems) > most:
             path = next(iter(sources.values())).path
             raise ArgumentError(
                 f"{path}: holds {len(systems)} systems; abstain compare takes more than {most}"
             )
-        return systems if question.instrument is None else totals(systems, question.instrument)
+        if question.instrument is not None:
+            systems = totals(systems, question.instrument)
+        return judge(systems, settings, show_progress=show_progress)
 
-    def asked(systems: Mapping[str, Items | Countable]) -> Result:
-        return judge(systems, settings, show_progress=not quiet)
-
-    if question.instrument is not None:
-        result = asked(loaded())
-    else:
-        result = judged_where_they_are(
-            sources,
-            reading,
-            counted,
-            judge=asked,
-            load=loaded,
-            told=lambda found: [system.provenance for system in found.systems.values()],
-            settled=("confidence",) if question.confidence else (),
-            quiet=quiet,
-        )
+    result = judged(
+        sources,
+        reading,
+        counted,
+        judge=asked,
+        told=came_from,
+        confidences=dict.fromkeys(sources, question.confidence),
+        metrics=question.metrics,
+        everything=everything or bool(settings["by"]),
+        row_by_row="--instrument adds up the items of every participant" if question.instrument else "",
+        quiet=quiet,
+    )
     return Judged(_stem(result), result)
 
 
-def judged_where_they_are(
+def came_from(result: Result) -> list[Mapping[str, Any]]:
+    """Return where the systems of a result came from."""
+    return [system.provenance for system in result.systems.values()]
+
+
+def judged(
     sources: Mapping[str, InputFile],
     reading: Reading,
     counted: Counted,
     *,
-    judge: Callable[[Mapping[str, Items | Countable]], Found],
-    load: Callable[[], Mapping[str, Items]],
+    judge: Callable[..., Found],
     told: Callable[[Found], Iterable[Mapping[str, Any]]],
-    settled: tuple[str, ...] = (),
+    confidences: Mapping[str, str | Sequence[str] | None],
+    metrics: MetricLike | Sequence[MetricLike] | None,
+    everything: bool = False,
+    row_by_row: str = "",
     quiet: bool,
 ) -> Found:
     """Judge inputs: tables that an engine counts as they lie, and what cannot be counted once it is loaded.
@@ -131,26 +126,44 @@ def judged_where_they_are(
         sources: the inputs by the system's name.
         reading: how they are read.
         counted: what reads large tables.
-        judge: judges the systems.
-        load: returns the items of the systems.
+        judge: judges systems by their names; `show_progress` says whether it may show a bar.
         told: returns where what was judged came from.
-        settled: roles of which nothing is said, though they were guessed.
+        confidences: by system, what ranks its answers.
+        metrics: the metrics that are asked for.
+        everything: True where columns are needed that the question does not name.
+        row_by_row: why every row is needed, where it is.
         quiet: True where nothing is said of what was guessed, and no bar is shown.
     """
     from abstain.sources import countables, counted_or_loaded  # noqa: PLC0415
 
-    modes = (source.mode for source in sources.values() if source.mode is not None)
-    places = {name: source.path for name, source in sources.items()}
-    tables = countables(places, mode=next(modes, None), **counted.options, **reading.options)
+    tables = None
+    if row_by_row:
+        counted.refuse(row_by_row)
+    else:
+        modes = (source.mode for source in sources.values() if source.mode is not None)
+        places = {name: source.path for name, source in sources.items()}
+        tables = countables(places, mode=next(modes, None), **counted.options, **reading.options)
 
     def count(tables: Mapping[str, Countable]) -> Found:
-        with counting_bar(wanted=not quiet):
-            found = judge(tables)
+        with counting_bar(wanted=not quiet):  # two bars would write over each other
+            found = judge(tables, show_progress=False)
         if not quiet:
+            settled = _settled(confidences)
             _announce(announcements(provenance, settled) for provenance in told(found))
         return found
 
-    return counted_or_loaded(tables, count, lambda: judge(load()))
+    def load() -> Found:
+        systems = read_systems(
+            sources, reading, confidences=confidences, metrics=metrics, everything=everything, quiet=quiet
+        )
+        return judge(systems, show_progress=not quiet)
+
+    return counted_or_loaded(tables, count, load)
+
+
+def _settled(confidences: Mapping[str, str | Sequence[str] | None]) -> tuple[str, ...]:
+    """The roles of which nothing is said, though they were guessed: what is asked for is named."""
+    return ("confidence",) if any(confidences.values()) else ()
 
 
 def read_systems(
@@ -184,7 +197,7 @@ def read_systems(
             for own, part in found.items()
         }
     if not quiet:
-        settled = ("confidence",) if any(confidences.values()) else ()
+        settled = _settled(confidences)
         _announce(announcements(items.provenance, settled, items.metadata) for items in systems.values())
     return systems
 
@@ -254,7 +267,7 @@ def counting_bar(*, wanted: bool) -> Iterator[None]:
             yield
 
 
-def totals(systems: Mapping[str, Items], instrument: str) -> dict[str, Items]:
+def totals(systems: Mapping[str, Any], instrument: str) -> dict[str, Items]:
     """Return the totals of an instrument, which is known by name or declared in a JSON file."""
     from abstain import _files  # noqa: PLC0415
     from abstain.metrics.instruments import INSTRUMENTS, Instrument, find_instrument, total_items  # noqa: PLC0415

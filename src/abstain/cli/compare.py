@@ -82,18 +82,14 @@ def compare_command(
         raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
 
-    def loaded() -> dict[str, Items]:
-        systems = _steps.read_systems(sources, reading, confidences=each, metrics=metrics, quiet=quiet)
+    def asked(systems: Mapping[str, Items | Countable], *, show_progress: bool) -> Result:
         if len(systems) < 2:
             raise ArgumentError(
                 f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
             )
-        return systems
-
-    def judged(systems: Mapping[str, Items | Countable]) -> Result:
         with (
             _steps.at_data(systems),
-            _steps.resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress,
+            _steps.resampling_bar(judging.interval, judging.resamples, wanted=show_progress) as progress,
         ):
             return compare(
                 systems,
@@ -107,16 +103,15 @@ def compare_command(
                 progress=progress,
             )
 
-    if len(sources) == 1:
-        counted.refuse("the systems of one table are told apart row by row")
-    result = _steps.judged_where_they_are(
+    result = _steps.judged(
         sources,
         reading,
         counted,
-        judge=judged,
-        load=loaded,
-        told=lambda found: [system.provenance for system in found.systems.values()],
-        settled=("confidence",) if confidence else (),
+        judge=asked,
+        told=_steps.came_from,
+        confidences=each,
+        metrics=metrics,
+        row_by_row="" if len(sources) > 1 else "the systems of one table are told apart row by row",
         quiet=quiet,
     )
     forms = _steps.forms_of(result)

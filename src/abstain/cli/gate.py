@@ -26,9 +26,8 @@ from abstain.cli._steps import (
     check_outputs,
     encoded,
     files_of,
-    judged_where_they_are,
+    judged,
     putting,
-    read_systems,
     resampling_bar,
 )
 from abstain.cli._terminal import say
@@ -121,23 +120,15 @@ def gate_command(
     if baseline is not None:
         sources["baseline"] = InputFile(baseline, baseline_mode or mode)
 
-    def loaded() -> dict[str, Items]:
-        runs = read_systems(
-            sources,
-            reading,
-            confidences=dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name),
-            metrics=[condition.metric for condition in conditions] or None,
-            everything=chosen is not None and chosen.by is not None,
-            quiet=quiet,
-        )
+    def asked(runs: Mapping[str, Items | Countable], *, show_progress: bool) -> GateResult:
         if len(runs) > len(sources):
             raise ArgumentError(
                 "a gate judges one system, and a table here holds several; keep the rows of one of them"
             )
-        return runs
-
-    def judged(runs: Mapping[str, Items | Countable]) -> GateResult:
-        with at_data(runs), resampling_bar(judging.interval, judging.resamples, wanted=not quiet) as progress:
+        with (
+            at_data(runs),
+            resampling_bar(judging.interval, judging.resamples, wanted=show_progress) as progress,
+        ):
             return gate(
                 runs["run"],
                 conditions,
@@ -150,14 +141,15 @@ def gate_command(
                 progress=progress,
             )
 
-    result = judged_where_they_are(
+    result = judged(
         sources,
         reading,
         counted,
-        judge=judged,
-        load=loaded,
+        judge=asked,
         told=lambda found: found.provenance,
-        settled=("confidence",) if confidence or chosen else (),
+        confidences=dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name),
+        metrics=[condition.metric for condition in conditions] or None,
+        everything=chosen is not None and chosen.by is not None,
         quiet=quiet,
     )
     text = gate_text(result) if form == "text" else render([gate_table(result)], form)

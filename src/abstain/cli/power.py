@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._options import Commands, Counted, Inputs, Pairing, Reading, named, spelled_out
-from abstain.cli._steps import at_data, judged_where_they_are, read_systems
+from abstain.cli._steps import at_data, judged
 from abstain.cli._terminal import say, say_json
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def power_command(
     if len(pilot) > 1:
         options |= pairing.options
 
-    def answered(systems: Mapping[str, Items | Countable]) -> PowerAnswer:
+    def answered(systems: Mapping[str, Items | Countable], *, show_progress: bool) -> PowerAnswer:
+        del show_progress  # it draws nothing
         with at_data(systems):
             return asked(
                 *([systems] if systems else []),
@@ -77,15 +78,14 @@ def power_command(
                 **options,
             )
 
-    found = judged_where_they_are(
+    found = judged(
         pilot,
         reading,
         counted,
         judge=answered,
-        load=lambda: read_systems(
-            pilot, reading, confidences=dict.fromkeys(pilot, confidence), metrics=metric, quiet=as_json
-        ),
         told=lambda answer: answer.provenance,
+        confidences=dict.fromkeys(pilot, confidence),
+        metrics=metric,
         quiet=as_json,
     )
     if as_json:
