@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -39,8 +40,9 @@ _told: list[bool] = []
 
 
 def prepare() -> None:
-    """Make the streams safe to print to, and let every signal that stops the process clean up first."""
+    """Make the streams safe to print to, let every signal that stops the process clean up first, and start quickly."""
     _open_streams()
+    _start_quickly()
     for name in _STOPS:
         number = getattr(signal, name, None)
         # A signal that is ignored, as under nohup, stays ignored.
@@ -49,6 +51,17 @@ def prepare() -> None:
     sys.unraisablehook = _ignored
     if not debugging() and not sys.warnoptions:
         warnings.simplefilter("ignore")
+
+
+def _start_quickly() -> None:
+    """Spare a short process what serves long ones.
+
+    numpy's matrix library would start threads that wait by spinning, a tenth of a second on every core; the kernel has
+    threads of its own, and no verb multiplies large matrices. Imports make many objects and next to no garbage, which
+    Python would look for a hundred times.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(50_000, *gc.get_threshold()[1:])
 
 
 def debugging() -> bool:

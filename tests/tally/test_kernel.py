@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -292,6 +293,34 @@ class TestStream:
             third = Batch.drawn(stream, 3000, 10)
             assert third.lanes is taken
             np.testing.assert_array_equal(Batch.of_lanes(second.lanes, 10).weights, kept)
+
+    @pytest.mark.parametrize("units", [41, 3000, 70_000])
+    def test_threads_share_the_numbers_of_numpy(self, units: int) -> None:
+        drawn = np.random.RandomState(3).randint(0, units, size=(60, units))
+        expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
+        for kernel in compiled():
+            stream, found = Stream(kernel.library, 3, shared=True), np.full((60, units), -1.0)  # type: ignore[arg-type]
+            began = threading.Barrier(3)
+
+            def draw(stream: Stream = stream, found: Any = found, began: Any = began) -> None:
+                began.wait()
+                for size in (9, 1, 10):
+                    batch = Batch.drawn(stream, units, size)
+                    assert (found[batch.places] == -1.0).all()
+                    found[batch.places] = batch.weights
+
+            working = [threading.Thread(target=draw) for _ in range(3)]
+            for thread in working:
+                thread.start()
+            for thread in working:
+                thread.join()
+            np.testing.assert_array_equal(found, expected)
+
+    def test_the_places_of_vectors_that_others_drew_between(self) -> None:
+        for kernel in compiled()[-1:]:
+            stream = Stream(kernel.library, 3, shared=True)  # type: ignore[arg-type]
+            assert Batch.drawn(stream, 5, 4).places == slice(0, 4)
+            assert Batch.drawn(stream, 5, 2).places == slice(4, 6)
 
     def test_zero_clusters_are_drawn_as_nothing(self) -> None:
         for kernel in (NUMPY, *compiled()):

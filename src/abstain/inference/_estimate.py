@@ -20,7 +20,7 @@ from abstain.inference._threads import for_each, threads
 from abstain.tally import Stop, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -191,33 +191,25 @@ def replicates(
     # One metric beside the other, each in one piece.
     values = [np.empty((len(measure.names), source.vectors)).T for measure in measures]
     width, stop = max((measure.width for measure in measures), default=1), Stop()
-    batches = _numbered(source.batches(width, stop))
-    telling = threading.Lock()
+    # One thread is worth it, too: the one that waits hears of an interrupt at once.
+    workers = threads() if kernel().compiled and source.vectors * width > _WORTH_A_THREAD else 0
+    batches, telling = source.batches(width, stop, shared=workers > 1), threading.Lock()
 
-    def weigh(numbered: tuple[int, Batch]) -> None:
-        start, batch = numbered
+    def weigh(batch: Batch) -> None:
         for found, measure in zip(values, measures, strict=True):
             # A measure that is asked for twice is weighed once.
-            found[start : start + len(batch)] = batch.once(("measure", id(measure)), partial(measure, batch))
+            found[batch.places] = batch.once(("measure", id(measure)), partial(measure, batch))
         batch.done()
         if progress is not None:
             with telling:
                 progress(len(batch))
 
-    if kernel().compiled and source.vectors * width > _WORTH_A_THREAD:
-        for_each(batches, weigh, stop, workers=threads())
+    if workers:
+        for_each(batches, weigh, stop, workers=workers)
     else:
-        for numbered in batches:
-            weigh(numbered)
+        for batch in batches:
+            weigh(batch)
     return values
-
-
-def _numbered(batches: Iterator[Batch]) -> Iterator[tuple[int, Batch]]:
-    """Yield batches with the number of the first vector of each."""
-    start = 0
-    for batch in batches:
-        yield start, batch
-        start += len(batch)
 
 
 def with_draws(

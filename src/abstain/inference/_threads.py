@@ -1,24 +1,25 @@
 """How many threads weigh, and how a stop reaches them.
 
-Batches of weights are drawn one after the other, from one stream, and weighed side by side; each writes to its own
-place, so that the numbers are the same however many threads there are. The thread that asked only waits: an interrupt
-wakes it at once, and it asks the others to leave off.
+Weights are drawn from one stream, one vector after the other, and counted and weighed side by side; what comes of each
+goes to its own place, so that the numbers are the same however many threads there are. The thread that asked only
+waits: an interrupt wakes it at once, and it asks the others to leave off.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from abstain import _validate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
     from abstain.tally import Stop
 
-__all__ = ["for_each", "set_threads", "threads"]
+__all__ = ["InTurn", "for_each", "set_threads", "threads"]
 
 T = TypeVar("T")
 _chosen: list[int] = []
@@ -51,15 +52,15 @@ def set_threads(count: int | None) -> None:
 
 
 def for_each(items: Iterator[T], work: Callable[[T], None], stop: Stop, *, workers: int) -> None:
-    """Do some work for each of the items, which are made one at a time and in order, in threads of their own.
+    """Do some work for each of the items, in threads of their own, all of which ask for items: see `InTurn`.
 
     The first error ends all of them and is raised here; so does an interrupt.
     """
-    making, errors = threading.Lock(), list[BaseException]()
+    errors = list[BaseException]()
 
     def labour() -> None:
         try:
-            for item in _in_turn(items, making):
+            for item in items:
                 work(item)
                 if stop.asked:
                     return
@@ -87,12 +88,16 @@ def _wait_for(begun: list[threading.Thread]) -> None:
             thread.join()
 
 
-def _in_turn(items: Iterator[T], making: threading.Lock) -> Iterator[T]:
-    """Yield what is left of items that others take from, too."""
-    nothing = object()
-    while True:
-        with making:
-            item = next(items, nothing)
-        if item is nothing:
-            return
-        yield item  # type: ignore[misc]
+class InTurn(Iterator[T]):
+    """The items of an iterator, which several threads may ask for: one waits for the other.
+
+    >>> list(InTurn(range(3)))
+    [0, 1, 2]
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items, self._asking = iter(items), threading.Lock()
+
+    def __next__(self) -> T:
+        with self._asking:
+            return next(self._items)

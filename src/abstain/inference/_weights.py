@@ -8,13 +8,15 @@ there are very many, see `abstain._units`. Clusters are numbered by their id, as
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from abstain import _validate
 from abstain._brief import brief
 from abstain._units import unit_of
+from abstain.inference._threads import InTurn
 from abstain.tally import Batch, Stream, kernel, lanes_for
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    T = TypeVar("T")
 
 __all__ = ["Draws", "LeaveOut", "Weights"]
 
@@ -48,8 +51,11 @@ class Weights(Protocol):
     def vectors(self) -> int:
         """How many weight vectors there are."""
 
-    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
-        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector, until asked to stop."""
+    def batches(self, width: int, stop: Stop | None = None, *, shared: bool = False) -> Iterator[Batch]:
+        """Yield the weights (vectors, units) in batches sized for `width` numbers per vector, until asked to stop.
+
+        Threads may take batches at the same time where they are to be shared.
+        """
 
 
 def _batch_size(width: int, units: int, vectors: int) -> int:
@@ -88,25 +94,28 @@ class Draws:
         """How many weight vectors there are."""
         return self.resamples
 
-    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
+    def batches(self, width: int, stop: Stop | None = None, *, shared: bool = False) -> Iterator[Batch]:
         """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
         size, library = _batch_size(width, self.clusters, self.resamples), kernel().library
-        sizes = (min(size, self.resamples - start) for start in range(0, self.resamples, size))
+        starts = range(0, self.resamples, size)
         if library is None or not 0 < self.clusters <= _MOST_DRAWN_FROM:
-            return self._drawn_by_numpy(sizes, stop)
-        return self._drawn_by_kernel(sizes, stop, Stream(library, self.seed))
+            return _in_turn(self._drawn_by_numpy(starts, size, stop), shared=shared)
+        stream = Stream(library, self.seed, shared=shared)
+        sizes = _in_turn((min(size, self.resamples - start) for start in starts), shared=shared)
+        # Unlike a generator, `map` can be asked by one thread while it works for another: they draw side by side.
+        return map(partial(self._drawn_by_kernel, stream, stop), sizes)
 
-    def _drawn_by_kernel(self, sizes: Iterable[int], stop: Stop | None, stream: Stream) -> Iterator[Batch]:
-        for rows in sizes:
-            yield Batch.drawn(stream, self.clusters, rows, stop)
+    def _drawn_by_kernel(self, stream: Stream, stop: Stop | None, rows: int) -> Batch:
+        return Batch.drawn(stream, self.clusters, rows, stop)
 
-    def _drawn_by_numpy(self, sizes: Iterable[int], stop: Stop | None) -> Iterator[Batch]:
+    def _drawn_by_numpy(self, starts: Iterable[int], size: int, stop: Stop | None) -> Iterator[Batch]:
         stream = np.random.RandomState(self.seed)
-        for rows in sizes:
+        for start in starts:
+            rows = min(size, self.resamples - start)
             drawn = stream.randint(0, max(self.clusters, 1), size=(rows, self.clusters))
             drawn += (np.arange(rows) * self.clusters)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=rows * self.clusters)
-            yield Batch(counts.reshape(rows, self.clusters).astype(np.float64), stop)
+            yield Batch(counts.reshape(rows, self.clusters).astype(np.float64), stop, start=start)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -200,15 +209,24 @@ class LeaveOut:
             return LeaveOut(group, np.empty(0), 0.0, clusters, self.by_group), kept[:0]
         return LeaveOut(group, sizes, _degrees(held[kept].astype(np.float64)), clusters, self.by_group), kept
 
-    def batches(self, width: int, stop: Stop | None = None) -> Iterator[Batch]:
+    def batches(self, width: int, stop: Stop | None = None, *, shared: bool = False) -> Iterator[Batch]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
+        return _in_turn(self._left_out(width, stop), shared=shared)
+
+    def _left_out(self, width: int, stop: Stop | None) -> Iterator[Batch]:
         size = _batch_size(width, self.units, self.vectors)
         left_out = np.arange(self.vectors) if self.by_group else self.group
         for start in range(0, self.vectors, size):
             rows = min(size, self.vectors - start)
             lanes = lanes_for(self.units, rows)
             groups = start + np.arange(-(-rows // lanes) * lanes).reshape(-1, 1, lanes)
-            yield Batch.of_lanes((left_out[None, :, None] != groups).view(np.uint8), rows, stop)
+            weights = (left_out[None, :, None] != groups).view(np.uint8)
+            yield Batch.of_lanes(weights, rows, stop, start=start)
+
+
+def _in_turn(items: Iterator[T], *, shared: bool) -> Iterator[T]:
+    """Return an iterator that threads may ask at the same time, where they share it."""
+    return InTurn(items) if shared else items
 
 
 def _degrees(items: Floats) -> float:

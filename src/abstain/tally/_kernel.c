@@ -19,6 +19,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+#if !defined(_WIN32)
+#include <sched.h>
+#endif
 
 #define ABI "1"
 #ifndef SOURCE_HASH
@@ -201,11 +204,13 @@ static void add_bytes(const uint8_t *weights, int64_t width, const uint32_t *uni
 #define WORDS 624
 #define SHIFT 397
 
-/* MT19937: the state, its words as they are handed out, and how many of them were. */
+/* MT19937: the state, its words as they are handed out, and how many of them were. Threads draw from one stream, each a
+ * vector at a time: who holds it, and how many vectors were drawn. */
 typedef struct {
     uint32_t state[WORDS + 1];
     uint32_t ready[WORDS];
-    uint32_t used;
+    uint32_t used, held;
+    int64_t drawn;
 } stream;
 
 PUBLIC int64_t NAME(abstain_stream_size)(void) { return sizeof(stream); }
@@ -216,7 +221,21 @@ PUBLIC void NAME(abstain_seed)(stream *made, uint32_t seed) {
         seed = 1812433253U * (seed ^ (seed >> 30)) + place + 1;
     }
     made->used = WORDS;
+    made->held = 0;
+    made->drawn = 0;
 }
+
+#if defined(_WIN32)
+__declspec(dllimport) int __stdcall SwitchToThread(void);
+#define sched_yield SwitchToThread
+#endif
+
+/* A stream is held for as long as it takes to draw the numbers of a vector, so that waiting for it is short. */
+static void hold(stream *s) {
+    while (__atomic_exchange_n(&s->held, 1, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+static void let_go(stream *s) { __atomic_store_n(&s->held, 0, __ATOMIC_RELEASE); }
 
 INLINE uint32_t twisted(uint32_t high, uint32_t low, uint32_t far) {
     uint32_t both = (high & 0x80000000U) | (low & 0x7fffffffU);
@@ -306,7 +325,18 @@ static void count_bytes(sieve *v, int64_t draws, uint8_t *counts) {
     }
 }
 
-/* The same into one lane of a group that is near enough to be counted in place. */
+/* The numbers of a vector, for the thread that will count them once it has let the stream go. */
+static void take_numbers(sieve *v, int64_t draws, uint32_t *out) {
+    while (draws > 0) {
+        int got;
+        const uint32_t *numbers = next_numbers(v, draws, &got);
+        memcpy(out, numbers, sizeof(uint32_t) * (size_t)got);
+        out += got;
+        draws -= got;
+    }
+}
+
+/* Count draws into one lane of a group that is near enough to be counted in place. */
 static void count_lane(sieve *v, int64_t draws, uint8_t *counts, int64_t width) {
     while (draws > 0) {
         int got;
@@ -328,22 +358,23 @@ static void count_doubles(sieve *v, int64_t draws, double *counts, int64_t width
     }
 }
 
-/* The sum of bytes: pairs of them in fields of 16 bits, which hold 128 pairs. */
+/* The sum of bytes; whole lines are read, and the last one has zeros behind its end. */
 static int64_t sum_of_bytes(const uint8_t *counts, int64_t size) {
-    int64_t total = 0, place = 0;
-    while (size - place >= 64) {
-        uint64_t sums[8] = {0};
-        for (int step = 0; step < 128 && size - place >= 64; step++, place += 64)
-            for (int i = 0; i < 8; i++) {
-                uint64_t word;
-                memcpy(&word, counts + place + 8 * i, sizeof word);
-                sums[i] += (word & EVERY_OTHER) + (word >> 8 & EVERY_OTHER);
-            }
-        for (int i = 0; i < 8; i++)
-            for (int field = 0; field < 64; field += 16) total += (int64_t)(sums[i] >> field & 0xffff);
-    }
-    for (; place < size; place++) total += counts[place];
+#if PACK == 8
+    __m512i total = _mm512_setzero_si512();
+    for (int64_t place = 0; place < size; place += 64)
+        total = _mm512_add_epi64(total, _mm512_sad_epu8(_mm512_loadu_si512(counts + place), _mm512_setzero_si512()));
+    return _mm512_reduce_add_epi64(total);
+#elif defined(__x86_64__)
+    __m128i total = _mm_setzero_si128();
+    for (int64_t place = 0; place < size; place += 16)
+        total = _mm_add_epi64(total, _mm_sad_epu8(_mm_loadu_si128((const __m128i *)(counts + place)), _mm_setzero_si128()));
+    return _mm_cvtsi128_si64(total) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(total, total));
+#else
+    int64_t total = 0;
+    for (int64_t place = 0; place < size; place++) total += counts[place];
     return total;
+#endif
 }
 
 typedef uint8_t row16 __attribute__((vector_size(16)));
@@ -404,37 +435,85 @@ static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int
     return total == draws;
 }
 
-/* How many bytes the rows of a group need; none where it is counted in place. */
-PUBLIC int64_t NAME(abstain_draw_room)(uint32_t units, int64_t width, int64_t kind) {
+/* How many vectors are drawn while a stream is held: at least so many numbers. */
+#define HELD (1 << 16)
+INLINE int64_t vectors_held(int64_t draws) { return draws < HELD ? HELD / draws : 1; }
+
+/* How many bytes the rows of a group need, and the numbers that are taken at a time; none where it is counted in place. */
+PUBLIC int64_t NAME(abstain_draw_room)(uint32_t units, int64_t draws, int64_t width, int64_t kind, int64_t shared) {
     if (kind == DOUBLES || (int64_t)units * width <= IN_PLACE) return 0;
-    return (int64_t)row_stride(units) * width;
+    int64_t numbers = shared ? vectors_held(draws) * draws : 0;
+    return (int64_t)row_stride(units) * width + numbers * (int64_t)sizeof(uint32_t);
 }
 
-/* Draw `draws` of `units` clusters for each vector, as numpy's RandomState.randint(0, units) would, vector by vector. */
-PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int64_t kind,
-                              uint8_t *rows, void *out, const volatile int32_t *stop) {
-    size_t size = kind == BYTES ? 1 : sizeof(double), whole = (size_t)units * (size_t)width * size, stride = row_stride(units);
-    int near = !NAME(abstain_draw_room)(units, width, kind), ended = DONE;
+/* Vectors that are short: all of them at once. */
+static int draw_near(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int kind, char *out,
+                     int64_t *number, const volatile int32_t *stop) {
+    size_t size = kind == BYTES ? 1 : sizeof(double), whole = (size_t)units * (size_t)width * size;
+    int ended = DONE;
     sieve v;
+    hold(s);
     open_sieve(&v, s, units);
-    for (int64_t group = 0; group * width < vectors && !ended; group++) {
-        char *place = (char *)out + (size_t)group * whole;
+    for (int64_t group = 0; group * width < vectors && !ended; group++, out += whole) {
         int used = lanes_used(width, vectors, group);
-        if (near) memset(place, 0, whole);
-        else memset(rows + (size_t)used * stride, 0, ((size_t)width - (size_t)used) * stride);
+        memset(out, 0, whole);
         for (int lane = 0; lane < used && !ended; lane++) {
+            *number++ = s->drawn++;
             if (*stop) ended = STOPPED;
-            else if (near) ended = draw_in_place(&v, units, draws, place + (size_t)lane * size, width, (int)kind) ? DONE : TOO_MANY;
-            else {
-                memset(rows + (size_t)lane * stride, 0, stride);
-                count_bytes(&v, draws, rows + (size_t)lane * stride);
-                if (sum_of_bytes(rows + (size_t)lane * stride, units) != draws) ended = TOO_MANY;
-            }
+            else if (!draw_in_place(&v, units, draws, out + (size_t)lane * size, width, kind)) ended = TOO_MANY;
         }
-        if (!near && !ended) interleave(rows, (int64_t)stride, units, (uint8_t *)place, width);
     }
     close_sieve(&v);
+    let_go(s);
     return ended;
+}
+
+/* Some vectors that are long. Their numbers are taken, and counted when the stream is let go; where nobody waits for it
+ * there is no place for numbers, and they are counted as they come. */
+static int draw_far(stream *s, uint32_t units, int64_t draws, int64_t vectors, uint32_t *numbers, uint8_t *rows, int64_t *number) {
+    size_t stride = row_stride(units);
+    sieve v;
+    hold(s);
+    open_sieve(&v, s, units);
+    for (int64_t vector = 0; vector < vectors; vector++) {
+        uint8_t *row = rows + (size_t)vector * stride;
+        number[vector] = s->drawn++;
+        if (numbers) take_numbers(&v, draws, numbers + vector * draws);
+        else count_bytes(&v, draws, memset(row, 0, stride));
+    }
+    close_sieve(&v);
+    let_go(s);
+    for (int64_t vector = 0; vector < vectors; vector++, rows += stride) {
+        if (numbers) {
+            memset(rows, 0, stride);
+            for (int64_t i = 0; i < draws; i++) ++rows[*numbers++];
+        }
+        if (sum_of_bytes(rows, units) != draws) return TOO_MANY;
+    }
+    return DONE;
+}
+
+/* Draw `draws` of `units` clusters for each vector, as numpy's RandomState.randint(0, units) would, vector by vector. Where
+ * the stream is shared by threads, others may draw between them: their numbers say which ones they are. */
+PUBLIC int NAME(abstain_draw)(stream *s, uint32_t units, int64_t draws, int64_t vectors, int64_t width, int64_t kind,
+                              int64_t shared, uint8_t *rows, void *out, int64_t *number, const volatile int32_t *stop) {
+    size_t whole = (size_t)units * (size_t)width, stride = row_stride(units);
+    if (!NAME(abstain_draw_room)(units, draws, width, kind, shared))
+        return draw_near(s, units, draws, vectors, width, (int)kind, out, number, stop);
+    uint32_t *numbers = shared ? (uint32_t *)(rows + stride * (size_t)width) : NULL;
+    for (int64_t group = 0; group * width < vectors; group++) {
+        int64_t used = lanes_used(width, vectors, group), some = vectors_held(draws);
+        memset(rows + (size_t)used * stride, 0, (size_t)(width - used) * stride);
+        for (int64_t lane = 0; lane < used; lane += some) {
+            if (*stop) return STOPPED;
+            if (some > used - lane) some = used - lane;
+            int ended = draw_far(s, units, draws, some, numbers, rows + (size_t)lane * stride, number);
+            if (ended) return ended;
+            number += some;
+        }
+        interleave(rows, (int64_t)stride, units, (uint8_t *)out + (size_t)group * whole, width);
+    }
+    return DONE;
 }
 
 /* ---- sums by key ---------------------------------------------------------------------------------------------- */

@@ -63,9 +63,8 @@ SEAL = ".seal"
 MOST_CELLS = MOST_UNITS = (1 << 31) - 1
 _NO_MEMORY, _STOPPED, _TOO_MANY = 1, 2, 3
 _BYTES, _DOUBLES = 0, 1
-# How many lanes a group may have; those of a line of the memory serve best, and no group takes more
-# bytes than the C library keeps at hand.
-FEWEST_LANES, _MOST_LANES, _MOST_BYTES = 8, 64, 1 << 25
+# How many lanes a group may have; those of a line of the memory serve best, and no group takes very many bytes.
+FEWEST_LANES, _MOST_LANES, _MOST_BYTES = 8, 64, 1 << 26
 # The levels that the library may have been compiled for, as the source numbers them.
 _LEVELS = ("", "_avx2", "_avx512")
 
@@ -101,9 +100,9 @@ class Library:
         chosen = self.levels[-1] if suffix is None else suffix
         self.stream_size = self._function("stream_size", chosen, restype=ctypes.c_int64)
         self.seed = self._function("seed", chosen, ctypes.c_void_p, ctypes.c_uint32)
-        numbers, places = [ctypes.c_int64] * 4, [ctypes.c_void_p] * 3
+        numbers, places = [ctypes.c_int64] * 5, [ctypes.c_void_p] * 4
         self.draw = self._function("draw", chosen, ctypes.c_void_p, ctypes.c_uint32, *numbers, *places)
-        room = (ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64)
+        room = (ctypes.c_uint32, *[ctypes.c_int64] * 4)
         self.draw_room = self._function("draw_room", chosen, *room, restype=ctypes.c_int64)
         self.weigh = self._function("weigh", chosen, ctypes.c_void_p)
         self.walk = self._function("walk", chosen, ctypes.c_void_p)
@@ -238,69 +237,88 @@ def lanes_for(units: int, vectors: int) -> int:
 
 
 class Stream:
-    """MT19937 as ``numpy.random.RandomState(seed).randint`` draws from it, counted at once."""
+    """MT19937 as ``numpy.random.RandomState(seed).randint`` draws from it, counted at once.
 
-    def __init__(self, library: Library, seed: int) -> None:
-        self._library = library
+    Threads may draw at the same time from a stream that is shared: each vector is drawn by one of them, and its number
+    says which of the stream's it is.
+    """
+
+    def __init__(self, library: Library, seed: int, *, shared: bool = False) -> None:
+        self._library, self._shared = library, shared
         self._state = np.zeros(library.stream_size(), np.uint8)
         library.seed(_place(self._state), seed)
         # Kept, because memory that is asked for anew costs as much as it takes to fill it.
-        self._rows = np.empty(0, np.uint8)
+        self._rows: list[NDArray[np.uint8]] = []
         self._spare: list[NDArray[np.uint8]] = []
 
     def multiplicities(
-        self, units: int, vectors: int, *, draws: int | None = None, stop: Stop | None = None
+        self,
+        units: int,
+        vectors: int,
+        *,
+        draws: int | None = None,
+        number: NDArray[np.int64] | None = None,
+        stop: Stop | None = None,
     ) -> NDArray[np.uint8] | NDArray[np.float64]:
         """Return how often each unit was drawn, as lanes: bytes, or doubles where some multiplicity is beyond 255.
 
         Args:
             units: how many there are.
             vectors: how many times they are drawn from.
-            draws: how many draws are taken each time; as many as there are units when left out.
+            draws: how many draws are taken each time; as many as there are units when left out, and then no
+                multiplicity is beyond 255. With any other number, one thread alone may draw.
+            number: takes the number of each vector, counted from the stream's first.
             stop: the flag that asks to leave off.
         """
+        number = np.empty(vectors, np.int64) if number is None else number
+        width = lanes_for(units, vectors)
+        lanes = _kept(self._spare, (-(-vectors // width), units, width))
+        if draws is None:
+            return self._counted(lanes, units, number, stop)
         before = self._state.copy()
         try:
-            width = lanes_for(units, vectors)
-            lanes = self._room((-(-vectors // width), units, width))
-            return self._counted(lanes, vectors, draws, stop)
+            return self._counted(lanes, draws, number, stop)
         except OverflowError:
             self._state[:] = before
             width = FEWEST_LANES
-            return self._counted(np.empty((-(-vectors // width), units, width)), vectors, draws, stop)
+            return self._counted(np.empty((-(-vectors // width), units, width)), draws, number, stop)
 
     def take_back(self, lanes: NDArray[Any]) -> None:
         """Use the memory of lanes again that nobody needs any more."""
         if lanes.dtype == np.uint8:
             self._spare.append(lanes)
 
-    def _room(self, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
-        while self._spare:
-            with suppress(IndexError):  # another thread was faster
-                spare = self._spare.pop()
-                if spare.shape == shape:
-                    return spare
-        return np.empty(shape, np.uint8)
-
-    def _counted(self, lanes: _Lanes, vectors: int, draws: int | None, stop: Stop | None) -> _Lanes:
+    def _counted(self, lanes: _Lanes, draws: int, number: NDArray[np.int64], stop: Stop | None) -> _Lanes:
         units, width = lanes.shape[1:]
-        room = self._library.draw_room(units, width, _kind(lanes))
-        if room > len(self._rows):
-            self._rows = np.empty(room, np.uint8)
+        kind, shared = _kind(lanes), int(self._shared)
+        rows = _kept(self._rows, (self._library.draw_room(units, draws, width, kind, shared),))
         flag = np.zeros(1, np.int32) if stop is None else stop.flag
         ended = self._library.draw(
             _place(self._state),
             units,
-            units if draws is None else draws,
-            vectors,
+            draws,
+            len(number),
             width,
-            _kind(lanes),
-            _place(self._rows),
+            kind,
+            shared,
+            _place(rows),
             _place(lanes),
+            _place(number),
             _place(flag),
         )
+        self._rows.append(rows)
         _check(ended)
         return lanes
+
+
+def _kept(kept: list[NDArray[np.uint8]], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return memory that was kept, or new where none of this shape was."""
+    while kept:
+        with suppress(IndexError):  # another thread was faster
+            spare = kept.pop()
+            if spare.shape == shape:
+                return spare
+    return np.empty(shape, np.uint8)
 
 
 def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ class Batch:
 
     The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes where weights are
     multiplicities up to 255, else of doubles; lanes beyond the last vector mean nothing. Each form is made of the other
-    when it is first asked for.
+    when it is first asked for. `places` says where its vectors stand among all that are tried.
 
     >>> batch = Batch(np.array([[1.0, 2.0]]))
     >>> batch.lanes.shape, batch.lanes[0, :, 0].tolist()
@@ -74,26 +74,37 @@ class Batch:
     total: int | None = None
     _stream: Stream | None = None
 
-    def __init__(self, weights: Floats, stop: Stop | None = None) -> None:
+    def __init__(self, weights: Floats, stop: Stop | None = None, *, start: int = 0) -> None:
         self.weights = weights
         self.units = weights.shape[1]
         self.stop = Stop() if stop is None else stop
+        self.places: slice | Indices = slice(start, start + len(weights))
         self._length = len(weights)
         self._done: dict[Hashable, Any] = {}
 
     @classmethod
-    def of_lanes(cls, lanes: Lanes, length: int, stop: Stop | None = None, *, quick: bool = False) -> Batch:
+    def of_lanes(
+        cls, lanes: Lanes, length: int, stop: Stop | None = None, *, start: int = 0, quick: bool = False
+    ) -> Batch:
         """Return the batch of the first so many vectors of some lanes; one of many, where it may be weighed quickly."""
         made = cls.__new__(cls)
         made.units, made._length, made._done = lanes.shape[1], length, {}
         made.stop = Stop() if stop is None else stop
+        made.places = slice(start, start + length)
         made.lanes, made.quick = lanes, quick
         return made
 
     @classmethod
     def drawn(cls, stream: Stream, units: int, length: int, stop: Stop | None = None) -> Batch:
-        """Return the next so many resamples of all units from a stream, which takes their memory back when told."""
-        made = cls.of_lanes(stream.multiplicities(units, length, stop=stop), length, stop, quick=True)
+        """Return so many resamples of all units from a stream, which takes their memory back when told.
+
+        They are the next ones, unless another thread draws from the stream meanwhile: `places` says which.
+        """
+        number = np.empty(length, np.int64)
+        lanes = stream.multiplicities(units, length, number=number, stop=stop)
+        made = cls.of_lanes(lanes, length, stop, start=int(number[0]), quick=True)
+        if number[-1] - number[0] >= length:
+            made.places = number
         made.total, made._stream = units, stream
         return made
 
