@@ -209,3 +209,23 @@ def test_a_stop_where_nothing_can_be_raised_is_remembered_and_not_told(
     assert done.stdout.strip() == code
     assert told in done.stderr
     assert bool(told) == bool(done.stderr)
+
+
+_THREADS = """
+import os
+from abstain import _process
+_process.prepare()
+import numpy
+print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task")))
+"""
+
+
+@on_linux
+@pytest.mark.parametrize(("asked", "found"), [(None, ["1", "1"]), ("2", ["2"])])
+def test_a_command_starts_no_threads_that_wait_by_spinning(asked: str | None, found: list[str]) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if asked is None else {"OPENBLAS_NUM_THREADS": asked}
+    done = subprocess.run(
+        [sys.executable, "-c", _THREADS], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.split()[: len(found)] == found
