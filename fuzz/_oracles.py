@@ -59,6 +59,7 @@ REFUSALS = (
     r"rows are not matched by their places",
     r"at matched coverage there are",
     r"real numbers",
+    r"counts tables in files",
     r"at least",
     r"too few",
     r"only one|single|both right and wrong|all (?:right|wrong)|same class",
@@ -66,7 +67,6 @@ REFUSALS = (
 # What one verb may say besides: a table of answers is no table of questions, a log is no table, a policy may be for
 # another confidence, and not every number is a risk.
 REFUSALS_OF = {
-    "evaluate": (r"counts tables in files",),
     "run": (
         r"has no column|this takes a table|which column is the cluster",
         r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions",

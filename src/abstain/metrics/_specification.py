@@ -275,6 +275,7 @@ def alone(build: Callable[..., Measure]) -> Build:
     return built
 
 
+@np.errstate(over="ignore", invalid="ignore")  # squares and products of the largest numbers lie beyond them
 def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
     """Return one measure of several metrics over the same rows, one column each, in their order.
 
