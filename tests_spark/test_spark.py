@@ -30,11 +30,13 @@ def spark() -> Iterator[Any]:
 
     settings = {
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "ERROR",
-        # Hundreds of small statements: most of the time is Java being written and compiled for each.
+        # Hundreds of small statements: most of the time is Java being written and compiled for each, and machine code
+        # being made of Java that runs once.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     builder = SparkSession.builder.master("local[2]").appName("abstain")
     for name, value in settings.items():
