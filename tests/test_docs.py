@@ -223,3 +223,12 @@ def test_workflows_run_what_a_person_runs() -> None:
             for step in job["steps"]:
                 called |= set(re.findall(r"^make ([a-z-]+)", step.get("run", "")))
     assert {"check", "test", "test-lowest", "test-numpy", "test-browser", "docs"} <= called <= targets
+
+
+def test_every_promise_of_security_names_its_tests() -> None:
+    promises = (ROOT / "SECURITY.md").read_text(encoding="utf-8").split("\n- ")[1:]
+    assert len(promises) > 10
+    for promise in promises:
+        places = re.findall(r"`(tests\w*/[\w/.]*)`", promise)
+        assert places, promise
+        assert all((ROOT / place).exists() for place in places), places

@@ -32,6 +32,7 @@ __all__ = [
     "ResultWarning",
     "SignalError",
     "at",
+    "lacks_memory",
 ]
 
 
@@ -85,3 +86,14 @@ def at(*places: object, kind: type[AbstainError] = AbstainError) -> Iterator[Non
         if any(str(place) in str(problem) for place in places):
             raise
         raise type(problem)(f"{', '.join(map(str, places))}: {problem}") from None
+
+
+def lacks_memory(problem: BaseException) -> bool:
+    """Return whether an error says that there is no memory, in whichever words, or wrapped in one of an engine.
+
+    >>> lacks_memory(MemoryError()), lacks_memory(RuntimeError("can't start new thread")), lacks_memory(ValueError())
+    (True, True, False)
+    """
+    if isinstance(problem, SystemError):
+        return isinstance(problem.__cause__, MemoryError)
+    return isinstance(problem, MemoryError) or str(problem) == "can't start new thread"

@@ -229,3 +229,36 @@ def test_a_command_starts_no_threads_that_wait_by_spinning(asked: str | None, fo
         [sys.executable, "-c", _THREADS], capture_output=True, text=True, check=True, env=environment
     )
     assert done.stdout.split()[: len(found)] == found
+
+
+_LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+from abstain import __main__ as entry
+entry._process.prepare()
+import numpy, duckdb, abstain.cli
+size = next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmSize" in line)
+resource.setrlimit(resource.RLIMIT_AS, (size * 1000 + int(sys.argv.pop(1)),) * 2)
+entry.main()
+"""
+
+
+@on_linux
+@pytest.mark.slow
+def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
+    table, rows = tmp_path / "table.csv", 400_000
+    lines = (f"{row % 2},{row * 7 % 2},{row * 0.6180339887 % 1:.15f},{row // 10}" for row in range(rows))
+    table.write_text("\n".join(("truth,prediction,confidence,patient_id", *lines)))
+    messages = set()
+    for room in range(200, 620, 30):  # megabytes
+        done = subprocess.run(
+            [sys.executable, "-c", _LITTLE_MEMORY, str(room << 20), "evaluate", table, "--quiet"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "ABORT" in done.stderr or done.returncode < 0:
+            continue  # the C library ended the process, before Python had a word
+        assert done.returncode in (0, 3), done.stderr
+        messages |= {done.stderr.partition("memory")[1]}
+    assert "memory" in messages

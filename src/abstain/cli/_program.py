@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from abstain import _process
 from abstain.cli._config import configure
 from abstain.cli._terminal import say, say_error
-from abstain.errors import AbstainError, ArgumentError, DataError
+from abstain.errors import AbstainError, ArgumentError, DataError, lacks_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,7 +134,7 @@ def _told(problem: Exception) -> int:
         return int(problem.exit_code)
     if isinstance(problem, OSError):
         return _refused(problem)
-    if isinstance(problem, MemoryError):
+    if lacks_memory(problem):
         say_error("the memory does not suffice for these data; judge fewer columns or rows at a time")
         return DataError.exit_code
     if isinstance(problem, AbstainError):

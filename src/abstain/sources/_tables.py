@@ -26,7 +26,7 @@ import numpy as np
 
 from abstain import _files, _sql, _validate, labels
 from abstain._export import PARQUET_KEY
-from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.errors import ArgumentError, DataError, FormatError, lacks_memory
 from abstain.sources import _values
 from abstain.sources._snapshot import Snapshot
 from abstain.sources._values import Problems
@@ -274,11 +274,13 @@ class DuckTable(QueriedTable):
             found = _sql.run(work, self._connection)
         except duckdb.InterruptException:
             raise KeyboardInterrupt from None
-        except (duckdb.OutOfMemoryException, MemoryError):
-            raise DataError(
-                f"{self.label}: reading it takes more memory than there is; name fewer columns, or split the file"
-            ) from None
-        except duckdb.Error as problem:
+        except Exception as problem:
+            if isinstance(problem, duckdb.OutOfMemoryException) or lacks_memory(problem):
+                raise DataError(
+                    f"{self.label}: reading it takes more memory than there is; name fewer columns, or split the file"
+                ) from None
+            if not isinstance(problem, duckdb.Error):
+                raise
             self._check_snapshot()
             raise self._explained(problem) from None
         self._check_snapshot()
