@@ -69,7 +69,7 @@ REFUSALS = (
 REFUSALS_OF = {
     "run": (
         r"has no column|this takes a table|which column is the cluster",
-        r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions",
+        r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions|none of its",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
     ),
     "apply": (r"this takes a table|the policy|unknown confidence|has no column",),

@@ -290,12 +290,12 @@ def place_name(value: object) -> str:
     return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}…"
 
 
-def listed_columns(names: Iterable[str]) -> str:
+def listed_columns(names: Iterable[str], *, headed: bool = True) -> str:
     """Return the columns of a table in words: those that look like names; of a row of values, only how many there are.
 
-    A file without a header has a record where names should be. A heading that is a number or a date betrays it, and
-    then nothing of that line is told; otherwise a heading that is empty, of more than three words or of many letters is
-    left out.
+    A file without a header has a record where names should be. A heading that is a number or a date betrays it, or the
+    table knows that it has no header (`headed`), and then nothing of that line is told; otherwise a heading that is
+    empty, of more than three words or of many letters is left out.
 
     >>> listed_columns(["label", "pred", "patient id"])
     'columns: label, pred, patient id'
@@ -305,7 +305,7 @@ def listed_columns(names: Iterable[str]) -> str:
     '2 columns, of which look like names: label'
     """
     known = list(names)
-    if any(map(_is_value, known)):
+    if not headed or any(map(_is_value, known)):
         return (
             f"{len(known)} columns, whose first line holds values and not names: does the file have a header?"
         )

@@ -197,6 +197,24 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
             assert word not in done.output
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("coughs,,,Example\nfell,b,c,d\n", False),  # names are missing
+        ("coughs,Example,True\nfell,Sample,False\ncoughs,Sample,True\n", False),  # values stand again below
+        (",label,pred\n0,a,b\n1,b,b\n", True),  # a row index has no name
+        ("label,pred,note\na,label,pred\n", True),  # other columns say what they like
+    ],
+)
+def test_a_first_line_of_words_is_told_where_it_is_one_of_names(text: str, told: bool) -> None:
+    Path("h.csv").write_text(text)
+    done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", "--truth", "other"])
+    assert done.exit_code == 2, done.output
+    assert ("whose first line holds values and not names" in done.stderr) is not told
+    assert ("label, pred" in done.stderr) is told
+    assert "Example" not in done.output
+
+
 def test_a_cluster_of_free_text_is_not_told_whole() -> None:
     told = "The patient, a man of 43 who lives in Example Street, came in with a cough"
     for name, items in (("x.csv", ("a", "b")), ("y.csv", ("a", "c"))):

@@ -207,11 +207,10 @@ def _items_of(
         needed = tuple(features) or signals_needed("verbalized" if base == name else base) or ()
     missing = [part for part in needed if part not in table.kinds]
     if missing:
-        listed = _validate.listed_columns(table.kinds)
         raise ArgumentError(
             f"{table.label}: the policy's confidence is {name}, and there is no column {missing[0]!r}"
             f"{_validate.suggestion(missing[0], table.kinds)}; a threshold for one confidence says nothing of another; "
-            f"{listed}"
+            f"{table.listed_columns}"
         )
     signals = {part: table.numbers(part, gaps=True) for part in needed}
     if policy.confidence.percent:

@@ -289,8 +289,7 @@ def _columns(table: SourceTable, named: _Named, template: str | None, *, needs_t
             columns[role] = _has(table, found)
     if "truth" not in columns:
         raise ArgumentError(
-            f"{table.label}: which column is the truth? Name it (truth, --truth); "
-            f"{_validate.listed_columns(table.kinds)}"
+            f"{table.label}: which column is the truth? Name it (truth, --truth); {table.listed_columns}"
         )
     for role, usual in (
         ("should_abstain", ("should_abstain",)),
@@ -303,7 +302,7 @@ def _columns(table: SourceTable, named: _Named, template: str | None, *, needs_t
     if "question" not in columns and template is None:
         raise ArgumentError(
             f"{table.label}: which column is the question? Name it (question, --question), or give a template "
-            f"(template, --template); {_validate.listed_columns(table.kinds)}"
+            f"(template, --template); {table.listed_columns}"
         )
     if needs_text and "text" not in columns:
         raise ArgumentError(
@@ -320,9 +319,7 @@ def _columns(table: SourceTable, named: _Named, template: str | None, *, needs_t
 def _has(table: SourceTable, name: str) -> str:
     if name not in table.kinds:
         hint = _validate.suggestion(name, table.kinds)
-        raise ArgumentError(
-            f"{table.label}: has no column {name!r}{hint}; {_validate.listed_columns(table.kinds)}"
-        )
+        raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; {table.listed_columns}")
     return name
 
 
@@ -355,7 +352,7 @@ def _fields(template: str, table: SourceTable) -> tuple[str, ...]:
             hint = _validate.suggestion(name, table.kinds)
             raise ArgumentError(
                 f"the template names {shown!r}, which is no column of {table.label}{hint}; "
-                f"{_validate.listed_columns(table.kinds)}"
+                f"{table.listed_columns}"
             )
         fields[name] = None
     return tuple(fields)
@@ -455,7 +452,7 @@ def _of_instrument(
         if found is None:
             raise ArgumentError(
                 f"{table.label}: which column is the {role}? Name it ({role}, --{role}); "
-                f"{_validate.listed_columns(table.kinds)}"
+                f"{table.listed_columns}"
             )
         columns[role] = _has(table, found)
     people = table.labels(columns["cluster"]).tolist()
@@ -511,7 +508,7 @@ def _item_column(table: SourceTable, item: str, instrument: str) -> str:
     if found is None:
         raise ArgumentError(
             f"{table.label}: has no column {item!r} or {prefixed!r} with the truth of that item of {instrument}; "
-            f"{_validate.listed_columns(table.kinds)}"
+            f"{table.listed_columns}"
         )
     return found
 

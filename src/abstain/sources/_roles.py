@@ -161,7 +161,7 @@ def _settled(
                     raise DataError(f"{table.label}: the table has no rows")
                 raise ArgumentError(
                     f"{table.label}: which column is the {role}? Name it ({role}, --{role}); "
-                    f"{_validate.listed_columns(table.kinds)}"
+                    f"{table.listed_columns}"
                 )
     for role in columns:
         twins = doubtful.get(role, [])

@@ -55,6 +55,8 @@ _MOST_CELLS = 1 << 25
 # Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
 _SAMPLE = 10_000
+# In so many rows the values of a first line that is none of names are looked for.
+_BELOW = 100
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
 _EXACT_NUMBER = re.compile(r"^(DECIMAL.*|U?HUGEINT|BIGNUM|VARINT)$")
@@ -99,6 +101,11 @@ class SourceTable(ABC):
 
         Lists are objects, each a list or a JSON array. `_values` knows what text spells.
         """
+
+    @property
+    def listed_columns(self) -> str:
+        """The columns in words, for a message."""
+        return _validate.listed_columns(self.kinds)
 
     def repeats(self, name: str) -> bool:
         """True where a column has several values, and some of them more than once."""
@@ -201,8 +208,7 @@ def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = Fal
     for name in names:
         if name not in table.kinds:
             hint = _validate.suggestion(name, table.kinds)
-            listed = _validate.listed_columns(table.kinds)
-            raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; {listed}")
+            raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; {table.listed_columns}")
         if table.kinds[name] == "other" or (table.kinds[name] == "list" and not lists):
             raise DataError(
                 f"{table.label}: the column {name!r} is nested or binary; a plain column is needed"
@@ -463,6 +469,17 @@ class _CsvTable(DuckTable):
         self._kinds = dict.fromkeys(names, "unknown")
         self._expressions = dict(zip(names, inner, strict=True))
         self._written = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
+
+    @property
+    def listed_columns(self) -> str:
+        """The columns in words: none of them where the first line is a record, and its values stand below it again."""
+        names = list(self._kinds)
+        # A row index has no name; whoever names columns leaves no second one without.
+        unnamed = sum(name == f"column{place}" for place, name in enumerate(names))
+        below = self.fetch(self.relation.limit(_BELOW).fetchall)
+        cells = (pair for row in below for pair in zip(names, row, strict=True))
+        again = any(cell is not None and cell.strip() == name for name, cell in cells)
+        return _validate.listed_columns(names, headed=unnamed < 2 and not again)
 
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
