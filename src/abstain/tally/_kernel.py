@@ -64,7 +64,7 @@ MOST_CELLS = MOST_UNITS = (1 << 31) - 1
 _NO_MEMORY, _STOPPED, _TOO_MANY = 1, 2, 3
 _BYTES, _DOUBLES = 0, 1
 # How many lanes a group may have; those of a line of the memory serve best, and no group takes very many bytes.
-FEWEST_LANES, _MOST_LANES, _MOST_BYTES = 8, 64, 1 << 26
+FEWEST_LANES, _MOST_LANES, _MOST_BYTES = 8, 64, 1 << 25
 # The levels that the library may have been compiled for, as the source numbers them.
 _LEVELS = ("", "_avx2", "_avx512")
 
