@@ -203,7 +203,10 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
         ("coughs,,,Example\nfell,b,c,d\n", False),  # names are missing
         ("coughs,Example,True\nfell,Sample,False\ncoughs,Sample,True\n", False),  # values stand again below
         (",label,pred\n0,a,b\n1,b,b\n", True),  # a row index has no name
+        ("coughs,Example,x\ncoughs,Sample,y\n", False),  # one of three is no chance
         ("label,pred,note\na,label,pred\n", True),  # other columns say what they like
+        ("label,pred,nan,note\na,b,nan,c\n", True),  # one of four may be
+        ("label,pred\n", True),  # there is nothing below
     ],
 )
 def test_a_first_line_of_words_is_told_where_it_is_one_of_names(text: str, told: bool) -> None:

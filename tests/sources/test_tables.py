@@ -288,7 +288,17 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "broken line": (
         "t.jsonl",
         b'{"truth": 1, "prediction": 1}\n{"truth": secret}\n',
-        "not JSON with one object per line",
+        "not JSON with one object per line at line 2$",
+    ),
+    "half a letter": (
+        "t.jsonl",
+        b'{"truth": 1, "prediction": 1}\n\n' * 70 + b'{"truth": "\\ud800"}\n{"truth": 1, "prediction": 1}',
+        "not JSON with one object per line at line 141$",
+    ),
+    "cut off": (
+        "t.jsonl.gz",
+        gzip.compress(b'\xef\xbb\xbf{"truth": 1, "prediction": 1}\n{"truth": 1, "predic'),
+        "not JSON with one object per line at line 2$",
     ),
     "not a table": ("t.json", b'{"a": 1}', "not a run file"),
     "compressed and cut off": (

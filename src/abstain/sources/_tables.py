@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import json
 import re
 import zlib
@@ -55,7 +56,7 @@ _MOST_CELLS = 1 << 25
 # Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
 _SAMPLE = 10_000
-# In so many rows the values of a first line that is none of names are looked for.
+# So many rows are looked at together: for the values of a first line that is none of names, or for what is no JSON.
 _BELOW = 100
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
@@ -476,10 +477,12 @@ class _CsvTable(DuckTable):
         names = list(self._kinds)
         # A row index has no name; whoever names columns leaves no second one without.
         unnamed = sum(name == f"column{place}" for place, name in enumerate(names))
-        below = self.fetch(self.relation.limit(_BELOW).fetchall)
-        cells = (pair for row in below for pair in zip(names, row, strict=True))
-        again = any(cell is not None and cell.strip() == name for name, cell in cells)
-        return _validate.listed_columns(names, headed=unnamed < 2 and not again)
+        columns = zip(*self.fetch(self.relation.limit(_BELOW).fetchall), strict=True)
+        again = sum(
+            name in map(str.strip, filter(None, cells)) for name, cells in zip(names, columns, strict=False)
+        )
+        # One of many may be chance: a column called "nan" that has one.
+        return _validate.listed_columns(names, headed=unnamed < 2 and again < 2 and 3 * again < len(names))
 
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
@@ -511,8 +514,9 @@ class _JsonTable(DuckTable):
 
     def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
         self._open(snapshot, connection)
+        self._layout = _json_layout(snapshot)
         options = (
-            f"format='{_json_layout(snapshot)}', compression='{_compression(snapshot)}', hive_partitioning=false, "
+            f"format='{self._layout}', compression='{_compression(snapshot)}', hive_partitioning=false, "
             f"maximum_object_size={_LONGEST_LINE}"
         )
         self.relation = self.fetch(
@@ -563,9 +567,32 @@ class _JsonTable(DuckTable):
         columns = zip(*(row[0] for row in found), strict=True) if found else ([] for _ in names)
         return {name: _validate.objects(list(values)) for name, values in zip(names, columns, strict=True)}
 
-    def _explained(self, problem: Exception) -> FormatError:
-        line = re.search(r"(?:line|record/value)[: ]+(\d+)", str(problem), re.IGNORECASE)
-        return FormatError(f"{self.label}: not {self.word}{f' at line {line.group(1)}' if line else ''}")
+    def _explained(self, problem: Exception) -> FormatError:  # noqa: ARG002  (its words may quote the data)
+        assert self._snapshot is not None
+        if self._layout == "newline_delimited":
+            for path, place in zip(self.paths, self._snapshot.places, strict=True):
+                line = self._broken_line(path, place)
+                if line is not None:
+                    return FormatError(f"{path}: not {self.word} at line {line}")
+        return FormatError(f"{self.label}: not {self.word}")
+
+    def _broken_line(self, path: Path, place: Path) -> int | None:
+        """Return the first line that DuckDB holds to be no JSON: the one that it names itself may be the next."""
+        assert self._connection is not None
+        broken = (
+            "SELECT min(number) FROM (SELECT unnest($1) AS line, generate_subscripts($1, 1) AS number) AS lines "
+            "WHERE line <> '' AND NOT json_valid(line)"
+        )
+        before = 0
+        with _opened(path, place) as file:
+            lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
+            while some := list(itertools.islice(lines, _BELOW)):
+                texts = [line.decode("utf-8", "replace").lstrip("\ufeff").strip() for line in some]
+                found = self._connection.execute(broken, [texts]).fetchone()
+                if found is not None and found[0] is not None:
+                    return before + int(found[0])
+                before += len(some)
+        return None
 
 
 def _scale(value: Any) -> tuple[float, float] | None:
