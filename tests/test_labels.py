@@ -47,6 +47,10 @@ from abstain.losses import item_loss
         (2**60, str(2**60), True),
         (10**400, 10**400, True),
         ("1" * 5000, 1, False),
+        ("1" + "0" * 310, "1" + "0" * 310, True),
+        ("1" + "0" * 310, "1" + "0" * 311, False),
+        ("1e998", "1E998", True),
+        ("1e998", "1e999", False),
     ],
 )
 def test_matching(truth: Any, prediction: Any, expected: bool) -> None:

@@ -49,7 +49,7 @@ __all__ = [
 
 # Longer runs of digits are nobody's number, and slow to read as one.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?([0-9]{1,300}\.?[0-9]{0,300}|\.[0-9]{1,300})([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,4})?", re.ASCII)
 _BOOLEANS = {"true": 1, "false": 0}
 # Beyond this a float no longer tells neighbouring whole numbers apart.
 EXACT = 2**53
@@ -107,8 +107,9 @@ def canonical(value: object, name: str, row: int) -> Label:
 def _read(text: str) -> int | float | str:
     if _WHOLE_NUMBER.fullmatch(text):
         return int(text)
-    if _NUMBER.fullmatch(text):
-        return _whole(float(text))
+    if _NUMBER.fullmatch(text) and math.isfinite(number := float(text)):
+        return _whole(number)
+    # Two numbers beyond the largest that a float can be are not the same, either.
     lowered = text.casefold()
     return _BOOLEANS.get(lowered, lowered)
 
