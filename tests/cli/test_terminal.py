@@ -204,6 +204,8 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
         ("coughs,Example,True\nfell,Sample,False\ncoughs,Sample,True\n", False),  # values stand again below
         (",label,pred\n0,a,b\n1,b,b\n", True),  # a row index has no name
         ("coughs,Example,x\ncoughs,Sample,y\n", False),  # one of three is no chance
+        ("no,Yes,Example\nyes,no,Sample\n", False),  # answers above answers
+        ("label,pred,False,True\na,b,0.2,0.8\n", True),  # classes above their probabilities
         ("label,pred,note\na,label,pred\n", True),  # other columns say what they like
         ("label,pred,nan,note\na,b,nan,c\n", True),  # one of four may be
         ("label,pred\n", True),  # there is nothing below

@@ -478,9 +478,7 @@ class _CsvTable(DuckTable):
         # A row index has no name; whoever names columns leaves no second one without.
         unnamed = sum(name == f"column{place}" for place, name in enumerate(names))
         columns = zip(*self.fetch(self.relation.limit(_BELOW).fetchall), strict=True)
-        again = sum(
-            name in map(str.strip, filter(None, cells)) for name, cells in zip(names, columns, strict=False)
-        )
+        again = sum(_is_among(name, cells) for name, cells in zip(names, columns, strict=False))
         # One of many may be chance: a column called "nan" that has one.
         return _validate.listed_columns(names, headed=unnamed < 2 and again < 2 and 3 * again < len(names))
 
@@ -699,6 +697,13 @@ def _opened(path: Path, place: Path) -> Iterator[IO[bytes]]:
             raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
         except (EOFError, OSError, zlib.error):
             raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
+
+
+def _is_among(heading: str, cells: Iterable[str | None]) -> bool:
+    """True where a heading is one of the values below it, or as they are true or false."""
+    flag = heading.casefold() in _values.FLAGS
+    below = (cell.strip() for cell in cells if cell)
+    return any(cell == heading or (flag and cell.casefold() in _values.FLAGS) for cell in below)
 
 
 def _shared_header(snapshot: Snapshot) -> tuple[list[str], str]:
