@@ -292,8 +292,9 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     ),
     "half a letter": (
         "t.jsonl",
-        b'{"truth": 1, "prediction": 1}\n\n' * 70 + b'{"truth": "\\ud800"}\n{"truth": 1, "prediction": 1}',
-        "not JSON with one object per line at line 141$",
+        b'{"truth": 1, "prediction": 1}\n\n' * 70_000
+        + b'{"truth": "\\ud800"}\n{"truth": 1, "prediction": 1}',
+        "not JSON with one object per line at line 140001$",
     ),
     "cut off": (
         "t.jsonl.gz",

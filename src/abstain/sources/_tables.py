@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import itertools
 import json
 import re
 import zlib
@@ -56,8 +55,10 @@ _MOST_CELLS = 1 << 25
 # Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
 _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
 _SAMPLE = 10_000
-# So many rows are looked at together: for the values of a first line that is none of names, or for what is no JSON.
+# In so many rows the values of a first line that is none of names are looked for.
 _BELOW = 100
+# About so many bytes of lines are looked at together.
+_PIECE = 1 << 20
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
 _EXACT_NUMBER = re.compile(r"^(DECIMAL.*|U?HUGEINT|BIGNUM|VARINT)$")
@@ -583,13 +584,12 @@ class _JsonTable(DuckTable):
         )
         before = 0
         with _opened(path, place) as file:
-            lines = iter(lambda: file.readline(_LONGEST_LINE), b"")
-            while some := list(itertools.islice(lines, _BELOW)):
-                texts = [line.decode("utf-8", "replace").lstrip("\ufeff").strip() for line in some]
+            for lines in _pieces(file):
+                texts = [line.decode("utf-8", "replace").lstrip("\ufeff").strip() for line in lines]
                 found = self._connection.execute(broken, [texts]).fetchone()
                 if found is not None and found[0] is not None:
                     return before + int(found[0])
-                before += len(some)
+                before += len(lines)
         return None
 
 
@@ -697,6 +697,19 @@ def _opened(path: Path, place: Path) -> Iterator[IO[bytes]]:
             raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
         except (EOFError, OSError, zlib.error):
             raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
+
+
+def _pieces(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield the lines of a file, about a megabyte of them at a time."""
+    lines, size = list[bytes](), 0
+    for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
+        lines.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield lines
+            lines, size = [], 0
+    if lines:
+        yield lines
 
 
 def _is_among(heading: str, cells: Iterable[str | None]) -> bool:
