@@ -205,6 +205,8 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
         (",label,pred\n0,a,b\n1,b,b\n", True),  # a row index has no name
         ("coughs,Example,x\ncoughs,Sample,y\n", False),  # one of three is no chance
         ("no,Yes,Example\nyes,no,Sample\n", False),  # answers above answers
+        ("coughs,,-,x,Example\nfell,,b,y,Example\n", False),  # a gap, and a value that stands again
+        ("label,pred,note,\na,b,c,\n", True),  # a comma too many
         ("label,pred,False,True\na,b,0.2,0.8\n", True),  # classes above their probabilities
         ("label,pred,note\na,label,pred\n", True),  # other columns say what they like
         ("label,pred,nan,note\na,b,nan,c\n", True),  # one of four may be

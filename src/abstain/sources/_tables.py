@@ -476,12 +476,12 @@ class _CsvTable(DuckTable):
     def listed_columns(self) -> str:
         """The columns in words: none of them where the first line is a record, and its values stand below it again."""
         names = list(self._kinds)
-        # A row index has no name; whoever names columns leaves no second one without.
+        # A row index has no name, or what is behind the last comma; whoever names columns leaves no second one without.
         unnamed = sum(name == f"column{place}" for place, name in enumerate(names))
         columns = zip(*self.fetch(self.relation.limit(_BELOW).fetchall), strict=True)
         again = sum(_is_among(name, cells) for name, cells in zip(names, columns, strict=False))
-        # One of many may be chance: a column called "nan" that has one.
-        return _validate.listed_columns(names, headed=unnamed < 2 and again < 2 and 3 * again < len(names))
+        # One of many may be chance: a column called "nan" that has one. Two such signs are none.
+        return _validate.listed_columns(names, headed=unnamed + again < 2 and 3 * again < len(names))
 
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
