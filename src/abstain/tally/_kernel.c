@@ -435,9 +435,9 @@ static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int
     return total == draws;
 }
 
-/* How many vectors are drawn while a stream is held: at least so many numbers. */
+/* How many vectors are drawn while a stream is held: one, or as many as have so many numbers. */
 #define HELD (1 << 16)
-INLINE int64_t vectors_held(int64_t draws) { return draws < HELD ? HELD / draws : 1; }
+INLINE int64_t vectors_held(int64_t draws) { return draws > 0 && draws < HELD ? HELD / draws : 1; }
 
 /* How many bytes the rows of a group need, and the numbers that are taken at a time; none where it is counted in place. */
 PUBLIC int64_t NAME(abstain_draw_room)(uint32_t units, int64_t draws, int64_t width, int64_t kind, int64_t shared) {
