@@ -294,8 +294,8 @@ def listed_columns(names: Iterable[str], *, headed: bool = True) -> str:
     """Return the columns of a table in words: those that look like names; of a row of values, only how many there are.
 
     A file without a header has a record where names should be. A heading that is a number or a date betrays it, or the
-    table knows that it has no header (`headed`), and then nothing of that line is told; otherwise a heading that is
-    empty, of more than three words or of many letters is left out.
+    table knows that it may have no header (`headed`), and then nothing of that line is told; otherwise a heading that
+    is empty, of more than three words or of many letters is left out.
 
     >>> listed_columns(["label", "pred", "patient id"])
     'columns: label, pred, patient id'
@@ -305,10 +305,12 @@ def listed_columns(names: Iterable[str], *, headed: bool = True) -> str:
     '2 columns, of which look like names: label'
     """
     known = list(names)
-    if not headed or any(map(_is_value, known)):
+    if any(map(_is_value, known)):
         return (
             f"{len(known)} columns, whose first line holds values and not names: does the file have a header?"
         )
+    if not headed:
+        return f"{len(known)} columns, whose first line may hold values and not names: does the file have a header?"
     named = [name for name in known if len(name) <= _LONGEST_COLUMN and 0 < len(name.split()) <= _MOST_WORDS]
     listed = ", ".join(named[:_MOST_COLUMNS]) + (" ..." if len(named) > _MOST_COLUMNS else "")
     if len(named) == len(known):

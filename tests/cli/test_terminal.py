@@ -206,6 +206,9 @@ def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path)
         ("coughs,Example,x\ncoughs,Sample,y\n", False),  # one of three is no chance
         ("no,Yes,Example\nyes,no,Sample\n", False),  # answers above answers
         ("coughs,,-,x,Example\nfell,,b,y,Example\n", False),  # a gap, and a value that stands again
+        ("coughs,well,south,Example\nfell,well,north,Sample\n", False),  # nothing says that these are names
+        ("coughs,N/A,south,Example\nfell,0.5,north,Sample\n", False),  # a number that is missing is no name
+        ("gold standard,guess,sure\na,b,0.5\nb,b,0.4\n", True),  # a word above numbers is
         ("label,pred,note,\na,b,c,\n", True),  # a comma too many
         ("label,pred,False,True\na,b,0.2,0.8\n", True),  # classes above their probabilities
         ("label,pred,note\na,label,pred\n", True),  # other columns say what they like
@@ -217,8 +220,8 @@ def test_a_first_line_of_words_is_told_where_it_is_one_of_names(text: str, told:
     Path("h.csv").write_text(text)
     done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", "--truth", "other"])
     assert done.exit_code == 2, done.output
-    assert ("whose first line holds values and not names" in done.stderr) is not told
-    assert ("label, pred" in done.stderr) is told
+    assert ("whose first line may hold values and not names: does the file have a header?" in done.stderr) is not told
+    assert ("columns: " in done.stderr or "of which look like names: label" in done.stderr) is told
     assert "Example" not in done.output
 
 

@@ -25,7 +25,6 @@ from abstain.labels import is_missing, missing
 from abstain.sources import _values
 from abstain.sources._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
 from abstain.sources._rules import Ruling, looks_like_refusals
-from abstain.sources._tables import check_columns
 from abstain.sources._values import Problems
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def _by_system(
 def _further(table: SourceTable, roles: Roles, columns: Columns) -> list[str]:
     """Return the names of the columns to load that play no role, and that of the confidence."""
     asked = [*(roles.signals or ()), *(roles.metadata or ()), *(roles.percent or ())]
-    check_columns(table, asked)
+    table.check_columns(asked)
     taken = {name for role, name in columns.items() if role != "confidence"}
     if "confidence" in columns:
         asked.insert(0, columns["confidence"])

@@ -35,7 +35,6 @@ from abstain.labels import EXACT
 from abstain.sources import _values
 from abstain.sources._columns import Rows, in_percent, items_from_rows
 from abstain.sources._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
-from abstain.sources._tables import check_columns
 from abstain.sources._values import SHOWN_ROWS, Problems
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ class Counting:
                 raise CountingError(
                     f"{table.label}: intervals and sets are judged row by row; load the table (engine, --engine: numpy)"
                 )
-        check_columns(table, [*(roles.metadata or ()), *(roles.percent or ())])
+        table.check_columns([*(roles.metadata or ()), *(roles.percent or ())])
         found = problems or Problems(collect=False)
         made = cls(table, engine, roles, columns, units, origin or {}, problems=found)
         made._check_one_system()

@@ -14,7 +14,7 @@ import numpy as np
 
 from abstain._places import rows_named_by
 from abstain.errors import ArgumentError, DataError
-from abstain.sources._tables import SourceTable, check_columns
+from abstain.sources._tables import SourceTable
 from abstain.sources._values import Problems
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class JoinedTable(SourceTable):
         self.declared = main.declared
         self._main, self._other, self._key = main, other, key
         for table in (main, other):
-            check_columns(table, [key])
+            table.check_columns([key])
         twice = [name for name in other.kinds if name != key and name in main.kinds]
         if twice:
             raise ArgumentError(

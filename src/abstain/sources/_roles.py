@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._export import EXPORTED_NAMES
 from abstain.errors import ArgumentError, DataError
 from abstain.items import CONFIDENCE_NAMES
-from abstain.sources._tables import check_columns
 from abstain.sources._values import CROSSED
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "assign_columns",
     "declared",
     "guesses",
+    "is_usual",
     "noun_of",
     "provenance",
     "system_column",
@@ -56,6 +57,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     **{role: (name,) for role, name in EXPORTED_NAMES.items()},
 }
 SYSTEM_NAMES = ("system", "model")
+_ALL_USUAL = frozenset((*chain.from_iterable(USUAL_NAMES.values()), *SYSTEM_NAMES))
 _UNIT_NAME = re.compile(
     rf"({'|'.join(_UNITS)}|person|user|question|conversation|dialogue|session|case|visit|encounter|admission)"
     r"(s|ids?)?([^a-z].*)?"
@@ -116,6 +118,11 @@ def unnamed_roles(columns: Mapping[str, str], roles: Roles) -> tuple[str, ...]:
     return tuple(role for role in ("cluster", "item", "abstained") if role not in known)
 
 
+def is_usual(name: str) -> bool:
+    """True for a name that a column of some role usually has, and no value."""
+    return name.casefold() in _ALL_USUAL
+
+
 def assign_columns(table: SourceTable, roles: Roles) -> dict[str, str]:
     """Return the column of every role that has one."""
     named = roles.named()
@@ -129,13 +136,13 @@ def assign_columns(table: SourceTable, roles: Roles) -> dict[str, str]:
         if len(found) > 1:
             doubtful[role] = found
     settled = _settled(table, columns, doubtful, named)
-    check_columns(table, [name for role, name in settled.items() if role != "set"])
+    table.check_columns([name for role, name in settled.items() if role != "set"])
     return settled
 
 
 def _check_named(table: SourceTable, named: Mapping[str, str]) -> None:
-    check_columns(table, [name for role, name in named.items() if role != "set"])
-    check_columns(table, [named["set"]] if "set" in named else [], lists=True)
+    table.check_columns([name for role, name in named.items() if role != "set"])
+    table.check_columns([named["set"]] if "set" in named else [], lists=True)
     if "correct" in named and {"truth", "prediction"} & named.keys():
         raise ArgumentError(
             f"{table.label}: correct already says what is right; leave truth and prediction out, or correct"
@@ -198,7 +205,7 @@ def guesses(table: SourceTable, role: str, columns: Mapping[str, str], named: Ma
 def system_column(table: SourceTable, roles: Roles, columns: Mapping[str, str]) -> str | None:
     """Return the column that says whose row it is: as named, or by its usual names where nothing else is made of it."""
     if roles.system is not None:
-        check_columns(table, [roles.system])
+        table.check_columns([roles.system])
         return roles.system
     taken = {*columns.values(), *(roles.signals or ()), *(roles.metadata or ())}
     lowered = {name.casefold(): name for name in table.kinds}

@@ -28,6 +28,7 @@ from abstain import _files, _sql, _validate, labels
 from abstain._export import PARQUET_KEY
 from abstain.errors import ArgumentError, DataError, FormatError, lacks_memory
 from abstain.sources import _values
+from abstain.sources._roles import is_usual
 from abstain.sources._snapshot import Snapshot
 from abstain.sources._values import Problems
 
@@ -42,7 +43,6 @@ __all__ = [
     "DuckTable",
     "QueriedTable",
     "SourceTable",
-    "check_columns",
     "open_files",
     "open_frame",
     "plain_array",
@@ -57,6 +57,8 @@ _MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
 _SAMPLE = 10_000
 # In so many rows the values of a first line that is none of names are looked for.
 _BELOW = 100
+# What people write where a number is missing; no proof that the line is one of names.
+_GAPS = ("na", "n/a", "nan", "none", "null", "missing", "unknown", "inf", "infinity")
 # About so many bytes of lines are looked at together.
 _PIECE = 1 << 20
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
@@ -109,6 +111,17 @@ class SourceTable(ABC):
         """The columns in words, for a message."""
         return _validate.listed_columns(self.kinds)
 
+    def check_columns(self, names: Iterable[str], *, lists: bool = False) -> None:
+        """Raise unless there are all columns named, plain ones or with `lists` also lists; suggest the nearest."""
+        for name in names:
+            if name not in self.kinds:
+                hint = _validate.suggestion(name, self.kinds)
+                raise ArgumentError(f"{self.label}: has no column {name!r}{hint}; {self.listed_columns}")
+            if self.kinds[name] == "other" or (self.kinds[name] == "list" and not lists):
+                raise DataError(
+                    f"{self.label}: the column {name!r} is nested or binary; a plain column is needed"
+                )
+
     def repeats(self, name: str) -> bool:
         """True where a column has several values, and some of them more than once."""
         values = self.load([name])[name]
@@ -157,7 +170,7 @@ class SourceTable(ABC):
 
     def lists(self, name: str) -> list[list[str]]:
         """Return a column of lists of labels: lists as such, JSON arrays, or text divided by ``|``."""
-        check_columns(self, [name], lists=True)
+        self.check_columns([name], lists=True)
         # In a table of text, an empty field is an empty list.
         values = self._loaded(name)
         needed = np.full(len(values), self.kinds[name] == "list")
@@ -183,7 +196,7 @@ class SourceTable(ABC):
     def _plain(self, name: str, what: str) -> NDArray[Any]:
         if self.kinds.get(name) in ("list", "other"):
             raise DataError(f"{self.label}: the column {name!r} must hold {what}, and it is nested or binary")
-        check_columns(self, [name])
+        self.check_columns([name])
         return self._loaded(name)
 
     def _loaded(self, name: str) -> NDArray[Any]:
@@ -203,18 +216,6 @@ class QueriedTable(SourceTable):
     @abstractmethod
     def is_text(self, name: str) -> bool:
         """True where that is text, whatever the text may spell."""
-
-
-def check_columns(table: SourceTable, names: Iterable[str], *, lists: bool = False) -> None:
-    """Raise unless the table has all columns named, plain ones or with `lists` also lists; suggest the nearest."""
-    for name in names:
-        if name not in table.kinds:
-            hint = _validate.suggestion(name, table.kinds)
-            raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; {table.listed_columns}")
-        if table.kinds[name] == "other" or (table.kinds[name] == "list" and not lists):
-            raise DataError(
-                f"{table.label}: the column {name!r} is nested or binary; a plain column is needed"
-            )
 
 
 def open_files(
@@ -354,6 +355,17 @@ class DuckTable(QueriedTable):
         """How many rows there are."""
         return int(self.counted("count(*)")[0])
 
+    def check_columns(self, names: Iterable[str], *, lists: bool = False) -> None:
+        """Raise unless there are all columns named, plain ones or with `lists` also lists; suggest the nearest."""
+        for name in names:
+            if name not in self.kinds:
+                hint = _validate.suggestion(name, self.kinds)
+                raise ArgumentError(f"{self.label}: has no column {name!r}{hint}; {self.listed_columns}")
+            if self.kinds[name] == "other" or (self.kinds[name] == "list" and not lists):
+                raise DataError(
+                    f"{self.label}: the column {name!r} is nested or binary; a plain column is needed"
+                )
+
     def repeats(self, name: str) -> bool:
         """True where a column has several values, and some of them more than once."""
         column = self.expression(name)
@@ -474,14 +486,22 @@ class _CsvTable(DuckTable):
 
     @property
     def listed_columns(self) -> str:
-        """The columns in words: none of them where the first line is a record, and its values stand below it again."""
+        """The columns in words: none of them where the first line may be a record.
+
+        It is one of names where one of them is usual, or stands above numbers alone, and its values do not stand again
+        below it.
+        """
         names = list(self._kinds)
+        rows = self.fetch(self.relation.limit(_BELOW).fetchall)
+        below = [[cell.strip() for cell in cells if cell] for cells in zip(*rows, strict=True)]
+        columns = list(zip(names, below or [[] for _ in names], strict=True))
         # A row index has no name, or what is behind the last comma; whoever names columns leaves no second one without.
         unnamed = sum(name == f"column{place}" for place, name in enumerate(names))
-        columns = zip(*self.fetch(self.relation.limit(_BELOW).fetchall), strict=True)
-        again = sum(_is_among(name, cells) for name, cells in zip(names, columns, strict=False))
+        again = sum(_is_among(name, cells) for name, cells in columns)
         # One of many may be chance: a column called "nan" that has one. Two such signs are none.
-        return _validate.listed_columns(names, headed=unnamed + again < 2 and 3 * again < len(names))
+        betrayed = unnamed + again >= 2 or 3 * again >= len(names)
+        named = any(is_usual(name) or _heads_numbers(name, cells) for name, cells in columns)
+        return _validate.listed_columns(names, headed=named and not betrayed)
 
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
@@ -712,11 +732,20 @@ def _pieces(file: IO[bytes]) -> Iterator[list[bytes]]:
         yield lines
 
 
-def _is_among(heading: str, cells: Iterable[str | None]) -> bool:
+def _is_among(heading: str, cells: Iterable[str]) -> bool:
     """True where a heading is one of the values below it, or as they are true or false."""
     flag = heading.casefold() in _values.FLAGS
-    below = (cell.strip() for cell in cells if cell)
-    return any(cell == heading or (flag and cell.casefold() in _values.FLAGS) for cell in below)
+    return any(cell == heading or (flag and cell.casefold() in _values.FLAGS) for cell in cells)
+
+
+def _heads_numbers(heading: str, cells: Sequence[str]) -> bool:
+    """True where a heading is a word above numbers alone, and none that says that a number is missing."""
+    return (
+        heading.casefold() not in _GAPS
+        and any(map(str.isalpha, heading))
+        and bool(cells)
+        and all(_values.as_number(cell) is not None for cell in cells)
+    )
 
 
 def _shared_header(snapshot: Snapshot) -> tuple[list[str], str]:
