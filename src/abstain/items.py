@@ -129,6 +129,8 @@ class Counted:
         members: how many clusters with a judged item each group has, by its number; None where every cluster is its
             own group, and known by its name.
         view: returns the same items with some of the signals, by their names.
+        first: returns the number of the first row that some items stand for, by what they are called; None where that
+            is not known any more, or never was.
         having: returns, for columns of metadata and by the label of every group of items that they make, how many
             clusters of each group of clusters have a judged one of them.
         bins: by signal, the largest share of the items in one bin, where confidences that lie close together are one.
@@ -140,6 +142,7 @@ class Counted:
     clusters: int
     members: NDArray[np.float64] | None
     view: Callable[[tuple[str, ...]], Items]
+    first: Callable[[NDArray[Any]], int | None]
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]]
     bins: Mapping[str, float] = field(default_factory=dict)
     by_chance: bool = False
@@ -520,11 +523,15 @@ class Items:
     def where(self, rows: Mask) -> str:
         """Return in words for an error message where a mask is true: the first row, and how many there are."""
         count = int(rows.sum())
-        if self.counted is not None:
-            weight = 0 if self.weight is None else round(float(self.weight[rows].sum()))
-            return f"{weight:,} items of {self.provenance.get('path', 'the table')}"
-        row = int(np.argmax(rows))
-        return f"{self.describe_row(row)}{f' ({count} such items)' if count > 1 else ''}"
+        if self.counted is None:
+            place = self.describe_row(int(np.argmax(rows)))
+        else:
+            count = 0 if self.weight is None else round(float(self.weight[rows].sum()))
+            row = self.counted.first(self.item[rows])
+            if row is None:
+                return f"{count:,} items of {self.provenance.get('path', 'the table')}"
+            place = self.place_of({}, row)
+        return f"{place}{f' ({count:,} such items)' if count > 1 else ''}"
 
     def describe_row(self, row: int) -> str:
         """Return the place of a row in words for an error message: its cluster, its item or line, and its file."""

@@ -220,7 +220,9 @@ def test_a_first_line_of_words_is_told_where_it_is_one_of_names(text: str, told:
     Path("h.csv").write_text(text)
     done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", "--truth", "other"])
     assert done.exit_code == 2, done.output
-    assert ("whose first line may hold values and not names: does the file have a header?" in done.stderr) is not told
+    assert (
+        "whose first line may hold values and not names: does the file have a header?" in done.stderr
+    ) is not told
     assert ("columns: " in done.stderr or "of which look like names: label" in done.stderr) is told
     assert "Example" not in done.output
 

@@ -105,6 +105,8 @@ def test_where_every_cluster_agrees_the_p_value_is_that_of_so_many_coins() -> No
         assert found.se == 0.0
         assert (found.high < 0.0) == told == (p_value(found) <= 0.05)
         assert found.low == -1.0
+    alike = difference_estimate(0.0, np.zeros(4), LeaveOut.of(np.arange(4)), n=4)
+    assert str(alike) == "0.000 [0.000, 0.000]"
 
 
 def test_p_value_is_undefined_where_nothing_can_be_said() -> None:

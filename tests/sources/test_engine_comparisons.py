@@ -342,3 +342,52 @@ def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> 
         abstain.gate(tables["run"], policy=policy)
     with pytest.raises(ArgumentError, match="a policy is held against Items; read them first"):
         abstain.gate(path, policy=policy)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_confidence_that_nobody_named_may_be_undefined(tmp_path: Path, form: str) -> None:
+    columns: dict[str, Any] = {"truth": [1, 0, 1], "prediction": [1, 0, 0], "patient_id": [1, 2, 3]}
+    sure = pl.DataFrame({**columns, "confidence": [0.9, None, 0.7]})
+    tables = {"sure": sure, "unsure": pl.DataFrame(columns)}
+    systems = files(tables, tmp_path, form)
+    counted, loaded = (
+        abstain.compare(systems, metrics=["augrc"], engine=engine) for engine in ("duckdb", "numpy")
+    )
+    assert_same_comparison(counted, loaded)
+    words = counted.difference("sure", "unsure").words
+    assert words.endswith(
+        "augrc is undefined for sure: some answered rows have no confidence to be ranked by; name another confidence"
+    )
+
+
+def test_all_rows_say_what_labels_are(tmp_path: Path) -> None:
+    """Those that are compared alone would be numbers in one column and words in the other."""
+    columns: dict[str, Any] = {
+        "truth": ["01", "01", "02", "01"],
+        "prediction": ["01", "no idea", "what?", "02"],
+        "failed": [True, False, False, True],
+        "item": [1, 2, 3, 4],
+    }
+    table = pl.DataFrame(columns)
+    systems = files({"one": table, "other": table}, tmp_path)
+    counted, loaded = (
+        abstain.compare(systems, metrics=["accuracy"], engine=engine) for engine in ("duckdb", "numpy")
+    )
+    assert_same_comparison(counted, loaded)
+    assert (counted.differences[0].left_value, counted.differences[0].estimate.n) == (0.0, 2)
+
+
+def test_all_rows_say_what_is_per_cent(tmp_path: Path) -> None:
+    columns: dict[str, Any] = {"truth": [1, 0, 1, 0], "prediction": [1, 0, 0, 1], "confidence": [5, 3, 1, 80]}
+    systems = files(
+        {
+            name: pl.DataFrame({**columns, "item": [1, 2, 3, last]})
+            for name, last in (("one", 4), ("other", 5))
+        },
+        tmp_path,
+    )
+    asked: dict[str, Any] = {"metrics": ["brier_score"], "intersection_only": True}
+    counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
+    assert_same_comparison(counted, loaded)
+    # .95^2, .97^2 and .01^2: the rows of 80 are not compared.
+    assert counted.differences[0].left_value == pytest.approx((0.9025 + 0.9409 + 0.0001) / 3)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import abstain
-from abstain import ArgumentError, DataError, FormatError, _sql, _units
+from abstain import ArgumentError, DataError, FormatError, SignalError, _sql, _units
 from abstain.errors import CountingError
 from abstain.sources import _counting, _engines, countables
 from memory import run_measured
@@ -691,3 +691,38 @@ def test_whole_numbers_far_apart_are_counted_in_groups(
     assert_same(abstain.evaluate(path, engine="duckdb", **asked), loaded)
     monkeypatch.setattr(_counting, "_MOST_BITS", 10)
     assert_same(abstain.evaluate(path, engine="duckdb", **asked), loaded)
+
+
+@pytest.mark.parametrize("clusters", [40, 900])
+@pytest.mark.parametrize("binned", [False, True])
+def test_a_signal_that_says_nothing_counts_as_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusters: int, binned: bool
+) -> None:
+    """A stated confidence may be null, which is the middle of its scale; any other is missing where it is asked for."""
+    rng = np.random.default_rng(8)
+    stated = [
+        None if value > 4.8 else value for value in rng.uniform(1, 5, 1500).round(1 if not binned else 9)
+    ]
+    table = frame(1500, clusters=clusters)[:, ["t", "p", "patient_id"]].drop_nulls()
+    table = table.with_columns(pl.Series("verbalized_confidence", stated[: len(table)]))
+    path = written(table, tmp_path / "t.csv")
+    if binned:
+        monkeypatch.setattr(_counting, "HEAD", 16)
+        monkeypatch.setattr(_counting, "FEW_ROWS", 100)
+        monkeypatch.setattr(_counting, "_FEW_VALUES", 8)
+    asked: dict[str, Any] = {"truth": "t", "prediction": "p", "cluster": "patient_id"}
+    counted, loaded = (
+        abstain.evaluate(path, engine=engine, confidence="verbalized", **asked)
+        for engine in ("duckdb", "numpy")
+    )
+    if binned:
+        assert counted["verbalized"].aurc.value == pytest.approx(loaded["verbalized"].aurc.value, abs=2e-3)
+        assert counted["verbalized"].augrc.high == pytest.approx(loaded["verbalized"].augrc.high, abs=2e-3)
+    else:
+        assert_same(counted, loaded)
+    first = next(place for place, value in enumerate(stated) if value is None) + 2
+    missing = sum(value is None for value in stated[: len(table)])
+    for engine in ("duckdb", "numpy"):
+        with pytest.raises(SignalError, match="verbalized_confidence, which is null for") as problem:
+            abstain.evaluate(path, engine=engine, confidence="verbalized_confidence", **asked)
+        assert f"line {first} of {path} ({missing} such items)" in str(problem.value)

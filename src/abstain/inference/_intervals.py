@@ -434,8 +434,8 @@ def _with_interval(estimate: Estimate) -> Estimate:
     if estimate.se > 0.0:
         reach = t_quantile(estimate.degrees, (1.0 + estimate.level) / 2.0) * estimate.se
         return replace(estimate, low=value - reach, high=value + reach)
-    ends = sorted((value, (1.0 - 2.0 * _unseen(estimate, estimate.clusters)) * value))
-    return replace(estimate, low=ends[0], high=ends[1])
+    low, high = sorted((value, (1.0 - 2.0 * _unseen(estimate, estimate.clusters)) * value))
+    return replace(estimate, low=low + 0.0, high=high + 0.0)  # which makes 0 of -0
 
 
 def p_value(difference: Estimate, bound: float = 0.0) -> float:

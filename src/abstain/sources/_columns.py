@@ -387,7 +387,7 @@ class Rows:
     def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8], name: str) -> None:
         """Add to a list of problems where an answer has no confidence; elsewhere whoever ranks says so."""
         wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
-        if (self.problems.collect or self.problems.counts is not None) and wrong.any():
+        if self.problems.collect and wrong.any():
             self.problems.report(
                 f"the confidence ({name}) is missing or not finite for an answered item {self.problems.place(wrong)}"
             )

@@ -179,6 +179,7 @@ class Counting:
         units: False where nobody leaves clusters out, and they are only counted.
         origin: where the table comes from.
         kept: which of the rows are counted; all of them when left out.
+        whole: where some of the rows are counted, the counting of all, which says what the columns mean.
         problems: where to say what is wrong with rows; the first of it is raised when left out.
     """
 
@@ -189,6 +190,7 @@ class Counting:
     units: bool
     origin: Mapping[str, Any]
     kept: Kept | None = None
+    whole: Counting | None = None
     problems: Problems = field(default_factory=lambda: Problems(collect=False))
 
     @classmethod
@@ -477,7 +479,16 @@ class Counting:
                 f"{self.table.label}: {many:,} different pairs of truth and prediction, with the columns of groups, "
                 "are too many to be counted; load the table (engine, --engine: numpy), or round them"
             )
-        return self.engine.fetch(f"SELECT * FROM {self.engine.known('kinds')} ORDER BY number")
+        if self.whole is None:
+            return self.engine.fetch(f"SELECT * FROM {self.engine.known('kinds')} ORDER BY number")
+        same = " AND ".join(
+            f"every_kind.{key} IS NOT DISTINCT FROM kinds.{key}" for key in self._kind_keys.values()
+        )
+        every = f"(SELECT * FROM {self.whole.engine.known('kinds')}) AS every_kind"
+        return self.engine.fetch(
+            f"SELECT kinds.*, every_kind.number AS in_whole FROM {self.engine.known('kinds')} JOIN {every} ON {same} "
+            "ORDER BY kinds.number"
+        )
 
     @cached_property
     def kinds(self) -> Items:
@@ -494,6 +505,8 @@ class Counting:
             raise DataError(f"{self.table.label}: the table has no rows")
         problems = self._wrong(rows, self._rows_of_kinds)
         weight = self._weight(found, problems)
+        if self.whole is not None:
+            return replace(self.whole.kinds.take(found["in_whole"].astype(np.intp)), weight=weight)
         columns = {role: name for role, name in self.columns.items() if role not in _NOT_OF_KINDS}
         values = {name: found[key] for name, key in self._kind_keys.items()}
         alike = Rows(self.table, columns, {role: values[name] for role, name in columns.items()}, problems)
@@ -588,6 +601,7 @@ class Counting:
             clusters=clusters,
             members=members,
             view=view or (lambda names: self.items(code, names)),
+            first=self._first_row(names),
             having=self._having,
             bins=bins,
             by_chance=self.units and not self._named and not self.engine.in_order,
@@ -597,7 +611,9 @@ class Counting:
             items,
             weight=np.where(np.isfinite(total) & (total >= 0.0), total, rows),  # what is wrong was said
             cluster=cluster,
-            item=np.broadcast_to(np.int8(0), len(rows)),
+            item=found["number"].astype(np.int32)
+            if self.engine.in_order
+            else np.broadcast_to(np.int8(0), len(rows)),
             signals={**self._unseen(len(rows)), **made},
             counted=counted,
         ).with_provenance(**({"percent": percent} if percent else {}))
@@ -637,6 +653,7 @@ class Counting:
         places = ", ".join(str(place + 1) for place in range(len(keys)))
         statement = f"SELECT {', '.join([*parts, *counted])} FROM ({rows}) AS b GROUP BY {places}"
         self.engine.keep("cells", statement, number=self.engine.in_order)
+        self._counted_cells = object()
         many = self._number(self.engine.known("cells"))
         if many > _MOST_CELLS:
             raise CountingError(
@@ -700,6 +717,17 @@ class Counting:
             f"SELECT b.r AS r FROM ({rows}) AS b JOIN {self.engine.known('cells')} ON {same} "
             f"JOIN {self.engine.known('wrong')} ON cells.number = wrong.number"
         )
+
+    def _first_row(self, names: Sequence[str]) -> Callable[[NDArray[Any]], int | None]:
+        """Return what finds the first row of some cells by their numbers, for as long as those cells are kept."""
+        cells = self._counted_cells
+
+        def first(numbers: NDArray[Any]) -> int | None:
+            if not self.engine.in_order or cells is not self._counted_cells:
+                return None
+            return int(self._rows_of_cells(numbers, names)[0])
+
+        return first
 
     def first(self, rows: str) -> NDArray[np.intp]:
         """Return the numbers ``r`` of the first rows that a statement gives."""
@@ -866,14 +894,25 @@ class Counting:
         confidence = self.columns.get("confidence")
         if confidence in signals:
             signals["confidence"] = signals[confidence]
-        for name in own:
-            # What is asked for must be there; who only looks around asks for everything, and needs the confidence.
-            if name == confidence or not problems.collect:
-                rows.check_confidence(signals[name], items.outcome, name)
-        percent = in_percent(signals, self.columns, self.roles, items.outcome)
+            rows.check_confidence(signals[confidence], items.outcome, confidence)
+        percent = self._percent(signals, items)
         for name in percent:
             signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
         return signals, bins, percent
+
+    def _percent(self, signals: Mapping[str, Signal], items: Items) -> tuple[str, ...]:
+        """Return the signals that are per cent; whether the values tell is asked of all rows of the table."""
+        confidence = self.columns.get("confidence")
+        if self.whole is None or confidence is None or confidence not in signals:
+            return in_percent(signals, self.columns, self.roles, items.outcome)
+        values = f"({self.whole.answered_values(confidence)}) AS r WHERE v IS NOT NULL AND NOT isnan(v)"
+        found = self.engine.fetch(
+            "SELECT min(v) AS low, max(v) AS high, max(CASE WHEN v > 0 AND v < 1 THEN v END) AS part "
+            f"FROM {values}"
+        )
+        ends = np.array([found[key][0] for key in ("low", "high", "part")], np.float64)
+        told = {**signals, "confidence": Signal(ends, np.zeros(3, np.bool_))}
+        return in_percent(told, self.columns, self.roles, np.full(3, Outcome.ANSWERED, np.uint8))
 
 
 @dataclass(frozen=True, slots=True)

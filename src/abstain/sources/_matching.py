@@ -70,7 +70,7 @@ def match_counted(
         return dict(sides), matching
     kept = Kept(work.kept_names, next(iter(sides.values())).engine, known, work.cluster.whole)
     return {
-        name: replace(side, engine=side.engine.again(), kept=kept) for name, side in sides.items()
+        name: replace(side, engine=side.engine.again(), kept=kept, whole=side) for name, side in sides.items()
     }, matching
 
 
