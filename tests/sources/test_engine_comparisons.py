@@ -391,3 +391,22 @@ def test_all_rows_say_what_is_per_cent(tmp_path: Path) -> None:
     assert_same_comparison(counted, loaded)
     # .95^2, .97^2 and .01^2: the rows of 80 are not compared.
     assert counted.differences[0].left_value == pytest.approx((0.9025 + 0.9409 + 0.0001) / 3)
+
+
+def test_rows_that_match_may_have_no_weight(tmp_path: Path) -> None:
+    columns: dict[str, Any] = {
+        "truth": [1, 1, 0],
+        "prediction": [1, 0, 0],
+        "confidence": [0.5, 0.6, 0.3],
+        "weight": [0, 0, 1],
+    }
+    systems = files(
+        {name: pl.DataFrame({**columns, "item": [1, 2, last]}) for name, last in (("one", 3), ("other", 4))},
+        tmp_path,
+    )
+    asked: dict[str, Any] = {"metrics": ["augrc"], "weight": "weight", "intersection_only": True}
+    counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
+    assert_same_comparison(counted, loaded)
+    assert counted.difference("one", "other").words.startswith(
+        "cannot compare one and other: one answered nothing"
+    )

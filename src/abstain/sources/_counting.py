@@ -528,7 +528,7 @@ class Counting:
                 rows = self.first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
                 place = f"at {row_name(*rows.tolist())}"
             problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
-        elif not total.any():
+        elif not total.any() and self.whole is None:  # of some rows, no weight may be left
             problems.report(f"{name}: weight is zero throughout; at least one row must count")
         else:
             return total

@@ -204,12 +204,15 @@ static void add_bytes(const uint8_t *weights, int64_t width, const uint32_t *uni
 #define WORDS 624
 #define SHIFT 397
 
-/* MT19937: the state, its words as they are handed out, and how many of them were. Threads draw from one stream, each a
- * vector at a time: who holds it, and how many vectors were drawn. */
+/* So many words are made at a time; what stands behind the last word of the state are the first ones as they are by then. */
+#define STEP 16
+
+/* MT19937: the state; its words as they are handed out, and how many of them were; and the words of the next turn as far as
+ * they are made. Threads draw from one stream, each a vector at a time: who holds it, and how many vectors were drawn. */
 typedef struct {
-    uint32_t state[WORDS + 1];
-    uint32_t ready[WORDS];
-    uint32_t used, held;
+    uint32_t state[WORDS + STEP];
+    uint32_t ready[2][WORDS];
+    uint32_t turn, used, made, held;
     int64_t drawn;
 } stream;
 
@@ -220,8 +223,8 @@ PUBLIC void NAME(abstain_seed)(stream *made, uint32_t seed) {
         made->state[place] = seed;
         seed = 1812433253U * (seed ^ (seed >> 30)) + place + 1;
     }
+    made->turn = made->made = made->held = 0;
     made->used = WORDS;
-    made->held = 0;
     made->drawn = 0;
 }
 
@@ -237,26 +240,32 @@ static void hold(stream *s) {
 
 static void let_go(stream *s) { __atomic_store_n(&s->held, 0, __ATOMIC_RELEASE); }
 
-INLINE uint32_t twisted(uint32_t high, uint32_t low, uint32_t far) {
-    uint32_t both = (high & 0x80000000U) | (low & 0x7fffffffU);
-    return far ^ (both >> 1) ^ (-(both & 1U) & 0x9908b0dfU);
+typedef uint32_t step __attribute__((vector_size(4 * STEP)));
+
+/* Make the next words of the next turn. Each comes from its place, the place behind it and one far off, which lies ahead of
+ * it in the last turn or behind it in this one. */
+INLINE void make_words(stream *s) {
+    uint32_t *state = s->state + s->made;
+    step word, next, far;
+    memcpy(&word, state, sizeof word);
+    memcpy(&next, state + 1, sizeof next);
+    memcpy(&far, s->made < WORDS - SHIFT ? state + SHIFT : state + SHIFT - WORDS, sizeof far);
+    next = (word & 0x80000000U) | (next & 0x7fffffffU);
+    word = far ^ (next >> 1) ^ (-(next & 1U) & 0x9908b0dfU);
+    memcpy(state, &word, sizeof word);
+    if (!s->made) memcpy(s->state + WORDS, &word, sizeof word);
+    word ^= word >> 11;
+    word ^= (word << 7) & 0x9d2c5680U;
+    word ^= (word << 15) & 0xefc60000U;
+    word ^= word >> 18;
+    memcpy(s->ready[!s->turn] + s->made, &word, sizeof word);
+    s->made += STEP;
 }
 
 static void refill(stream *s) {
-    uint32_t *state = s->state;
-    /* The word after the last is the first as it is by then; it lets the last loop run to the end. */
-    for (int i = 0; i < WORDS - SHIFT; i++) state[i] = twisted(state[i], state[i + 1], state[i + SHIFT]);
-    state[WORDS] = state[0];
-    for (int i = WORDS - SHIFT; i < WORDS; i++)
-        state[i] = twisted(state[i], state[i + 1], state[i + SHIFT - WORDS]);
-    for (int i = 0; i < WORDS; i++) {
-        uint32_t y = state[i];
-        y ^= y >> 11;
-        y ^= (y << 7) & 0x9d2c5680U;
-        y ^= (y << 15) & 0xefc60000U;
-        s->ready[i] = y ^ (y >> 18);
-    }
-    s->used = 0;
+    while (s->made < WORDS) make_words(s);
+    s->turn = !s->turn;
+    s->used = s->made = 0;
 }
 
 /* Numbers up to `most` by masked rejection: the words of a stream that were accepted, up to its next refill. */
@@ -269,7 +278,7 @@ typedef struct {
 
 /* Sift what the stream has ready. */
 static void sift(sieve *v) {
-    const uint32_t *ready = v->source->ready;
+    const uint32_t *ready = v->source->ready[v->source->turn];
     int found = 0;
 #if PACK == 8
     __m512i mask = _mm512_set1_epi32((int)v->mask), most = _mm512_set1_epi32((int)v->most);
@@ -313,14 +322,20 @@ INLINE const uint32_t *next_numbers(sieve *v, int64_t wanted, int *got) {
 /* Leave the stream behind the last word that was taken: whoever draws next may accept others. */
 static void close_sieve(sieve *v) {
     stream *source = v->source;
-    for (int left = v->taken; left; source->used++) left -= (source->ready[source->used] & v->mask) <= v->most;
+    const uint32_t *ready = source->ready[source->turn];
+    for (int left = v->taken; left; source->used++) left -= (ready[source->used] & v->mask) <= v->most;
 }
 
-static void count_bytes(sieve *v, int64_t draws, uint8_t *counts) {
+/* Counting waits for the memory; meanwhile the next words are made. */
+static void count_bytes(sieve *v, int64_t draws, uint8_t *restrict counts) {
     while (draws > 0) {
-        int got;
+        int got, i = 0;
         const uint32_t *numbers = next_numbers(v, draws, &got);
-        for (int i = 0; i < got; i++) ++counts[numbers[i]];
+        for (; i + STEP <= got && v->source->made < WORDS; i += STEP) {
+            make_words(v->source);
+            for (int j = 0; j < STEP; j++) ++counts[numbers[i + j]];
+        }
+        for (; i < got; i++) ++counts[numbers[i]];
         draws -= got;
     }
 }
