@@ -42,7 +42,8 @@ for _module in (
     *(
         "abstain.report.views",
         "abstain.sources._inspect",
-        "abstain.sources._tables",
+        "abstain.sources._file_tables",
+        "abstain.sources._frame_tables",
         "abstain.sources._counting",
         "abstain.sources._duckdb_engine",
     ),

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _sql
 from abstain.sources._counting import Engine
-from abstain.sources._tables import plain_array
+from abstain.sources._duckdb_tables import plain_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from abstain.sources._tables import DuckTable
+    from abstain.sources._duckdb_tables import DuckTable
 
 __all__ = ["DuckEngine"]
 

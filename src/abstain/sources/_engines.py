@@ -206,7 +206,8 @@ def _duckdb_files(
     files: Sequence[SourceFile], kind: str, memory: str | None, beside: Counting | None
 ) -> Opened:
     from abstain.sources._duckdb_engine import DuckEngine  # noqa: PLC0415
-    from abstain.sources._tables import DuckTable, open_files  # noqa: PLC0415
+    from abstain.sources._duckdb_tables import DuckTable  # noqa: PLC0415
+    from abstain.sources._file_tables import open_files  # noqa: PLC0415
 
     shared = beside.table.connection if beside is not None and isinstance(beside.table, DuckTable) else None
     table = open_files(files, kind, connection=shared or _sql.connect(memory))

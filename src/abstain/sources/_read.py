@@ -384,7 +384,8 @@ def _refuse(choices: Mapping[str, str | None], what: str, but: tuple[str, ...] =
 
 
 def _opened(source: Any, files: Sequence[_files.SourceFile], kind: str) -> SourceTable:
-    from abstain.sources._tables import open_files, open_frame  # noqa: PLC0415
+    from abstain.sources._file_tables import open_files  # noqa: PLC0415
+    from abstain.sources._frame_tables import open_frame  # noqa: PLC0415
 
     return open_frame(source) if kind == "frame" else open_files(files, kind)
 
