@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -284,19 +285,20 @@ def jackknife_estimates(
     0.300 [0.087, 0.658]
     """
     level = _validate.level(level)
-    base = Estimate(math.nan, level=level, n=n, clusters=leave.clusters)
+    errors = _standard_errors(values, left_out, leave)
+    base = partial(_with_error, leave=leave, level=level, n=n)
     return [
-        _metric_estimate(replace(base, value=float(value)), left_out[:, place], leave, scales[place])
-        for place, value in enumerate(values.tolist())
+        _metric_estimate(base(value, error), left_out[:, place], leave, scales[place])
+        for place, (value, error) in enumerate(zip(values.tolist(), errors.tolist(), strict=True))
     ]
 
 
-def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> Estimate:
-    if base.defined and scale.fixed:
-        return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
-    if base.defined and scale.refused:
+def _metric_estimate(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> Estimate:
+    if made.defined and (scale.fixed or scale.refused):
+        base = Estimate(made.value, level=made.level, n=made.n, clusters=made.clusters)
+        if scale.fixed:
+            return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
         return replace(base, reason=scale.refused)
-    made = _with_error(base, left_out, leave)
     if math.isnan(made.se):
         return made
     # Without a spread there is a bound to go by, or what one row more could cost, or nothing.
@@ -315,16 +317,24 @@ def _metric_estimate(base: Estimate, left_out: Floats, leave: LeaveOut, scale: S
     return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
 
 
-def _with_error(base: Estimate, left_out: Floats, leave: LeaveOut) -> Estimate:
+def _with_error(value: float, error: float, *, leave: LeaveOut, level: float, n: int) -> Estimate:
     """The value with its standard error, or with the reason why there is none."""
-    if not base.defined:
-        return base
-    if leave.vectors < 2:
-        return replace(base, reason="one cluster alone says nothing about others")
-    se = _standard_error(base.value, left_out, leave)
-    if math.isnan(se):
-        return replace(base, reason="it is undefined as soon as some clusters are left out")
-    return replace(base, se=se, degrees=leave.degrees, method=_method(leave))
+    if not math.isnan(error):
+        return Estimate(
+            value,
+            level=level,
+            se=error,
+            method=_method(leave),
+            n=n,
+            clusters=leave.clusters,
+            degrees=leave.degrees,
+        )
+    reason = ""
+    if not math.isnan(value):
+        reason = "it is undefined as soon as some clusters are left out"
+        if leave.vectors < 2:
+            reason = "one cluster alone says nothing about others"
+    return Estimate(value, level=level, n=n, clusters=leave.clusters, reason=reason)
 
 
 def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> tuple[float, float]:
@@ -396,10 +406,10 @@ def difference_estimate(
     >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, leave, n=4))
     3.000 [-0.437, 6.437]
     """
-    base = Estimate(value, level=_validate.level(level), n=n, clusters=leave.clusters)
-    if not base.defined:
-        return replace(base, reason="undefined on at least one side")
-    made = _with_error(base, left_out, leave)
+    level = _validate.level(level)
+    made = _with_error(value, _standard_error(value, left_out, leave), leave=leave, level=level, n=n)
+    if not made.defined:
+        return replace(made, reason="undefined on at least one side")
     return made if math.isnan(made.se) else _with_interval(made)
 
 
@@ -466,17 +476,36 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
 
 
 def _standard_error(value: float, left_out: Floats, leave: LeaveOut) -> float:
-    known = np.isfinite(left_out)
-    if not math.isfinite(value) or known.mean() < 1.0 - _MOST_UNDEFINED or known.sum() < 2:
-        return math.nan
-    values, sizes = left_out[known], leave.sizes[known]
-    groups, total = len(values), float(sizes.sum())
+    return float(_standard_errors(np.array([value]), left_out[:, None], leave)[0])
+
+
+def _standard_errors(values: Floats, left_out: Floats, leave: LeaveOut) -> Floats:
+    """Return the standard errors of values by what they are without each group; NaN where too many of those are."""
+    # One row per value, so that each is summed by itself, in the same order alone as among others.
+    rows = np.ascontiguousarray(left_out.T)
+    known = np.isfinite(rows)
+    share = known.mean(axis=1) if leave.vectors else np.zeros(len(rows))
+    found = np.full(len(values), math.nan)
+    told = np.isfinite(values) & (share >= 1.0 - _MOST_UNDEFINED) & (known.sum(axis=1) >= 2)
+    whole = told & (share == 1.0)
+    if whole.any():
+        found[whole] = _errors_of(values[whole], rows[whole], leave.sizes)
+    for place in np.flatnonzero(told & ~whole).tolist():
+        kept = known[place]
+        found[place] = _errors_of(values[[place]], rows[[place]][:, kept], leave.sizes[kept])[0]
+    return found
+
+
+def _errors_of(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
+    """Return the standard errors of values by what they are (values, groups) without each of at least two groups."""
+    groups, total = len(sizes), float(sizes.sum())
     inverse = total / sizes
     with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest have an error beyond it
-        centre = groups * value - float(((1.0 - sizes / total) * values).sum())
-        pseudo = inverse * value - (inverse - 1.0) * values
-        error = math.sqrt(float(((pseudo - centre) ** 2 / (inverse - 1.0)).mean()))
-    return 0.0 if error <= _NOISE * max(abs(value), float(np.abs(values).max())) else error
+        centre = groups * values - ((1.0 - sizes / total) * left_out).sum(axis=1)
+        pseudo = inverse * values[:, None] - (inverse - 1.0) * left_out
+        errors = np.sqrt(((pseudo - centre[:, None]) ** 2 / (inverse - 1.0)).mean(axis=1))
+    noise = _NOISE * np.maximum(np.abs(values), np.abs(left_out).max(axis=1))
+    return np.where(errors <= noise, 0.0, errors)
 
 
 def _method(leave: LeaveOut) -> str:
