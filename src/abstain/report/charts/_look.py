@@ -84,7 +84,9 @@ def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
     """Return a chart of records, which it carries itself."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.Chart(alt.InlineData(values=rows))
+    from abstain.report.charts._notebook import Rows  # noqa: PLC0415
+
+    return alt.Chart(Rows(values=rows))
 
 
 def metric_name(key: str) -> str:

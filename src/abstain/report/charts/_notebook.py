@@ -14,7 +14,7 @@ import vl_convert
 
 from abstain.report.text import plain_text, printable
 
-__all__ = ["chart_svg", "in_notebooks", "specification"]
+__all__ = ["Rows", "chart_svg", "in_notebooks", "specification"]
 
 # JupyterLab and others know by this name which specifications they can draw.
 _VEGA_LITE = f"application/vnd.vegalite.{alt.SCHEMA_VERSION.partition('.')[0]}+json"
@@ -39,6 +39,13 @@ def _in_letters(part: Any) -> Any:
 def chart_svg(chart: Any) -> str:
     """Return a chart as an SVG element."""
     return str(vl_convert.vegalite_to_svg(specification(chart)))
+
+
+class Rows(alt.InlineData):
+    """Records that a chart carries itself; they never change, and charts that are made of each other share them."""
+
+    def __deepcopy__(self, memo: object) -> Rows:
+        return self
 
 
 class _Offline:
