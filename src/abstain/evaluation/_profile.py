@@ -22,8 +22,8 @@ from abstain.guarantees import promised_thresholds
 from abstain.inference import holm, p_value
 from abstain.inference.points import points_of
 from abstain.losses import SHARES
-from abstain.metrics import measure_metrics, reliability_curve, risk_coverage_curve
-from abstain.metrics.curves import optimal_curve
+from abstain.metrics import measure_metrics, reliability_curve
+from abstain.metrics.curves import curve_of, optimal_curve
 from abstain.metrics.registry import METRICS
 from abstain.metrics.selective import in_convention
 
@@ -152,9 +152,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
     curves, found = {}, {}
     for key, name in first.items():
         rows = basis.work.rows(name)
-        curves[key] = risk_coverage_curve(
-            rows.loss, rows.confidence, abstained=rows.abstained, sample_weight=rows.weight
-        )
+        curves[key] = curve_of(rows)
         promised = _promised(curves[key], basis, name)
         chosen = _choice(curves[key], settings.coverage_grid, most)
         chosen = np.unique(np.r_[chosen, list(promised.values())]).astype(np.intp)

@@ -25,8 +25,8 @@ from abstain.groups import groups
 from abstain.inference import Within, with_companions
 from abstain.inference.points import read_off_points
 from abstain.losses import item_loss
-from abstain.metrics import Columns, guidance, measure_metrics, risk_coverage_curve, tie_sensitivity
-from abstain.metrics.curves import NO_CURVE, NO_TIES
+from abstain.metrics import Columns, guidance, measure_metrics
+from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
 from abstain.results import items_to_results
 
 if TYPE_CHECKING:
@@ -316,12 +316,8 @@ class SystemWork:
                 for key, estimate in found.items()
                 if key.confidence in (ALL, slot) and key.group == ALL
             }
-            items, losses = self.views[slot].items, self.rows(slot).loss
-            arguments: dict[str, Any] = {"abstained": items.abstained, "sample_weight": items.weight}
-            curve, ties = NO_CURVE, NO_TIES
-            if len(items):
-                curve = risk_coverage_curve(losses, confidence.values, **arguments)
-                ties = tie_sensitivity(losses, confidence.values, **arguments)
+            items, rows = self.views[slot].items, self.rows(slot)
+            curve, ties = (curve_of(rows), ties_of(rows)) if len(items) else (NO_CURVE, NO_TIES)
             bins = {} if items.counted is None else items.counted.bins
             warnings = (
                 *confidence.warnings,

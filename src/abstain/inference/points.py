@@ -17,8 +17,7 @@ import numpy as np
 from abstain._brief import brief
 from abstain.inference._estimate import JACKKNIFE
 from abstain.inference._intervals import simultaneous_level
-from abstain.metrics import risk_coverage_curve
-from abstain.metrics.curves import threshold_measure
+from abstain.metrics.curves import curve_of, threshold_measure
 from abstain.metrics.scales import Scale, trials, units_of
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def read_off_points(
 
     @cache
     def curve() -> RiskCoverageCurve:
-        return _curve(columns)
+        return curve_of(columns)
 
     @cache
     def steps() -> Points | None:
@@ -154,16 +153,10 @@ def read_off_points(
         elif metric.name == "coverage_at_accuracy":
             wrong = np.where(columns.answered, 1.0 - columns.correct, np.nan)
             judged = replace(columns, loss=wrong, largest_loss=1.0)
-            found.append(_at_risk(estimate, 1.0 - metric.value, judged, _curve(judged), intervals))
+            found.append(_at_risk(estimate, 1.0 - metric.value, judged, curve_of(judged), intervals))
         else:
             found.append(estimate)
     return found
-
-
-def _curve(columns: Columns) -> RiskCoverageCurve:
-    return risk_coverage_curve(
-        columns.loss, columns.confidence, abstained=columns.abstained, sample_weight=columns.weight
-    )
 
 
 def _at_coverage(

@@ -17,7 +17,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import DataError
-from abstain.tally import Tally
+from abstain.tally import Tally, keys_descending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -206,6 +206,16 @@ class Columns:
             self.shared[name] = work()
         found: T = self.shared[name]
         return found
+
+    @cached_property
+    def ranks(self) -> tuple[Indices, Floats]:
+        """The rank of every answered row by its confidence, the most confident at 0; and what each rank states."""
+        return keys_descending(self.confidence[self.answered])
+
+    @cached_property
+    def in_order(self) -> dict[str, Any]:
+        """What was worked out of these rows in the order of this confidence."""
+        return {}
 
     def tally(self, key: Indices, keys: int, *values: Floats) -> Tally:
         """Sum the rows and some values of theirs by unit and key."""

@@ -37,7 +37,6 @@ from abstain.tally import (
     Tally,
     Walked,
     keys_ascending,
-    keys_descending,
     loss_area,
     prefix_mean_sum,
     truncated,
@@ -81,7 +80,7 @@ class Ranking:
     @cached_property
     def by_confidence(self) -> Tally:
         """Counts and losses by confidence, most confident first."""
-        key, distinct = keys_descending(self.columns.confidence[self.columns.answered])
+        key, distinct = self.columns.ranks
         return self.tally(key, len(distinct))
 
     @property
@@ -318,7 +317,7 @@ class BalancedRanking:
         """Tally some rows."""
         answered = columns.answered
         label, classes = labels.classes(columns.truth)
-        rank = keys_descending(columns.confidence[answered])[0]
+        rank = columns.ranks[0]
         distinct, key = np.unique(rank * np.intp(max(classes, 1)) + label[answered], return_inverse=True)
         rank_of, class_of = np.divmod(distinct, max(classes, 1))
         return cls(

@@ -20,6 +20,7 @@ import numpy as np
 from abstain import _validate
 from abstain._brief import brief
 from abstain._export import columns_frame
+from abstain.errors import DataError
 from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import Ranking, Work
@@ -46,11 +47,13 @@ __all__ = [
     "NO_TIES",
     "RiskCoverageCurve",
     "TieSensitivity",
+    "curve_of",
     "matched_measure",
     "optimal_curve",
     "risk_coverage_curve",
     "threshold_measure",
     "tie_sensitivity",
+    "ties_of",
 ]
 
 MATCHED_METRICS = ("aurc", "augrc", "risk")
@@ -151,15 +154,25 @@ def risk_coverage_curve(
     >>> risk_coverage_curve([0, 1], [0.9, 0.4]).selective_risk
     array([0. , 0.5])
     """
-    losses, stated, weight, total = _accepted(loss, confidence, abstained, sample_weight)
-    key, levels = keys_descending(stated)
-    run = Run.of(_single_tally(key, len(levels), losses, weight), _ONE)
+    return curve_of(Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight))
+
+
+def curve_of(columns: Columns) -> RiskCoverageCurve:
+    """Return the working points of rows that were checked; whoever asks again gets the same."""
+    if "curve" not in columns.in_order:
+        columns.in_order["curve"] = _curve(_Accepted.of(columns))
+    found: RiskCoverageCurve = columns.in_order["curve"]
+    return found
+
+
+def _curve(rows: _Accepted) -> RiskCoverageCurve:
+    run = Run.of(_single_tally(rows.rank, len(rows.levels), rows.loss, rows.weight), _ONE)
     return RiskCoverageCurve(
-        coverage=run.count[0, 1:] / total,
+        coverage=run.count[0, 1:] / rows.total,
         selective_risk=run.risk[0, 1:],
-        generalized_risk=run.risk_sum[0, 1:] / total,
-        threshold=levels,
-        total=total,
+        generalized_risk=run.risk_sum[0, 1:] / rows.total,
+        threshold=rows.levels,
+        total=rows.total,
     )
 
 
@@ -224,23 +237,26 @@ def tie_sensitivity(
     (0.125, 0.875, 1.0)
     """
     _validate.choice(area, "area", ("aurc", "augrc"))
-    losses, levels, weight, total = _accepted(loss, confidence, abstained, sample_weight)
-    plateau, distinct = keys_descending(levels)
-    plateaus = len(distinct)
-    size = np.bincount(plateau, weights=weight)
-    tied = float(size[size > 1].sum() / size.sum()) if len(size) else 0.0
-    del size, distinct
-    if plateaus == len(levels):
+    return ties_of(Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight), area)
+
+
+def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
+    """Return the same of rows that were checked."""
+    rows = _Accepted.of(columns)
+    if len(rows.levels) == len(rows.rank):
         # Where no row shares its confidence with another there is one order, and one area.
-        del levels
-        only = _single_area(plateau, losses, weight, total, area)
+        only = _single_area(rows.rank, rows.loss, rows.weight, rows.total, area)
+        tied = 0.0 if rows.weight is None else _tied_share(rows.weight)
         return TieSensitivity(only, only, tied)
-    del plateau
     return TieSensitivity(
-        best=_split_area(losses, levels, weight, total, area, worst_first=False),
-        worst=_split_area(losses, levels, weight, total, area, worst_first=True),
-        tied_share=tied,
+        best=_split_area(rows, area, worst_first=False),
+        worst=_split_area(rows, area, worst_first=True),
+        tied_share=_tied_share(np.bincount(rows.rank, weights=rows.weight)),
     )
+
+
+def _tied_share(sizes: Floats | NDArray[np.intp]) -> float:
+    return float(sizes[sizes > 1].sum() / sizes.sum()) if len(sizes) else 0.0
 
 
 def matched_measure(left: Columns, right: Columns, metrics: Sequence[str], convention: str) -> Measure:
@@ -311,41 +327,52 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
     return Measure(tuple(names), columns.units, max(columns.units, tally.width), finish)
 
 
-def _accepted(
-    loss: ArrayLike,
-    confidence: ArrayLike,
-    abstained: ArrayLike | int | None,
-    sample_weight: ArrayLike | None,
-) -> tuple[Floats, Floats, Floats | None, float]:
-    """Check the arguments; return loss, confidence and weight of the answered rows that count, and N."""
-    rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    kept = rows.answered & (rows.weight > 0)
-    weight = None if rows.mass is None else rows.mass[kept]
-    return rows.loss[kept], rows.confidence[kept], weight, float(rows.weight.sum())
+@dataclass(frozen=True, eq=False, slots=True)
+class _Accepted:
+    """The answered rows that count, and N."""
+
+    loss: Floats
+    rank: NDArray[np.intp]
+    levels: Floats
+    weight: Floats | None
+    total: float
+
+    @classmethod
+    def of(cls, columns: Columns) -> _Accepted:
+        answered, mass, total = columns.answered, columns.mass, float(columns.weight.sum())
+        if not total > 0.0:
+            raise DataError("weight is zero throughout; at least one row must count")
+        if mass is not None and not mass[answered].all():  # a row without weight is no working point
+            answered = answered & (mass > 0.0)
+            rank, levels = keys_descending(columns.confidence[answered])
+        else:
+            rank, levels = columns.ranks
+        return cls(columns.loss[answered], rank, levels, None if mass is None else mass[answered], total)
 
 
-def _split_area(
-    loss: Floats, confidence: Floats, weight: Floats | None, total: float, area: str, *, worst_first: bool
-) -> float:
+def _split_area(rows: _Accepted, area: str, *, worst_first: bool) -> float:
     """The area over single items when every plateau is ordered by loss: runs of equal loss need no taking apart."""
-    order = np.lexsort((-loss if worst_first else loss, -confidence))
-    step = np.diff(confidence[order]) != 0
-    loss, weight = loss[order], None if weight is None else weight[order]
+    order = np.lexsort((-rows.loss if worst_first else rows.loss, rows.rank))
+    step = np.diff(rows.rank[order]) != 0
+    loss, weight = rows.loss[order], None if rows.weight is None else rows.weight[order]
     del order
     step |= np.diff(loss) != 0
     rank = np.zeros(len(loss), np.intp)
     np.cumsum(step, out=rank[1:])
-    return _single_area(rank, loss, weight, total, area)
+    return _single_area(rank, loss, weight, rows.total, area)
 
 
 def _single_area(
     rank: NDArray[np.intp], loss: Floats, weight: Floats | None, total: float, area: str
 ) -> float:
-    tally = _single_tally(rank, int(rank.max(initial=-1)) + 1, loss, weight)
+    ranks = int(rank.max(initial=-1)) + 1
+    # Where every item is a rank of its own, there is none to be taken apart.
+    apart = weight is None and ranks == len(rank)
+    asked = Asked(risk=True) if apart else Asked(growth=(HARMONIC,))
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
-        walked = walk(tally, Batch(_ONE), Asked(growth=(HARMONIC,)))
+        walked = walk(_single_tally(rank, ranks, loss, weight), Batch(_ONE), asked)
         if area == "aurc":
-            return float(_risk.single_item_trapezoid(walked)[0]) / total
+            return float((walked.risk_area if apart else _risk.single_item_trapezoid(walked))[0]) / total
     return float(walked.loss_area[0]) / total**2
 
 

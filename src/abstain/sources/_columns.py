@@ -460,6 +460,8 @@ class Rows:
 def _label_kinds(column: NDArray[Any]) -> set[bool]:
     """Return whether there are words (True), whether there are numbers (False) among labels."""
     known = labels.column(column[~missing(column)], "label")
+    if known.dtype.kind in "biuf":
+        return {False} if len(known) else set()
     return {isinstance(value, str) for value in known.tolist()}
 
 
