@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from abstain.metrics.instruments import Instrument
 
     Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
     Build = Callable[[Columns, Sequence["MetricSpecification"]], Measure]
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
@@ -331,7 +332,7 @@ def outcome_measure(columns: Columns, metrics: Sequence[MetricSpecification]) ->
 def sums_measure(
     columns: Columns,
     metrics: Sequence[MetricSpecification],
-    values: Sequence[Floats],
+    values: Sequence[Floats | Mask],
     named: Callable[..., object],
 ) -> Measure:
     """Return the measure of a family: `named` holds the sums of rows and values, each metric's `finish` reads them."""
@@ -358,21 +359,20 @@ def mean_measure(name: str, values: Floats, columns: Columns) -> Measure:
     )
 
 
-def outcome_columns(columns: Columns) -> list[Floats]:
-    """Return what each row adds to the sums of `OutcomeSums`, but for the first of them, which counts rows."""
-    answered = columns.answered.astype(np.float64)
-    declined = 1.0 - answered
-    correct, guide = columns.correct, columns.should_abstain
-    hold, safe = (guide == 1.0).astype(np.float64), (guide == 0.0).astype(np.float64)
+def outcome_columns(columns: Columns) -> list[Mask]:
+    """Return which rows count for the sums of `OutcomeSums`, but for the first of them, which counts all rows."""
+    answered, declined = columns.answered, columns.abstained
+    correct, guide = columns.correct == 1.0, columns.should_abstain
+    hold, safe = guide == 1.0, guide == 0.0
     return [
         answered,
         correct,
-        correct * (1.0 - hold),
-        safe * correct,
-        safe * (answered - correct),
-        safe * declined,
-        hold * answered,
-        hold * declined,
+        correct & ~hold,
+        safe & correct,
+        safe & answered & ~correct,
+        safe & declined,
+        hold & answered,
+        hold & declined,
     ]
 
 
