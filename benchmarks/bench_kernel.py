@@ -100,8 +100,8 @@ def against_numpy() -> None:
     for what, items, clusters, levels, wanted, resamples in (
         ("328 items, 41 clusters, continuous", 328, 41, None, 15, (10_000, 400, 40)),
         ("328 items, 41 clusters, 7 levels", 328, 41, 7, None, (10_000, 1024, 40)),
-        ("100,000 items of their own", 100_000, 100_000, None, 20, (128, 2, 12)),
-        ("1,000,000 items of their own", 1_000_000, 1_000_000, None, 20, (64, 1, 12)),
+        ("100,000 items of their own", 100_000, 100_000, None, 20, (256, 2, 12)),
+        ("1,000,000 items of their own", 1_000_000, 1_000_000, None, 20, (128, 1, 12)),
     ):
         for kind, names in (("ci95", ARTIFACT), ("all metrics", EVERYTHING)):
             mine, twin = best_times(
