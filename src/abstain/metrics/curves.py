@@ -241,7 +241,7 @@ def tie_sensitivity(
 
 
 def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
-    """Return the same of rows that were checked."""
+    """Return how much the order of tied items could matter among rows that were checked."""
     rows = _Accepted.of(columns)
     if len(rows.levels) == len(rows.rank):
         # Where no row shares its confidence with another there is one order, and one area.
