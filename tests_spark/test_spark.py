@@ -199,7 +199,7 @@ def test_what_is_wrong_is_counted(spark: Any) -> None:
         DataError, match=r"the Spark DataFrame: the prediction \(prediction\) is missing in 1 row and"
     ):
         abstain.evaluate(rows)
-    with pytest.raises(DataError, match=r"confidence \(confidence\) is missing or not finite .* in 1 row"):
+    with pytest.raises(DataError, match="needs the signal confidence, which is null for 1 item of the table"):
         abstain.evaluate(rows, null_prediction="abstained")
     with pytest.raises(ArgumentError, match="has no column 'truht'"):
         abstain.evaluate(rows, truth="truht")
