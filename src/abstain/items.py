@@ -529,7 +529,9 @@ class Items:
             count = 0 if self.weight is None else round(float(self.weight[rows].sum()))
             row = self.counted.first(self.item[rows])
             if row is None:
-                return f"{count:,} item{'' if count == 1 else 's'} of {self.provenance.get('path', 'the table')}"
+                return (
+                    f"{count:,} item{'' if count == 1 else 's'} of {self.provenance.get('path', 'the table')}"
+                )
             place = self.place_of({}, row)
         return f"{place}{f' ({count:,} such items)' if count > 1 else ''}"
 
