@@ -105,6 +105,9 @@ def test_where_every_cluster_agrees_the_p_value_is_that_of_so_many_coins() -> No
         assert found.se == 0.0
         assert (found.high < 0.0) == told == (p_value(found) <= 0.05)
         assert found.low == -1.0
+    # What is left of equal values by rounding is no spread.
+    rounded = np.array([0.3, 0.1 + 0.2, 0.3, 0.3])
+    assert difference_estimate(0.3, rounded, LeaveOut.of(np.arange(4)), n=4).se == 0.0
     alike = difference_estimate(0.0, np.zeros(4), LeaveOut.of(np.arange(4)), n=4)
     assert str(alike) == "0.000 [0.000, 0.000]"
 

@@ -536,3 +536,16 @@ def _roc_hull_area(wrong: np.ndarray, confidence: np.ndarray) -> float:
         ends = slice(start, start + 2)
         area += quad(lambda k, ends=ends: np.interp(k, count[ends], loss[ends]) / k, *count[ends])[0]
     return float(area / len(wrong))
+
+
+def test_a_row_without_weight_is_no_working_point() -> None:
+    weight = [1.0, 0.0, 2.0]
+    curve = curves.risk_coverage_curve([0, 1, 1], [0.9, 0.5, 0.4], sample_weight=weight)
+    assert (curve.threshold.tolist(), curve.selective_risk.tolist()) == (
+        [0.9, 0.4],
+        [0.0, pytest.approx(2 / 3)],
+    )
+    # Without it nobody shares the confidence of another, but for the row that counts twice.
+    ties = curves.tie_sensitivity([0, 1, 1], [0.9, 0.9, 0.4], sample_weight=weight)
+    assert ties == curves.tie_sensitivity([0, 1], [0.9, 0.4], sample_weight=[1.0, 2.0])
+    assert ties.tied_share == pytest.approx(2 / 3)
