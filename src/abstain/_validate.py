@@ -305,12 +305,10 @@ def listed_columns(names: Iterable[str], *, headed: bool = True) -> str:
     '2 columns, of which look like names: label'
     """
     known = list(names)
-    if any(map(_is_value, known)):
-        return (
-            f"{len(known)} columns, whose first line holds values and not names: does the file have a header?"
-        )
-    if not headed:
-        return f"{len(known)} columns, whose first line may hold values and not names: does the file have a header?"
+    values = any(map(_is_value, known))
+    if values or not headed:
+        holds = "holds" if values else "may hold"
+        return f"{len(known)} columns, whose first line {holds} values and not names: does the file have a header?"
     named = [name for name in known if len(name) <= _LONGEST_COLUMN and 0 < len(name.split()) <= _MOST_WORDS]
     listed = ", ".join(named[:_MOST_COLUMNS]) + (" ..." if len(named) > _MOST_COLUMNS else "")
     if len(named) == len(known):

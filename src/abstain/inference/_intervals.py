@@ -285,20 +285,22 @@ def jackknife_estimates(
     0.300 [0.087, 0.658]
     """
     level = _validate.level(level)
-    errors = _standard_errors(values, left_out, leave)
-    base = partial(_with_error, leave=leave, level=level, n=n)
+    found = zip(values.tolist(), _standard_errors(values, left_out, leave).tolist(), strict=True)
+    base = partial(Estimate, level=level, n=n, clusters=leave.clusters)
     return [
-        _metric_estimate(base(value, error), left_out[:, place], leave, scales[place])
-        for place, (value, error) in enumerate(zip(values.tolist(), errors.tolist(), strict=True))
+        _metric_estimate(base(value), error, left_out[:, place], leave, scales[place])
+        for place, (value, error) in enumerate(found)
     ]
 
 
-def _metric_estimate(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> Estimate:
-    if made.defined and (scale.fixed or scale.refused):
-        base = Estimate(made.value, level=made.level, n=made.n, clusters=made.clusters)
-        if scale.fixed:
-            return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
+def _metric_estimate(
+    base: Estimate, error: float, left_out: Floats, leave: LeaveOut, scale: Scale
+) -> Estimate:
+    if base.defined and scale.fixed:
+        return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
+    if base.defined and scale.refused:
         return replace(base, reason=scale.refused)
+    made = _with_error(base, error, leave)
     if math.isnan(made.se):
         return made
     # Without a spread there is a bound to go by, or what one row more could cost, or nothing.
@@ -317,24 +319,15 @@ def _metric_estimate(made: Estimate, left_out: Floats, leave: LeaveOut, scale: S
     return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
 
 
-def _with_error(value: float, error: float, *, leave: LeaveOut, level: float, n: int) -> Estimate:
+def _with_error(base: Estimate, error: float, leave: LeaveOut) -> Estimate:
     """The value with its standard error, or with the reason why there is none."""
-    if not math.isnan(error):
-        return Estimate(
-            value,
-            level=level,
-            se=error,
-            method=_method(leave),
-            n=n,
-            clusters=leave.clusters,
-            degrees=leave.degrees,
-        )
-    reason = ""
-    if not math.isnan(value):
-        reason = "it is undefined as soon as some clusters are left out"
-        if leave.vectors < 2:
-            reason = "one cluster alone says nothing about others"
-    return Estimate(value, level=level, n=n, clusters=leave.clusters, reason=reason)
+    if not base.defined:
+        return base
+    if leave.vectors < 2:
+        return replace(base, reason="one cluster alone says nothing about others")
+    if math.isnan(error):
+        return replace(base, reason="it is undefined as soon as some clusters are left out")
+    return replace(base, se=error, degrees=leave.degrees, method=_method(leave))
 
 
 def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> tuple[float, float]:
@@ -406,10 +399,10 @@ def difference_estimate(
     >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, leave, n=4))
     3.000 [-0.437, 6.437]
     """
-    level = _validate.level(level)
-    made = _with_error(value, _standard_error(value, left_out, leave), leave=leave, level=level, n=n)
-    if not made.defined:
-        return replace(made, reason="undefined on at least one side")
+    base = Estimate(value, level=_validate.level(level), n=n, clusters=leave.clusters)
+    if not base.defined:
+        return replace(base, reason="undefined on at least one side")
+    made = _with_error(base, _standard_error(value, left_out, leave), leave)
     return made if math.isnan(made.se) else _with_interval(made)
 
 

@@ -133,23 +133,19 @@ def read_off_points(
     """Return estimates with the intervals that the working points give to metrics that jump between them."""
 
     @cache
-    def curve() -> RiskCoverageCurve:
-        return curve_of(columns)
-
-    @cache
     def steps() -> Points | None:
         """All working points, where they are so few that every coverage may need them."""
-        few = len(curve()) <= _FEW_LEVELS
-        return points_of(columns, curve().threshold, intervals) if few else None
+        curve = curve_of(columns)
+        return points_of(columns, curve.threshold, intervals) if len(curve) <= _FEW_LEVELS else None
 
     found = []
     for metric, estimate in zip(metrics, estimates, strict=True):
         if estimate.interval is None or intervals.interval != JACKKNIFE:
             found.append(estimate)
         elif metric.name == "risk_at_coverage":
-            found.append(_at_coverage(estimate, metric.value, columns, curve(), steps, intervals))
+            found.append(_at_coverage(estimate, metric.value, columns, curve_of(columns), steps, intervals))
         elif metric.name == "coverage_at_risk":
-            found.append(_at_risk(estimate, metric.value, columns, curve(), intervals))
+            found.append(_at_risk(estimate, metric.value, columns, curve_of(columns), intervals))
         elif metric.name == "coverage_at_accuracy":
             wrong = np.where(columns.answered, 1.0 - columns.correct, np.nan)
             judged = replace(columns, loss=wrong, largest_loss=1.0)

@@ -20,7 +20,6 @@ import numpy as np
 from abstain import _validate
 from abstain._brief import brief
 from abstain._export import columns_frame
-from abstain.errors import DataError
 from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import Ranking, Work
@@ -340,8 +339,8 @@ class _Accepted:
     @classmethod
     def of(cls, columns: Columns) -> _Accepted:
         answered, mass, total = columns.answered, columns.mass, float(columns.weight.sum())
-        if not total > 0.0:
-            raise DataError("weight is zero throughout; at least one row must count")
+        if mass is not None:
+            _validate.weights(mass, len(columns), "weight")
         if mass is not None and not mass[answered].all():  # a row without weight is no working point
             answered = answered & (mass > 0.0)
             rank, levels = keys_descending(columns.confidence[answered])

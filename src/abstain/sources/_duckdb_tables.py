@@ -104,11 +104,6 @@ class DuckTable(QueriedTable):
         """What is wrong with the files, without the words of DuckDB, which may quote the data."""
         return FormatError(f"{self.label}: cannot be read as {self.word} ({type(problem).__name__})")
 
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        """The kind of each column."""
-        return self._kinds
-
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Return columns as arrays."""
         if not names:

@@ -58,11 +58,6 @@ class FrameTable(SourceTable):
             raise DataError("the frame has two columns of one name; rename one of them")
         self._kinds = {str(name): _frame_kind(dtype) for name, dtype in schema.items()}
 
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        """The kind of each column."""
-        return self._kinds
-
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Return columns as arrays."""
         import narwhals as nw  # noqa: PLC0415

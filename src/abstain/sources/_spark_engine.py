@@ -53,11 +53,6 @@ class SparkTable(QueriedTable):
         if self.frame.sparkSession is not other.frame.sparkSession:
             raise ArgumentError("the Spark DataFrames are of different sessions; make both in one of them")
 
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        """The kind of each column."""
-        return self._kinds
-
     def expression(self, name: str) -> str:
         """Return what to select to get a column as numbers, booleans or text."""
         kind, found, column = self._kinds[name], self._types[name], _quoted(name)

@@ -42,10 +42,12 @@ class SourceTable(ABC):
     paths: tuple[Path, ...] = ()
     declared: Mapping[str, Any]
 
+    _kinds: Mapping[str, str]
+
     @property
-    @abstractmethod
     def kinds(self) -> Mapping[str, str]:
         """The kind of each column: "whole", "number", "boolean", "text", "list", "other", or "unknown" until loaded."""
+        return self._kinds
 
     @property
     @abstractmethod
