@@ -726,3 +726,18 @@ def test_a_signal_that_says_nothing_counts_as_in_memory(
         with pytest.raises(SignalError, match="verbalized_confidence, which is null for") as problem:
             abstain.evaluate(path, engine=engine, confidence="verbalized_confidence", **asked)
         assert f"line {first} of {path} ({missing} such items)" in str(problem.value)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_weight_that_is_too_large_is_named_by_its_row(tmp_path: Path, form: str) -> None:
+    columns = {
+        "truth": [1, 1, 0],
+        "prediction": [1, 0, 0],
+        "confidence": [0.5, 0.6, 0.3],
+        "w": [1.0, 1e301, 1.0],
+    }
+    path = written(pl.DataFrame(columns), tmp_path / f"t.{form}")
+    for engine in ("numpy", "duckdb"):
+        expected = counted_by(form, r"weight \(w\): weight must be at most 1e\+100, .* at <1>; scale it down")
+        with pytest.raises(DataError, match=expected):
+            abstain.evaluate(path, engine=engine, weight="w")

@@ -28,6 +28,7 @@ import numpy as np
 from abstain._export import ABSENT_SUFFIX
 from abstain._places import row_name, rows_named_by
 from abstain._units import FACTOR, GROUPS, MOST_SINGLE, PRIME, WHOLE_NAME, group_of
+from abstain._validate import HEAVIEST
 from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
 from abstain.items import Counted, Items, Outcome, Signal, identifiers, numbered
@@ -520,19 +521,28 @@ class Counting:
     def _weight(self, found: Found, problems: Problems) -> Floats:
         """Return how many rows each kind stands for; every row one where that is wrong."""
         name, total = f"weight ({self.columns.get('weight')})", found["total"].astype(np.float64)
-        wrong = ~np.isfinite(total) | (found["least"] < 0.0)
+        wrong, heavy = ~np.isfinite(total) | (found["least"] < 0.0), total > HEAVIEST
         if wrong.any():
-            place = problems.place(wrong)
-            if self.engine.in_order:
-                beyond = "isnan(w) OR w < 0 OR w = CAST('Infinity' AS DOUBLE)"
-                rows = self.first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
-                place = f"at {row_name(*rows.tolist())}"
+            beyond = "isnan(w) OR w < 0 OR w = CAST('Infinity' AS DOUBLE)"
+            place = self._place_of_weights(wrong, beyond, problems)
             problems.report(f"{name}: weight must be there, finite and not negative, and is not {place}")
+        elif heavy.any():
+            place = self._place_of_weights(heavy, f"w > {HEAVIEST}", problems)
+            problems.report(
+                f"{name}: weight must be at most {HEAVIEST:g}, and is not {place}", way_out="scale it down"
+            )
         elif not total.any() and self.whole is None:  # of some rows, no weight may be left
             problems.report(f"{name}: weight is zero throughout; at least one row must count")
         else:
             return total
         return found["n"].astype(np.float64)
+
+    def _place_of_weights(self, kinds: Mask, beyond: str, problems: Problems) -> str:
+        """Where the weights are that lie beyond something; where no single one does, where the kinds of rows are."""
+        if not self.engine.in_order:
+            return problems.place(kinds)
+        rows = self.first(f"SELECT r FROM ({self._select(numbers=True)}) AS b WHERE {beyond}")
+        return f"at {row_name(*rows.tolist())}" if len(rows) else problems.place(kinds)
 
     def _check_items(self) -> None:
         """Raise where an item has no name, or stands twice; of very many rows it costs more than all else."""
