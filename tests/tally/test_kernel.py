@@ -169,16 +169,69 @@ def test_the_width_of_a_group_changes_no_bit() -> None:
         with weigh_with(kernel):
             found = []
             for width in (8, 16, 32, 64):
-                groups = -(-70 // width)
-                padded = np.zeros((groups * width, 90), np.uint8)
-                padded[:70] = weights
-                lanes = np.ascontiguousarray(padded.reshape(groups, width, 90).transpose(0, 2, 1))
-                batch = Batch.of_lanes(lanes, 70, quick=True)
+                batch = in_lanes(weights, width)
                 parts = walked_parts(walk(tally, batch, asked, targets), asked)
                 found.append([*parts.values(), *tally.weigh(batch)])
             for others in found[1:]:
                 for one, other in zip(others, found[0], strict=True):
                     np.testing.assert_array_equal(one, other)
+
+
+def long_ranking(kind: str) -> tuple[Tally, NDArray[np.uint8]]:
+    """A ranking of 30,000 rows whose losses are grades, and multiplicities for it."""
+    rng = np.random.default_rng(12)
+    rows, vectors = 30_000, 70
+    units = 3000 if kind == "clusters" else rows
+    loss = rng.integers(0, 8 if kind == "grades" else 2, rows)
+    if kind == "rare":
+        loss[:] = 0
+        loss[[9, 15_000, 15_001, 22_000, -3]] = 1
+    if kind == "all wrong":
+        loss[:] = 7
+    unit = rng.permutation(rows) % units
+    tally = Tally.of_rows(
+        unit=unit, key=np.arange(rows), columns=[loss.astype(float)], units=units, keys=rows
+    )
+    weights = rng.multinomial(units, np.full(units, 1.0 / units), vectors)
+    if kind == "lumps":  # few clusters make up most of a resample, or nothing does
+        weights[3] = 255 * (rng.random(units) < 0.01)
+        weights[4] = 0
+        weights[5, unit[:20_000]] = 0
+        weights[6] = 44 * (np.arange(units) % 45 == 0)
+        weights[7, unit[25_000:25_016]] = (0, 40) * 8
+    return tally, weights.astype(np.uint8)
+
+
+def in_lanes(weights: NDArray[np.uint8], width: int) -> Batch:
+    """Multiplicities in groups of so many lanes, which may be weighed quickly."""
+    vectors, units = weights.shape
+    groups = -(-vectors // width)
+    padded = np.zeros((groups * width, units), np.uint8)
+    padded[:vectors] = weights
+    lanes = np.ascontiguousarray(padded.reshape(groups, width, units).transpose(0, 2, 1))
+    return Batch.of_lanes(lanes, vectors, quick=True)
+
+
+@pytest.mark.parametrize("kind", ["right or wrong", "grades", "rare", "all wrong", "clusters", "lumps"])
+def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
+    """There they are summed up by stretches, to 2e-13; what is no area is exact, and no level or width changes a bit."""
+    tally, weights = long_ranking(kind)
+    asked = Asked(risk=True, areas_at=(False, True, False, True))
+    targets = np.array([0.05, 0.5, 0.77, 0.9])[:, None] * (weights.sum(axis=1) * (30_000 / weights.shape[1]))
+    with weigh_with(NUMPY):
+        expected = walked_parts(walk(tally, Batch(weights.astype(float)), asked, targets), asked)
+    found = []
+    for kernel in compiled():
+        with weigh_with(kernel):
+            exact = walk(tally, Batch(weights.astype(float)), asked, targets).risk_area
+            for width in (8, 16, 32, 64):
+                parts = walked_parts(walk(tally, in_lanes(weights, width), asked, targets), asked)
+                found.append(parts)
+                for name, values in parts.items():
+                    np.testing.assert_allclose(values, expected[name], rtol=2.5e-13, err_msg=name)
+                    np.testing.assert_array_equal(values, found[0][name], err_msg=name)
+        # They are not the sums over single ranks, or nothing of this was tried.
+        assert np.any(found[-1]["risk_area"] != exact)
 
 
 @settings(deadline=None, max_examples=40)
@@ -553,5 +606,11 @@ for level in found.levels:
                 walk(tally, Batch(batch.weights / 3.0), Asked(risk=True, hull=True, areas_at=(True,) * 7), targets)
                 tally.weigh(batch)
             stream.multiplicities(2, 3, draws=1000)
+        rows = 20_000
+        tally = Tally.of_rows(
+            unit=np.arange(rows)[::-1], key=np.arange(rows), columns=[np.arange(rows) % 8.0], units=rows, keys=rows
+        )
+        batch = Batch.drawn(Stream(library, 5), rows, 21)
+        walk(tally, batch, Asked(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
 print("done")
 """

@@ -46,12 +46,11 @@
 #define PACK 2
 #endif
 #define PACKS (WIDEST / PACK)
+#define EVERY_LANE ((1U << PACK) - 1)
 /* Ranks are worked on in blocks that stay in the nearest cache; sums of blocks are summed, which keeps rounding small. */
 #define BLOCK 64
-/* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it.
- * Quick divisions go by way of floats, which must hold it. */
+/* Before anything is accepted the count is this instead of 0: divisions need no exception, and any weight swallows it. */
 #define NOTHING DBL_MIN
-#define NOTHING_QUICK 0x1p-100
 
 #if defined(_WIN32)
 #define PUBLIC __declspec(dllexport)
@@ -62,12 +61,11 @@
 
 enum { DONE = 0, NO_MEMORY = 1, STOPPED = 2, TOO_MANY = 3 };
 enum { BYTES = 0, DOUBLES = 1 };
-enum { WANT_RISK = 1, WANT_HULL = 2, WANT_GROWTH = 4, MAY_BE_QUICK = 8 };
+enum { WANT_RISK = 1, WANT_HULL = 2, WANT_GROWTH = 4, BY_STRETCHES = 8 };
 enum { COUNT, LOSS, FIRST_COUNT, FIRST_LOSS, RISK_AREA, LOSS_AREA, HULL_AREA, GROWTH, FIXED };
 enum { COUNT_BELOW, LOSS_BELOW, COUNT_AT, LOSS_AT, RISK_AREA_BELOW, LOSS_AREA_BELOW, PER_CROSSING };
 
 typedef double lanes __attribute__((vector_size(8 * PACK)));
-typedef float narrow __attribute__((vector_size(4 * PACK)));
 typedef int64_t choice __attribute__((vector_size(8 * PACK)));
 typedef uint64_t words __attribute__((vector_size(8 * PACK)));
 
@@ -142,26 +140,6 @@ INLINE unsigned bits_of(choice where) {
 #else
     return (unsigned)((where[0] & 1) | (where[1] & 2));
 #endif
-}
-
-/* Loss / count. The quick way takes less time and is right to 2e-14: the inverse of the count as a float, and one
- * step of Newton's; it asks for counts that a float can hold. */
-INLINE lanes risk_of(lanes loss, lanes count, int quick) {
-    if (!quick) return loss / count;
-    narrow rough = 1.0f / __builtin_convertvector(count, narrow);
-#if PACK == 8 /* which the compiler takes apart */
-    lanes near = (lanes)_mm512_cvtps_pd((__m256)rough);
-#else
-    lanes near = __builtin_convertvector(rough, lanes);
-#endif
-    return loss * near * (2.0 - count * near);
-}
-
-/* The same for one lane, to the same bits. */
-INLINE double risk_of_one(double loss, double count, int quick) {
-    if (!quick) return loss / count;
-    double near = (double)(1.0f / (float)count);
-    return loss * near * (2.0 - count * near);
 }
 
 /* How many of the lanes of a group are in use, and in how many packs. */
@@ -240,25 +218,29 @@ static void hold(stream *s) {
 
 static void let_go(stream *s) { __atomic_store_n(&s->held, 0, __ATOMIC_RELEASE); }
 
-typedef uint32_t step __attribute__((vector_size(4 * STEP)));
+/* Words as wide as a register of the level: wider ones are taken apart badly. */
+typedef uint32_t step __attribute__((vector_size(8 * PACK)));
 
 /* Make the next words of the next turn. Each comes from its place, the place behind it and one far off, which lies ahead of
  * it in the last turn or behind it in this one. */
 INLINE void make_words(stream *s) {
-    uint32_t *state = s->state + s->made;
-    step word, next, far;
-    memcpy(&word, state, sizeof word);
-    memcpy(&next, state + 1, sizeof next);
-    memcpy(&far, s->made < WORDS - SHIFT ? state + SHIFT : state + SHIFT - WORDS, sizeof far);
-    next = (word & 0x80000000U) | (next & 0x7fffffffU);
-    word = far ^ (next >> 1) ^ (-(next & 1U) & 0x9908b0dfU);
-    memcpy(state, &word, sizeof word);
-    if (!s->made) memcpy(s->state + WORDS, &word, sizeof word);
-    word ^= word >> 11;
-    word ^= (word << 7) & 0x9d2c5680U;
-    word ^= (word << 15) & 0xefc60000U;
-    word ^= word >> 18;
-    memcpy(s->ready[!s->turn] + s->made, &word, sizeof word);
+    uint32_t *state = s->state + s->made, *ready = s->ready[!s->turn] + s->made;
+    const uint32_t *from = s->made < WORDS - SHIFT ? state + SHIFT : state + SHIFT - WORDS;
+    for (int i = 0; i < STEP; i += 2 * PACK) {
+        step word, next, far;
+        memcpy(&word, state + i, sizeof word);
+        memcpy(&next, state + i + 1, sizeof next);
+        memcpy(&far, from + i, sizeof far);
+        step odd = (step)(-(next & 1U)) & 0x9908b0dfU;
+        word = far ^ (((word & 0x80000000U) | (next & 0x7fffffffU)) >> 1) ^ odd;
+        memcpy(state + i, &word, sizeof word);
+        word ^= word >> 11;
+        word ^= (word << 7) & 0x9d2c5680U;
+        word ^= (word << 15) & 0xefc60000U;
+        word ^= word >> 18;
+        memcpy(ready + i, &word, sizeof word);
+    }
+    if (!s->made) memcpy(s->state + WORDS, state, STEP * sizeof *state);
     s->made += STEP;
 }
 
@@ -276,6 +258,20 @@ typedef struct {
     uint32_t accepted[WORDS + 16];
 } sieve;
 
+#if PACK == 4
+/* For each choice of eight words where the chosen ones stand, in order: a byte each. */
+#define BIT(m, b) ((m) >> (b) & 1U)
+#define BELOW(m, b) (BIT((m) & ((1U << (b)) - 1U), 0) + BIT((m) & ((1U << (b)) - 1U), 1) + BIT((m) & ((1U << (b)) - 1U), 2) + \
+                     BIT((m) & ((1U << (b)) - 1U), 3) + BIT((m) & ((1U << (b)) - 1U), 4) + BIT((m) & ((1U << (b)) - 1U), 5) + \
+                     BIT((m) & ((1U << (b)) - 1U), 6))
+#define PLACED(m, b) ((uint64_t)(BIT(m, b) * (b)) << 8 * BELOW(m, b))
+#define PLACES(m) (PLACED(m, 1) | PLACED(m, 2) | PLACED(m, 3) | PLACED(m, 4) | PLACED(m, 5) | PLACED(m, 6) | PLACED(m, 7))
+#define PLACES_4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
+#define PLACES_16(m) PLACES_4(m), PLACES_4((m) + 4), PLACES_4((m) + 8), PLACES_4((m) + 12)
+#define PLACES_64(m) PLACES_16(m), PLACES_16((m) + 16), PLACES_16((m) + 32), PLACES_16((m) + 48)
+static const uint64_t places_of[256] = {PLACES_64(0U), PLACES_64(64U), PLACES_64(128U), PLACES_64(192U)};
+#endif
+
 /* Sift what the stream has ready. */
 static void sift(sieve *v) {
     const uint32_t *ready = v->source->ready[v->source->turn];
@@ -290,7 +286,19 @@ static void sift(sieve *v) {
         found += __builtin_popcount(kept);
     }
 #else
-    for (int i = (int)v->source->used; i < WORDS; i++) {
+    int i = (int)v->source->used;
+#if PACK == 4
+    __m256i mask = _mm256_set1_epi32((int)v->mask), most = _mm256_set1_epi32((int)v->most);
+    for (; i + 8 <= WORDS; i += 8) {
+        __m256i word = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(ready + i)), mask);
+        __m256i small = _mm256_cmpeq_epi32(_mm256_min_epu32(word, most), word);
+        unsigned kept = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(small));
+        __m256i place = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&places_of[kept]));
+        _mm256_storeu_si256((__m256i *)(v->accepted + found), _mm256_permutevar8x32_epi32(word, place));
+        found += __builtin_popcount(kept);
+    }
+#endif
+    for (; i < WORDS; i++) {
         uint32_t word = ready[i] & v->mask;
         v->accepted[found] = word;
         found += word <= v->most;
@@ -326,6 +334,14 @@ static void close_sieve(sieve *v) {
     for (int left = v->taken; left; source->used++) left -= (ready[source->used] & v->mask) <= v->most;
 }
 
+/* Count two numbers, which are read at once: counting is bound by what a processor reads and writes per turn. */
+INLINE void count_two(const uint32_t *numbers, uint8_t *counts) {
+    uint64_t two;
+    memcpy(&two, numbers, sizeof two);
+    ++counts[(uint32_t)two];
+    ++counts[two >> 32];
+}
+
 /* Counting waits for the memory; meanwhile the next words are made. */
 static void count_bytes(sieve *v, int64_t draws, uint8_t *restrict counts) {
     while (draws > 0) {
@@ -333,8 +349,9 @@ static void count_bytes(sieve *v, int64_t draws, uint8_t *restrict counts) {
         const uint32_t *numbers = next_numbers(v, draws, &got);
         for (; i + STEP <= got && v->source->made < WORDS; i += STEP) {
             make_words(v->source);
-            for (int j = 0; j < STEP; j++) ++counts[numbers[i + j]];
+            for (int j = 0; j < STEP; j += 2) count_two(numbers + i + j, counts);
         }
+        for (; i + 2 <= got; i += 2) count_two(numbers + i, counts);
         for (; i < got; i++) ++counts[numbers[i]];
         draws -= got;
     }
@@ -658,8 +675,6 @@ typedef struct {
     hull coarse, hulls[WIDEST];
 } outline;
 
-INLINE double nothing_of(int quick) { return quick ? NOTHING_QUICK : NOTHING; }
-
 /* Sum the cells of a rank up: how much it counts, and the loss sum with it. */
 INLINE lanes step_of(const walk *w, const void *weights, int64_t key, lanes *loss, int kind, int single, int ones, int valued) {
     lanes step = {0};
@@ -675,7 +690,7 @@ INLINE lanes step_of(const walk *w, const void *weights, int64_t key, lanes *los
 
 /* Walk along a block of ranks: running sums, and the areas below them. */
 INLINE void walk_ranks(const walk *w, const void *weights, const double *steps, block *b, state *s, int kind, int single,
-                       int ones, int valued, int quick) {
+                       int ones, int valued) {
     lanes count = s->count, loss = s->loss, risk = s->risk, area = {0}, under = {0};
     int with_risk = (w->wanted & WANT_RISK) != 0;
     b->count[0] = count;
@@ -692,7 +707,7 @@ INLINE void walk_ranks(const walk *w, const void *weights, const double *steps, 
         b->count[i] = count;
         b->loss[i] = loss;
         if (with_risk) {
-            lanes here = risk_of(loss, count, quick);
+            lanes here = loss / count;
             under += step * (here + risk);
             b->risk[i] = risk = here;
         }
@@ -704,16 +719,16 @@ INLINE void walk_ranks(const walk *w, const void *weights, const double *steps, 
     s->risk_area += under;
 }
 
-INLINE void walk_block(const walk *w, const void *weights, const double *steps, block *b, state *s, int kind, int quick) {
+INLINE void walk_block(const walk *w, const void *weights, const double *steps, block *b, state *s, int kind) {
     if (w->value) {
-        if (!w->count) walk_ranks(w, weights, steps, b, s, kind, 0, 1, 1, quick);
-        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 1, quick);
+        if (!w->count) walk_ranks(w, weights, steps, b, s, kind, 0, 1, 1);
+        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 1);
     } else if (!w->ends) {
-        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 1, 1, 0, quick);
-        else walk_ranks(w, weights, NULL, b, s, kind, 1, 0, 0, quick);
+        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 1, 1, 0);
+        else walk_ranks(w, weights, NULL, b, s, kind, 1, 0, 0);
     } else {
-        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 0, 1, 0, quick);
-        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 0, quick);
+        if (!w->count) walk_ranks(w, weights, NULL, b, s, kind, 0, 1, 0);
+        else walk_ranks(w, weights, NULL, b, s, kind, 0, 0, 0);
     }
 }
 
@@ -796,7 +811,7 @@ INLINE void put(double *out, choice where, lanes values) {
 
 /* Write down what stands where some lanes cross a threshold. */
 INLINE void cross(const walk *w, const block *b, const state *s, areas before, int64_t threshold, lanes row, choice here,
-                  int64_t vector, int quick) {
+                  int64_t vector) {
     double *out = w->out + (FIXED + w->bounds + threshold * PER_CROSSING) * w->stride + vector;
     choice place = place_reaching(b, row);
     put(out + COUNT_AT * w->stride, here, at_places(b->count, place));
@@ -804,7 +819,7 @@ INLINE void cross(const walk *w, const block *b, const state *s, areas before, i
     if (!w->with_areas[threshold]) return;
     areas below = areas_below(b, row, before);
     lanes count = at_places(b->count, place - 1);
-    choice any = count > 2 * nothing_of(quick);
+    choice any = count > 2 * NOTHING;
     put(out + COUNT_BELOW * w->stride, here, chosen(any, count, (lanes){0}));
     put(out + LOSS_BELOW * w->stride, here, at_places(b->loss, place - 1));
     put(out + RISK_AREA_BELOW * w->stride, here, 0.5 * (below.risk + chosen(any, s->first_loss, (lanes){0})));
@@ -812,30 +827,40 @@ INLINE void cross(const walk *w, const block *b, const state *s, areas before, i
 }
 
 /* The counts at which a threshold is crossed: one of 0 by the first rank that has any weight. */
-INLINE lanes row_of(const walk *w, int64_t threshold, int64_t vector, int quick) {
-    lanes row, least = (lanes){0} + 2 * nothing_of(quick);
+INLINE lanes row_of(const walk *w, int64_t threshold, int64_t vector) {
+    lanes row, least = (lanes){0} + 2 * NOTHING;
     memcpy(&row, w->threshold + threshold * w->stride + vector, sizeof row);
     return chosen(row > least, row, least);
 }
 
-/* Write down all thresholds that are crossed in a block: those that its last count reaches and the one before it does not.
- * Thresholds ascend, so that the first one which no lane reaches ends the search. */
-INLINE void cross_all(const walk *w, const block *b, state *s, areas before, int64_t vector, int quick) {
-    lanes start = b->count[0], end = b->count[b->ranks], least = (lanes){0} + 2 * nothing_of(quick);
-    choice begins = (start < least) & (end >= least);
+/* The next threshold from `threshold` on that some lane crosses between two counts, and which lanes do; `thresholds` where
+ * there is none. They ascend, so that the first one which no lane reaches ends the search. */
+INLINE int64_t next_crossed(const walk *w, lanes start, lanes end, int64_t threshold, int64_t vector, choice *here) {
+    for (; threshold < w->thresholds; threshold++) {
+        lanes row = row_of(w, threshold, vector);
+        choice reached = end >= row;
+        if (!bits_of(reached)) break;
+        *here = reached & (start < row);
+        if (bits_of(*here)) return threshold;
+    }
+    return w->thresholds;
+}
+
+/* Write down all thresholds that are crossed in a block: those that its last count reaches and the one before it does not. */
+INLINE void cross_all(const walk *w, const block *b, state *s, areas before, int64_t vector) {
+    lanes start = b->count[0], end = b->count[b->ranks], least = (lanes){0} + 2 * NOTHING;
+    choice begins = (start < least) & (end >= least), here;
     if (bits_of(begins)) {
         choice place = place_reaching(b, least);
         s->first_count = chosen(begins, at_places(b->count, place), s->first_count);
         s->first_loss = chosen(begins, at_places(b->loss, place), s->first_loss);
     }
-    for (int64_t threshold = s->next; threshold < w->thresholds; threshold++) {
-        lanes row = row_of(w, threshold, vector, quick);
-        choice reached = end >= row, here = reached & (start < row);
-        unsigned lanes_there = bits_of(reached);
-        if (!lanes_there) return;
-        if (bits_of(here)) cross(w, b, s, before, threshold, row, here, vector, quick);
-        if (lanes_there == (1U << PACK) - 1 && threshold == s->next) s->next++;
+    int64_t threshold = s->next;
+    while ((threshold = next_crossed(w, start, end, threshold, vector, &here)) < w->thresholds) {
+        cross(w, b, s, before, threshold, row_of(w, threshold, vector), here, vector);
+        threshold++;
     }
+    while (s->next < w->thresholds && bits_of(end >= row_of(w, s->next, vector)) == EVERY_LANE) s->next++;
 }
 
 /* ---- the lower hull -------------------------------------------------------------------------------------------- */
@@ -894,7 +919,7 @@ INLINE void deepest(const block *b, straight from, lanes *x, lanes *y) {
 
 /* Few ranks: give the hulls what can be a corner. A point on or above the line between two others is none, so that most of a block
  * fall to two lines: from a corner before it to the point furthest below the line to its end, and from there to the end. */
-INLINE int add_points(const block *b, const state *s, hull *hulls, int quick) {
+INLINE int add_points(const block *b, const state *s, hull *hulls) {
     int64_t last = b->ranks;
     lanes x0, y0, x1 = b->count[last], y1 = b->risk[last];
     for (int lane = 0; lane < PACK; lane++) {
@@ -902,7 +927,7 @@ INLINE int add_points(const block *b, const state *s, hull *hulls, int quick) {
         const hull *h = &hulls[lane];
         int64_t from = h->size >= 2 ? h->size - 2 : 0;
         x0[lane] = h->size ? h->x[from] : s->first_count[lane];
-        y0[lane] = h->size ? h->y[from] : risk_of_one(s->first_loss[lane], s->first_count[lane], quick);
+        y0[lane] = h->size ? h->y[from] : s->first_loss[lane] / s->first_count[lane];
     }
     lanes xm = x0, ym = y0;
     straight all = through(x0, y0, x1, y1, (lanes){0});
@@ -912,10 +937,10 @@ INLINE int add_points(const block *b, const state *s, hull *hulls, int quick) {
         lanes x = b->count[i], y = b->risk[i];
         choice below = (y - down.slope * x < down.height) | (y - up.slope * x < up.height);
         choice corner = (below | (x == xm) | (x == x0)) & (x > b->count[i - 1]);
-        unsigned left = i == last ? (1U << PACK) - 1 : bits_of(corner);
+        unsigned left = i == last ? EVERY_LANE : bits_of(corner);
         for (; left; left &= left - 1) {
             int lane = __builtin_ctz(left);
-            if (x[lane] > 2 * nothing_of(quick) && push(&hulls[lane], x[lane], y[lane])) return NO_MEMORY;
+            if (x[lane] > 2 * NOTHING && push(&hulls[lane], x[lane], y[lane])) return NO_MEMORY;
         }
     }
     return DONE;
@@ -941,7 +966,7 @@ INLINE double height_at(const hull *h, double x, piece *p) {
 
 /* Give the hull of one lane the points of a block that lie below the coarse hull; it is walked along again for them. */
 static int add_block(const walk *w, outline *o, hull *h, const void *weights, int64_t first, double count, double loss, piece p,
-                     int kind, int quick) {
+                     int kind) {
     int64_t end = w->keys - first < BLOCK ? w->keys : first + BLOCK;
     for (int64_t key = first; key < end; key++) {
         double step = 0.0;
@@ -955,7 +980,7 @@ static int add_block(const walk *w, outline *o, hull *h, const void *weights, in
         if (w->value) loss += step * w->value[key];
         count += step;
         if (step <= 0.0) continue;
-        double risk = risk_of_one(loss, count, quick);
+        double risk = loss / count;
         int below = count < o->coarse.x[0] || risk < height_at(&o->coarse, count, &p);
         if (below && push(h, count, risk)) return NO_MEMORY;
     }
@@ -965,23 +990,23 @@ static int add_block(const walk *w, outline *o, hull *h, const void *weights, in
 /* Many ranks: a coarse hull first, of so many ends of blocks at most. Most blocks lie above it, with all of their points. */
 #define COARSE 512
 
-static int coarse_hull(outline *o, int64_t lane, int quick) {
+static int coarse_hull(outline *o, int64_t lane) {
     const double *count = o->count + lane * (o->blocks + 1), *loss = o->loss + lane * (o->blocks + 1);
     int64_t every = o->blocks / COARSE + 1;
     o->coarse.size = 0;
     for (int64_t i = every; i < o->blocks + every; i += every) {
         int64_t at = i < o->blocks ? i : o->blocks;
-        if (count[at] <= 2 * nothing_of(quick)) continue;
-        if (push(&o->coarse, count[at], risk_of_one(loss[at], count[at], quick))) return NO_MEMORY;
+        if (count[at] <= 2 * NOTHING) continue;
+        if (push(&o->coarse, count[at], loss[at] / count[at])) return NO_MEMORY;
     }
     return DONE;
 }
 
 /* The hull of one lane: what lies below the coarse one, and its corners. */
-static int hull_of_lane(const walk *w, outline *o, const void *weights, int64_t lane, int kind, int quick) {
+static int hull_of_lane(const walk *w, outline *o, const void *weights, int64_t lane, int kind) {
     const double *count = o->count + lane * (o->blocks + 1), *loss = o->loss + lane * (o->blocks + 1);
     const double *lowest = o->lowest + lane * (o->blocks + 1);
-    if (coarse_hull(o, lane, quick)) return NO_MEMORY;
+    if (coarse_hull(o, lane)) return NO_MEMORY;
     const hull *coarse = &o->coarse;
     if (!coarse->size) return DONE;
     piece here = piece_at(coarse, 0);
@@ -995,7 +1020,7 @@ static int hull_of_lane(const walk *w, outline *o, const void *weights, int64_t 
         if (x1 >= coarse->x[0]) height = height_at(coarse, x1, &here);
         if (height > highest) highest = height;
         if (x0 < coarse->x[0] || lowest[i] < highest)
-            if (add_block(w, o, &o->hulls[lane], weights, i * BLOCK, x0, loss[i], before, kind, quick)) return NO_MEMORY;
+            if (add_block(w, o, &o->hulls[lane], weights, i * BLOCK, x0, loss[i], before, kind)) return NO_MEMORY;
         if (corner < coarse->size && coarse->x[corner] == x1) {
             if (push(&o->hulls[lane], x1, coarse->y[corner])) return NO_MEMORY;
             corner++;
@@ -1043,45 +1068,207 @@ static void close_outline(outline *o) {
     }
 }
 
-INLINE int add_to_hulls(outline *o, const block *b, const state *s, int64_t first, int quick) {
-    if (!o->blocks) return add_points(b, s, o->hulls + first, quick);
+INLINE int add_to_hulls(outline *o, const block *b, const state *s, int64_t first) {
+    if (!o->blocks) return add_points(b, s, o->hulls + first);
     keep_outline(o, b, first);
     return DONE;
 }
 
-static int finish_hulls(const walk *w, outline *o, const void *weights, int64_t first, int used, int kind, int quick) {
+static int finish_hulls(const walk *w, outline *o, const void *weights, int64_t first, int used, int kind) {
     for (int lane = 0; lane < used; lane++) {
         if (*w->stop) return STOPPED;
-        if (o->blocks && hull_of_lane(w, o, weights_of(weights, lane, kind), lane, kind, quick)) return NO_MEMORY;
+        if (o->blocks && hull_of_lane(w, o, weights_of(weights, lane, kind), lane, kind)) return NO_MEMORY;
         w->out[HULL_AREA * w->stride + first + lane] = hull_area(&o->hulls[lane]);
         o->hulls[lane].size = 0;
     }
     return DONE;
 }
 
+/* ---- far along the ranks ---------------------------------------------------------------------------------------- */
+
+/* Where every rank is one row and losses are small whole numbers, the risks of a resample far along the ranks are summed up a stretch
+ * at a time. With K and S before the stretch, and e and s what its ranks add to M = K + CENTRE and to S, a risk is (S + s) / (M + e),
+ * and 1 / (M + e) = (1 - t + t^2 - t^3 + t^4 ...) / M with t = e / M. So the area under them is made of the sums of v e^m and v s e^m,
+ * where v is how wide a rank and the next one are together: sums of small whole numbers, exact, for sixteen lanes at a time.
+ * Powers up to the third are taken; for t^4 stands what comes nearest to it while |t| <= NEAR, by Chebyshev, so that no risk is off
+ * by more than 2e-13 of itself. */
+#define RUN 16
+#define CENTRE 12
+#define NEAR (1.0 / 1024)
+/* So far along the first rank of a stretch is near its centre. */
+#define FAR (CENTRE / NEAR)
+/* How much a stretch may count, and a row lose, so that no number of 16 bits overflows: e^3, v s and the sum of v s. */
+#define WIDE 43
+#define WORST 7 /* as `Cells.grades` knows */
+
+#define TOGETHER 16
+typedef uint16_t small __attribute__((vector_size(2 * TOGETHER)));
+typedef int32_t wide __attribute__((vector_size(2 * TOGETHER)));
+/* The sums of a stretch, lane by lane. */
+typedef struct {
+    small steps, first, lost, v_s;
+    int32_t v_s_e[3][TOGETHER], v_e[2][TOGETHER]; /* by powers of e, from the first; from the second */
+} stretch;
+
+INLINE small widened(const uint8_t *bytes) {
+#if PACK >= 4
+    return (small)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)bytes));
+#else
+    small found;
+    for (int lane = 0; lane < TOGETHER; lane++) found[lane] = bytes[lane];
+    return found;
+#endif
+}
+
+/* Two ranks side by side: lanes 0 to 3 and 8 to 11, or the others. */
+#if defined(__clang__)
+#define PAIRS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PAIRS(a, b, ...) __builtin_shuffle(a, b, (small){__VA_ARGS__})
+#endif
+INLINE small pairs(small one, small other, int half) {
+    if (half) return PAIRS(one, other, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31);
+    return PAIRS(one, other, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
+}
+
+/* The products of both ranks, added. */
+INLINE wide products(small one, small other) {
+#if PACK >= 4
+    return (wide)_mm256_madd_epi16((__m256i)one, (__m256i)other);
+#else
+    wide found;
+    for (int i = 0; i < TOGETHER / 2; i++)
+        found[i] = (int16_t)one[2 * i] * (int16_t)other[2 * i] + (int16_t)one[2 * i + 1] * (int16_t)other[2 * i + 1];
+    return found;
+#endif
+}
+
+/* Put sums of pairs down in the order of their lanes. */
+INLINE void put_pairs(int32_t *out, const wide *both) {
+    for (int part = 0; part < 4; part++) memcpy(out + 4 * part, (const char *)&both[part % 2] + 16 * (part / 2), 16);
+}
+
+/* What the ranks of a stretch add up to, from their weights, WIDEST bytes per rank, and losses. */
+INLINE void sum_stretch(const uint8_t *weights, const uint16_t *loss, stretch *out) {
+    small step = widened(weights), e = (small){0} - CENTRE, s = {0}, total = {0};
+    out->first = step;
+    wide v_s_e[3][2] = {{{0}}}, v_e[2][2] = {{{0}}};
+    for (int rank = 0; rank < RUN; rank += 2) {
+        small v[2], v_s[2], power[3][2];
+        for (int i = 0; i < 2; i++) {
+            small next = rank + i + 1 < RUN ? widened(weights + (rank + i + 1) * WIDEST) : (small){0};
+            e += step;
+            s += step * loss[rank + i];
+            v[i] = step + next;
+            v_s[i] = v[i] * s;
+            total += v_s[i];
+            power[0][i] = e;
+            power[1][i] = e * e;
+            power[2][i] = e * e * e;
+            step = next;
+        }
+        for (int half = 0; half < 2; half++) {
+            small width = pairs(v[0], v[1], half), lost = pairs(v_s[0], v_s[1], half);
+            for (int m = 0; m < 3; m++) {
+                small raised = pairs(power[m][0], power[m][1], half);
+                v_s_e[m][half] += products(lost, raised);
+                if (m) v_e[m - 1][half] += products(width, raised);
+            }
+        }
+    }
+    out->steps = e + CENTRE;
+    out->lost = s;
+    out->v_s = total;
+    for (int m = 0; m < 3; m++) put_pairs(out->v_s_e[m], v_s_e[m]);
+    for (int m = 0; m < 2; m++) put_pairs(out->v_e[m], v_e[m]);
+}
+
+INLINE lanes of_ints(const int32_t *place) {
+#if PACK == 8
+    return (lanes)_mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)place));
+#elif PACK == 4
+    return (lanes)_mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)place));
+#else
+    return (lanes){place[0], place[1]};
+#endif
+}
+
+INLINE lanes of_shorts(const small *values, int lane) {
+    const uint16_t *place = (const uint16_t *)values + lane;
+#if PACK == 8
+    return (lanes)_mm512_cvtepi32_pd(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)place)));
+#elif PACK == 4
+    return (lanes)_mm256_cvtepi32_pd(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)place)));
+#else
+    return (lanes){place[0], place[1]};
+#endif
+}
+
+/* Walk along a block by the sums of its stretches, and say which lanes did. Others must be walked along rank by rank: they are
+ * too near to the start, or the block is too wide, or a threshold lies within it. No lane looks at another. */
+INLINE choice walk_far(const walk *w, const stretch *block, int lane, state *s, int64_t vector) {
+    lanes count = s->count, loss = s->loss, area = {0}, under = {0};
+    choice done = s->count >= FAR;
+    for (int i = 0; i < BLOCK / RUN; i++) {
+        const stretch *r = &block[i];
+        lanes steps = of_shorts(&r->steps, lane), first = of_shorts(&r->first, lane), middle = count + CENTRE;
+        done &= (steps <= WIDE) & (steps - CENTRE <= middle * NEAR);
+        lanes x = 1.0 / middle;
+        /* The point before the first rank, at -CENTRE, is as wide as the first step. */
+        lanes v_e2 = of_ints(r->v_e[0] + lane) + first * (CENTRE * CENTRE);
+        lanes v_e3 = of_ints(r->v_e[1] + lane) - first * (CENTRE * CENTRE * CENTRE);
+        lanes even = loss * (2.0 * steps) + of_shorts(&r->v_s, lane);
+        lanes once = loss * (steps * (steps - 2.0 * CENTRE)) + of_ints(r->v_s_e[0] + lane);
+        lanes twice = loss * v_e2 + of_ints(r->v_s_e[1] + lane), thrice = loss * v_e3 + of_ints(r->v_s_e[2] + lane);
+        under += x * ((1.0 - NEAR * NEAR * NEAR * NEAR / 8) * even -
+                      x * (once - x * ((1.0 + NEAR * NEAR) * twice - x * thrice)));
+        area += even;
+        count += steps;
+        loss += of_shorts(&r->lost, lane);
+    }
+    choice here;
+    int64_t threshold = s->next;
+    for (; (threshold = next_crossed(w, s->count, count, threshold, vector, &here)) < w->thresholds; threshold++) done &= ~here;
+    s->count = count;
+    s->loss = loss;
+    s->risk = loss / count;
+    s->loss_area += area;
+    s->risk_area += under;
+    return done;
+}
+
+/* Take what some lanes have from another state. */
+INLINE void take_lanes(state *s, const state *other, choice where) {
+    s->count = chosen(where, other->count, s->count);
+    s->loss = chosen(where, other->loss, s->loss);
+    s->risk = chosen(where, other->risk, s->risk);
+    s->risk_area = chosen(where, other->risk_area, s->risk_area);
+    s->loss_area = chosen(where, other->loss_area, s->loss_area);
+}
+
 /* ---- walking a group ------------------------------------------------------------------------------------------- */
 
-static void begin(const walk *w, state *s, int64_t vector, int quick) {
-    s->count = (lanes){0} + nothing_of(quick);
+static void begin(const walk *w, state *s, int64_t vector) {
+    s->count = (lanes){0} + NOTHING;
     s->loss = s->risk = s->risk_area = s->loss_area = s->growth = (lanes){0};
     s->grown = (lanes){0} + (w->wanted & WANT_GROWTH ? w->table[0] : 0.0);
     for (int64_t place = 0; place < w->bounds; place++) memset(w->out + (FIXED + place) * w->stride + vector, 0, sizeof(lanes));
     s->next = 0;
-    s->first_count = (lanes){0} + nothing_of(quick);
+    s->first_count = (lanes){0} + NOTHING;
     s->first_loss = (lanes){0};
 }
 
 /* A count that is too small to be one is 0. */
-INLINE lanes real_count(lanes count, int quick) { return chosen(count > 2 * nothing_of(quick), count, (lanes){0}); }
+INLINE lanes real_count(lanes count) { return chosen(count > 2 * NOTHING, count, (lanes){0}); }
 
 INLINE void put_all(const walk *w, int64_t row, int64_t vector, lanes values) {
     memcpy(w->out + row * w->stride + vector, &values, sizeof values);
 }
 
-INLINE void finish(const walk *w, const state *s, int64_t vector, int quick) {
-    put_all(w, COUNT, vector, real_count(s->count, quick));
+INLINE void finish(const walk *w, const state *s, int64_t vector) {
+    put_all(w, COUNT, vector, real_count(s->count));
     put_all(w, LOSS, vector, s->loss);
-    put_all(w, FIRST_COUNT, vector, real_count(s->first_count, quick));
+    put_all(w, FIRST_COUNT, vector, real_count(s->first_count));
     put_all(w, FIRST_LOSS, vector, s->first_loss);
     put_all(w, RISK_AREA, vector, 0.5 * (s->risk_area + s->first_loss));
     put_all(w, LOSS_AREA, vector, 0.5 * s->loss_area);
@@ -1089,57 +1276,111 @@ INLINE void finish(const walk *w, const state *s, int64_t vector, int quick) {
     for (int64_t place = FIXED; place < FIXED + w->bounds; place++) {
         lanes best;
         memcpy(&best, w->out + place * w->stride + vector, sizeof best);
-        put_all(w, place, vector, real_count(best, quick));
+        put_all(w, place, vector, real_count(best));
     }
     for (int64_t threshold = s->next; threshold < w->thresholds; threshold++) {
-        choice missed = ~(s->count >= row_of(w, threshold, vector, quick));
+        choice missed = ~(s->count >= row_of(w, threshold, vector));
         for (int part = 0; part < PER_CROSSING; part++)
             put(w->out + (FIXED + w->bounds + threshold * PER_CROSSING + part) * w->stride + vector, missed, (lanes){0} + NAN);
     }
 }
 
-/* Ask for the weights of the block after this one, which are all over the memory: a share of them before each pack, as only
- * few can be on their way at a time. */
-INLINE void ask_ahead(const walk *w, const void *weights, int64_t first, int pack, int packs, int kind) {
-    if (first >= w->keys) return;
+/* The cells of the block after this one, whose weights are all over the memory. */
+typedef struct {
+    int64_t next, end, share;
+} ahead;
+
+INLINE ahead look_ahead(const walk *w, int64_t first, int packs) {
+    if (first >= w->keys) return (ahead){0, 0, 0};
     int64_t last = w->keys - first < BLOCK ? w->keys : first + BLOCK;
     int64_t from = w->ends ? w->ends[first] : first, cells = (w->ends ? w->ends[last] : last) - from;
     if (cells > 2 * BLOCK) cells = 2 * BLOCK;
-    int64_t cell = from + cells * pack / packs, end = from + cells * (pack + 1) / packs;
-    for (; cell < end; cell++) __builtin_prefetch(weights_of(weights, (int64_t)w->unit[cell] * w->width, kind));
+    return (ahead){from, from + cells, (cells + packs - 1) / packs};
 }
 
-INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind, int quick) {
+/* Ask for the weights of a share of them, before each pack: only few can be on their way at a time. */
+INLINE void ask_ahead(const walk *w, const void *weights, ahead *a, int kind) {
+    int64_t end = a->end - a->next < a->share ? a->end : a->next + a->share;
+    for (; a->next < end; a->next++) __builtin_prefetch(weights_of(weights, (int64_t)w->unit[a->next] * w->width, kind));
+}
+
+/* Bring the weights of a block and its losses together, which is where they are summed up. */
+INLINE void bring(const walk *w, const uint8_t *weights, int width, int64_t first, uint8_t *near, uint16_t *loss) {
+    for (int64_t i = 0; i < BLOCK; i++) {
+        memcpy(near + i * WIDEST, weights + (int64_t)w->unit[first + i] * width, (size_t)width);
+        loss[i] = (uint16_t)w->loss[first + i];
+    }
+}
+
+static void bring_block(const walk *w, const uint8_t *weights, int64_t first, uint8_t *near, uint16_t *loss) {
+    if (w->width == 64) bring(w, weights, 64, first, near, loss);
+    else if (w->width == 32) bring(w, weights, 32, first, near, loss);
+    else if (w->width == 16) bring(w, weights, 16, first, near, loss);
+    else bring(w, weights, 8, first, near, loss);
+}
+
+/* Walk a pack along a block rank by rank. */
+INLINE int walk_near(const walk *w, const void *weights, const double *steps, block *b, state *s, outline *o, int64_t first, int pack,
+                     int kind) {
+    areas before = {s->risk_area, s->loss_area};
+    walk_block(w, weights_of(weights, pack * PACK, kind), steps ? steps + pack * PACK : NULL, b, s, kind);
+    if (w->wanted & WANT_GROWTH && !add_growth(w, b, s)) return TOO_MANY;
+    if (w->bounds) keep_bounds(w, b, first + pack * PACK);
+    cross_all(w, b, s, before, first + pack * PACK);
+    if (w->wanted & WANT_HULL && add_to_hulls(o, b, s, pack * PACK)) return NO_MEMORY;
+    return DONE;
+}
+
+INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind) {
     const void *weights = weights_of(w->weights, group * w->units * w->width, kind);
     int used = lanes_used(w->width, w->vectors, group), packs = (used + PACK - 1) / PACK;
     int64_t first = group * w->width;
     state states[PACKS];
     block b;
     double steps[BLOCK * WIDEST];
-    int summed = kind == BYTES && w->value && !w->count;
-    for (int pack = 0; pack < packs; pack++) begin(w, &states[pack], first + pack * PACK, quick);
+    uint8_t near[BLOCK * WIDEST];
+    uint16_t loss[BLOCK];
+    stretch stretches[BLOCK / RUN];
+    int far = 0, summed = kind == BYTES && w->value && !w->count;
+    /* By sums of stretches: rows of their own with small losses, and nobody who looks at single ranks. */
+    int by_sums = kind == BYTES && !w->ends && !w->count && !w->bounds && w->wanted == (WANT_RISK | BY_STRETCHES);
+    if (by_sums) memset(near, 0, sizeof near);
+    for (int pack = 0; pack < packs; pack++) begin(w, &states[pack], first + pack * PACK);
     for (b.first = 0; b.first < w->keys; b.first += BLOCK) {
         if (*w->stop) return STOPPED;
         b.ranks = w->keys - b.first < BLOCK ? w->keys - b.first : BLOCK;
+        for (int pack = 0; by_sums && !far && pack < packs; pack++) far = bits_of(states[pack].count >= FAR) != 0;
+        if (b.ranks < BLOCK) far = 0;
+        if (far) bring_block(w, weights, b.first, near, loss);
         if (summed) {
             memset(steps, 0, (size_t)b.ranks * WIDEST * sizeof(double));
             for (int64_t i = 0; i < b.ranks; i++)
                 add_bytes(weights, w->width, w->unit, w->ends[b.first + i], w->ends[b.first + i + 1], steps + i * WIDEST);
         }
+        ahead next = look_ahead(w, b.first + BLOCK, packs);
         for (int pack = 0; pack < packs; pack++) {
-            state *s = &states[pack];
-            areas before = {s->risk_area, s->loss_area};
-            ask_ahead(w, weights, b.first + BLOCK, pack, packs, kind);
-            const double *sums = summed ? steps + pack * PACK : NULL;
-            walk_block(w, weights_of(weights, pack * PACK, kind), sums, &b, s, kind, quick);
-            if (w->wanted & WANT_GROWTH && !add_growth(w, &b, s)) return TOO_MANY;
-            if (w->bounds) keep_bounds(w, &b, first + pack * PACK);
-            cross_all(w, &b, s, before, first + pack * PACK, quick);
-            if (w->wanted & WANT_HULL && add_to_hulls(o, &b, s, pack * PACK, quick)) return NO_MEMORY;
+            int lane = pack * PACK % TOGETHER;
+            ask_ahead(w, weights, &next, kind);
+            if (far && !lane)
+                for (int i = 0; i < BLOCK / RUN; i++)
+                    sum_stretch(near + i * RUN * WIDEST + pack * PACK, loss + i * RUN, &stretches[i]);
+            state *s = &states[pack], along;
+            choice done = {0};
+            if (far) {
+                along = *s;
+                done = walk_far(w, stretches, lane, &along, first + pack * PACK);
+                if (bits_of(done) == EVERY_LANE) {
+                    *s = along;
+                    continue;
+                }
+            }
+            int ended = walk_near(w, weights, summed ? steps : NULL, &b, s, o, first, pack, kind);
+            if (ended) return ended;
+            if (far) take_lanes(s, &along, done);
         }
     }
-    for (int pack = 0; pack < packs; pack++) finish(w, &states[pack], first + pack * PACK, quick);
-    if (w->wanted & WANT_HULL) return finish_hulls(w, o, weights, first, used, kind, quick);
+    for (int pack = 0; pack < packs; pack++) finish(w, &states[pack], first + pack * PACK);
+    if (w->wanted & WANT_HULL) return finish_hulls(w, o, weights, first, used, kind);
     return DONE;
 }
 
@@ -1147,9 +1388,7 @@ PUBLIC int NAME(abstain_walk)(const walk *w) {
     outline o = {0};
     int ended = open_outline(w, &o);
     for (int64_t group = 0; group * w->width < w->vectors && !ended; group++) {
-        if (w->kind == DOUBLES) ended = walk_group(w, group, &o, DOUBLES, 0);
-        else if (w->wanted & MAY_BE_QUICK) ended = walk_group(w, group, &o, BYTES, 1);
-        else ended = walk_group(w, group, &o, BYTES, 0);
+        ended = w->kind == DOUBLES ? walk_group(w, group, &o, DOUBLES) : walk_group(w, group, &o, BYTES);
     }
     close_outline(&o);
     return ended;

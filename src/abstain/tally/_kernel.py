@@ -400,7 +400,7 @@ def walk(
 
 
 # What a walk writes, in order: the enumerations of the source.
-WANT_RISK, WANT_HULL, WANT_GROWTH, MAY_BE_QUICK = 1, 2, 4, 8
+WANT_RISK, WANT_HULL, WANT_GROWTH, BY_STRETCHES = 1, 2, 4, 8
 COUNT, LOSS, FIRST_COUNT, FIRST_LOSS, RISK_AREA, LOSS_AREA, HULL_AREA, GROWTH, FIXED = range(9)
 PER_CROSSING = 6
 

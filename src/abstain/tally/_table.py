@@ -68,7 +68,7 @@ class Batch:
     [[1.0, 2.0]]
     """
 
-    # True where the kernel may divide the quick way, which is right to 2e-14.
+    # True where the kernel may sum risks up by stretches of ranks, which is right to 2e-13.
     quick = False
     # What every vector sums up to, where that is known.
     total: int | None = None
@@ -185,9 +185,10 @@ class Cells:
         return self.sums[:, 0] if even and len(self.unit) and self.everywhere else None
 
     @cached_property
-    def moderate(self) -> bool:
-        """True where any sum of counts is a number that a float can hold."""
-        return bool(self.ones[0]) or bool(((self.sums[0] >= 2.0**-30) & (self.sums[0] <= 2.0**30)).all())
+    def grades(self) -> bool:
+        """True where the losses of all cells are whole numbers from 0 to 7, which the kernel sums up as such."""
+        losses = self.sums[1]
+        return bool(((losses >= 0.0) & (losses <= 7.0) & (losses == np.floor(losses))).all())
 
     @cached_property
     def values(self) -> Floats:

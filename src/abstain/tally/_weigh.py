@@ -162,8 +162,8 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
 
 def _walked_by_kernel(library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats) -> Walked:
     risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
-    quick = batch.quick and cells.moderate
-    wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL + quick * _kernel.MAY_BE_QUICK
+    stretches = batch.quick and cells.grades
+    wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL + stretches * _kernel.BY_STRETCHES
     work = partial(
         _kernel.walk,
         library,
