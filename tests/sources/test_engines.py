@@ -533,6 +533,9 @@ def test_groups_are_those_of_the_definition() -> None:
     ids = np.array([7, -7, 10**17])
     expected = [number % 2147483647 * 62089911 % 2147483647 % 200 for number in ids.tolist()]
     assert _units.group_of(ids).tolist() == expected
+    # Small types of whole numbers cannot hold the prime.
+    few = np.arange(-100, 100)
+    assert _units.group_of(few.astype(np.int8)).tolist() == _units.group_of(few).tolist()
 
 
 def test_whoever_waits_is_told_how_far_a_query_is() -> None:

@@ -214,7 +214,7 @@ def in_lanes(weights: NDArray[np.uint8], width: int) -> Batch:
 
 @pytest.mark.parametrize("kind", ["right or wrong", "grades", "rare", "all wrong", "clusters", "lumps"])
 def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
-    """There they are summed up by stretches, to 2e-13; what is no area is exact, and no level or width changes a bit."""
+    """There they are summed up by stretches, to 2e-13; sums are exact, and no level or width changes a bit."""
     tally, weights = long_ranking(kind)
     asked = Asked(risk=True, areas_at=(False, True, False, True))
     targets = np.array([0.05, 0.5, 0.77, 0.9])[:, None] * (weights.sum(axis=1) * (30_000 / weights.shape[1]))
@@ -584,7 +584,7 @@ _WATCHED = """
 import sys
 from pathlib import Path
 import numpy as np
-from abstain.tally import HARMONIC, Asked, Batch, Stream, Tally, walk
+from abstain.tally import HARMONIC, Asked, Batch, CountedRows, RowsRefused, Stream, Tally, walk
 from abstain.tally._kernel import Kernel, find, weigh_with
 found = find(Path(sys.argv[1])).library
 assert found is not None
@@ -612,5 +612,16 @@ for level in found.levels:
         )
         batch = Batch.drawn(Stream(library, 5), rows, 21)
         walk(tally, batch, Asked(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
+for size, levels, kinds in ((0, 1, 1), (1, 1, 1), (700, 3, 251), (5000, 4000, 7), (70_000, 70_000, 2)):
+    place = np.arange(size)
+    cluster, sure, kind = place % 1000 - 5, place % levels / 7.0, (place % kinds).astype(np.uint16)
+    rows = CountedRows(found, cluster.dtype, (-5, 994), [kind.dtype], [kind.dtype], rounded=False)
+    try:
+        rows.add(size, cluster.ctypes.data, sure.ctypes.data, [kind.ctypes.data])
+        assert len(rows.kinds()[0]) == min(size, kinds)
+    except RowsRefused:
+        assert kinds > 250 or levels > 1 << 16
+    assert rows.members().sum() <= 1000
+    del rows
 print("done")
 """

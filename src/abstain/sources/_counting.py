@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.sources._tables import QueriedTable
+    from abstain.tally import CountedRows
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -125,6 +126,20 @@ class Engine(ABC):
         """Return what has a bit for every whole number from low to high, 1 where it occurs, after zeros to fill a byte.
 
         None where the engine has no words for it.
+        """
+        return None
+
+    def count_rows(
+        self,
+        select: str,  # noqa: ARG002
+        keys: Sequence[str],  # noqa: ARG002
+        signal: str | None,  # noqa: ARG002
+        *,
+        rounded: bool,  # noqa: ARG002
+    ) -> CountedRows | None:
+        """Count rows in one pass by the columns of kinds, a confidence, and the group of their cluster ``c``.
+
+        None where the engine, or what the columns hold, asks for statements. `rounded` counts bins of the confidence.
         """
         return None
 
@@ -465,10 +480,33 @@ class Counting:
             return _Base(select, "count(*)", "sum(b.w)", "min(b.w)", weighed=True)
         return _Base(select, "count(*)", "CAST(count(*) AS DOUBLE)", "1.0")
 
+    @cached_property
+    def _rows(self) -> CountedRows | None:
+        """The rows, counted in one pass where that can be: clusters in groups, and one confidence at most."""
+        names = self._columns_of(self.roles.signals or ())
+        plain = self._named and self.kept is None and self._whole_clusters and "weight" not in self.columns
+        if not plain or len(names) > 1 or self._unit == "c":
+            return None
+        rounded = any(map(self._is_continuous, names))
+        if not rounded and self._head["alike"] > _FEW_ALIKE:
+            return None
+        signal = self._signal_keys[names[0]] if names else None
+        return self.engine.count_rows(self._raw, tuple(self._kind_keys.values()), signal, rounded=rounded)
+
     # The kinds of rows, and what they mean.
+
+    def _kinds_of_rows(self, rows: CountedRows) -> dict[str, NDArray[Any]]:
+        count = [int(rows.counts(kind).sum(dtype=np.int64)) for kind in range(rows.kind_count)]
+        found = dict(zip(self._kind_keys.values(), rows.kinds(), strict=True))
+        found |= {"n": np.array(count, np.int64), "total": np.array(count, np.float64)}
+        found |= {"least": np.ones(len(count)), "number": np.arange(len(count))}
+        self.engine.give("kinds", found)
+        return found
 
     @cached_property
     def _kinds(self) -> dict[str, NDArray[Any]]:
+        if self._rows is not None:
+            return self._kinds_of_rows(self._rows)
         keys, base = ", ".join(self._kind_keys.values()), self._base
         counted = f"{base.count} AS n, {base.total} AS total, {base.least} AS least"
         self.engine.keep(
@@ -586,7 +624,8 @@ class Counting:
             view: counts the rows anew with other signals; with the same code when left out.
         """
         names = self._columns_of(signals)
-        if self._base.counts and not set(names) <= set(self._columns_of(self.roles.signals or ())):
+        together = self._columns_of(self.roles.signals or ())
+        if not self._counted_already(names) and self._base.counts and not set(names) <= set(together):
             self._base = self._uncounted  # which has every column
         for name in names:
             if not name.endswith(ABSENT_SUFFIX):
@@ -603,7 +642,8 @@ class Counting:
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
             self._unit = "c"
-            del self._base
+            self._rows = None
+            self.__dict__.pop("_base", None)
             return self.items(code, signals, view=view)
         counted = Counted(
             engine=self.engine.name,
@@ -616,10 +656,9 @@ class Counting:
             bins=bins,
             by_chance=self.units and not self._named and not self.engine.in_order,
         )
-        total = found["total"].astype(np.float64)
         return replace(
             items,
-            weight=np.where(np.isfinite(total) & (total >= 0.0), total, rows),  # what is wrong was said
+            weight=_weights(found),
             cluster=cluster,
             item=found["number"].astype(np.int32)
             if self.engine.in_order
@@ -648,7 +687,51 @@ class Counting:
         with rows_named_by(self.table.paths):
             Rows(self.table, {}, {}, problems).signal(name, {name: np.array(["text"], dtype=object)})
 
+    def _counted_already(self, names: Sequence[str]) -> bool:
+        """True where the rows that were counted in one pass tell these signals."""
+        return self._rows is not None and set(names) <= set(self._columns_of(self.roles.signals or ()))
+
+    def _cells_of_rows(
+        self, rows: CountedRows, code: Indices, names: Sequence[str]
+    ) -> dict[str, NDArray[Any]]:
+        """The cells of rows that were counted in one pass; bins have a mean, and rows that are answered."""
+        answered = self.kinds.outcome == Outcome.ANSWERED
+        levels = rows.levels()
+        unknown = len(levels)  # the level of what was not answered
+        sums, held = np.zeros(unknown), np.zeros(unknown)
+        parts = []
+        for number in range(int(code.max(initial=-1)) + 1):
+            kinds = np.flatnonzero(code == number).tolist()
+            # All rows together fit 32 bits, or they would not have been counted.
+            count = sum((rows.counts(kind) for kind in kinds[1:]), rows.counts(kinds[0]))
+            if not self.units:
+                count = count.sum(axis=1, keepdims=True)
+            if names and answered[kinds[0]]:
+                level, unit = np.nonzero(count)
+                there = count[level, unit]
+                sums += sum(rows.sums(kind) for kind in kinds)
+                held += count.sum(axis=1)
+            else:
+                count = count.sum(axis=0)
+                unit = np.flatnonzero(count)
+                level, there = np.full(len(unit), unknown), count[unit]
+            parts.append((unit.astype(np.int16), np.full(len(unit), number, np.int32), level, there))
+        unit, codes, level, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+        found = {"u": unit, "code": codes, "n": count.astype(np.int64), "total": count.astype(np.float64)}
+        for name in names:
+            key = self._signal_keys[name]
+            found[key] = np.append(levels, np.nan)[level]
+            if self._is_continuous(name):
+                with np.errstate(invalid="ignore"):
+                    found |= {f"mean_{key}": np.append(sums / held, np.nan)[level], f"held_{key}": held}
+        found["number"] = np.arange(len(unit))
+        self.engine.give("cells", {key: found[key] for key in (*self._cell_keys(names).values(), "number")})
+        self._counted_cells = object()
+        return found
+
     def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        if self._rows is not None and self._counted_already(names):
+            return self._cells_of_rows(self._rows, code, names)
         answered = self.kinds.outcome == Outcome.ANSWERED
         number, answer = np.arange(len(code)), answered.astype(np.int8)
         self.engine.give("codes", {"number": number, "code": code.astype(np.int32), "answered": answer})
@@ -751,6 +834,11 @@ class Counting:
         return bool((self.kinds.outcome == Outcome.ANSWERED).all())
 
     @cached_property
+    def _judged_weight(self) -> float:
+        assert self.kinds.weight is not None
+        return float(self.kinds.weight[self.kinds.outcome <= Outcome.ABSTAINED].sum())
+
+    @cached_property
     def _all_judged(self) -> bool:
         return bool((self.kinds.outcome <= Outcome.ABSTAINED).all())
 
@@ -826,11 +914,16 @@ class Counting:
         )
 
     def _distinct(self) -> int:
+        if self._rows is not None:
+            return int(self._rows.members().sum())
         return self._number(f"({self._raw}) AS r", "count(DISTINCT c)")
 
     def _members(self, part: Indices | None = None) -> Floats:
         """Return how many clusters of each group have a judged row, or by part a row of kinds of that part."""
         judged, rows, kept = self.kinds.outcome <= Outcome.ABSTAINED, f"({self._raw}) AS b", "0"
+        if self._rows is not None and part is None and self._all_judged:
+            found = self._rows.members()
+            return found if self.units else np.where(np.arange(GROUPS) == 0, found.sum(), 0.0)
         if part is not None or not self._all_judged:
             given = np.zeros(len(judged), np.intp) if part is None else part
             self.engine.give("parts", {"number": np.flatnonzero(judged), "part": given[judged]})
@@ -895,8 +988,14 @@ class Counting:
         bins: dict[str, float] = {}
         for name in names:
             key = self._signal_keys[name]
-            if f"sum_{key}" in found:
-                columns[name], bins[name] = _represented(found[key], found[f"sum_{key}"], found["n"], items)
+            if self._is_continuous(name):
+                counted = f"mean_{key}" in found
+                columns[name], held = (
+                    (found[f"mean_{key}"], found[f"held_{key}"])
+                    if counted
+                    else _represented(found[key], found[f"sum_{key}"], items, found)
+                )
+                bins[name] = float(held.max(initial=0.0)) / max(self._judged_weight, 1.0)
             else:
                 columns[name] = _values.typed(found[key])
         rows = Rows(self.table, {"confidence": own[0]} if own else {}, {}, problems)
@@ -979,17 +1078,21 @@ def _rounded(number: str) -> str:
 
 
 def _represented(
-    place: NDArray[Any], total: NDArray[Any], rows: NDArray[Any], items: Items
-) -> tuple[Floats, float]:
-    """Return for each cell the mean of its bin, which is the same in all units, and the largest share in a bin."""
+    place: NDArray[Any], total: NDArray[Any], items: Items, found: Found
+) -> tuple[Floats, Floats]:
+    """Return for each cell the mean of its bin, which is the same in all units; and what bins hold that is answered."""
     bins, index = np.unique(place.astype(np.float64), return_inverse=True)
-    count = np.bincount(index, weights=rows.astype(np.float64))
+    count = np.bincount(index, weights=found["n"].astype(np.float64))
     with np.errstate(invalid="ignore"):
         mean = np.bincount(index, weights=total.astype(np.float64)) / count
     mean = np.where(np.isfinite(mean), mean, bins)
-    assert items.weight is not None
-    judged = items.outcome <= Outcome.ABSTAINED
     answered = items.outcome == Outcome.ANSWERED
-    held = np.bincount(index[answered], weights=items.weight[answered], minlength=len(bins))
-    share = held / max(float(items.weight[judged].sum()), 1.0)
-    return mean[index], float(share.max(initial=0.0))
+    held: Floats = np.bincount(index[answered], weights=_weights(found)[answered]).astype(np.float64)
+    return mean[index], held
+
+
+def _weights(found: Found) -> Floats:
+    """What cells weigh; as much as they have rows where that is wrong, which was said."""
+    total = found["total"].astype(np.float64)
+    weights: Floats = np.where(np.isfinite(total) & (total >= 0.0), total, found["n"])
+    return weights

@@ -16,6 +16,7 @@ weights come from.
 """
 
 from abstain.tally._kernel import Stream, description, kernel, lanes_for
+from abstain.tally._rows import CountedRows, RowsRefused
 from abstain.tally._table import Batch, Measure, Stop, Tally, keys_ascending, keys_descending, total_by
 from abstain.tally._weigh import (
     HARMONIC,
@@ -35,8 +36,10 @@ __all__ = [
     "LOGARITHM",
     "Asked",
     "Batch",
+    "CountedRows",
     "Crossing",
     "Measure",
+    "RowsRefused",
     "Run",
     "Stop",
     "Stream",

@@ -23,6 +23,9 @@
 #include <sched.h>
 #endif
 
+/* Vectors wider than a register of the lowest level are taken apart, and no function that is not inlined takes one. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 #define ABI "1"
 #ifndef SOURCE_HASH
 #define SOURCE_HASH "unknown"
