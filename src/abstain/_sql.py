@@ -64,8 +64,17 @@ def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def run(work: Callable[[], Found], connection: duckdb.DuckDBPyConnection | None) -> Found:
+def run(
+    work: Callable[[], Found],
+    connection: duckdb.DuckDBPyConnection | None,
+    progress: Callable[[], float] | None = None,
+) -> Found:
     """Return what `work` returns; Ctrl-C ends the query of the connection and is raised here.
+
+    Args:
+        work: what runs a query.
+        connection: where it runs.
+        progress: says how far it is, in per cent; the connection does when left out.
 
     >>> run(lambda: 1 + 1, None)
     2
@@ -77,10 +86,11 @@ def run(work: Callable[[], Found], connection: duckdb.DuckDBPyConnection | None)
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
         # Older versions of DuckDB do not say how far they are.
-        told = _watching.get() if hasattr(connection, "query_progress") else None
+        told = _watching.get()
+        progress = progress or getattr(connection, "query_progress", None)
         try:
-            while told is not None and wait([future], timeout=_PATIENCE).not_done:
-                told(connection.query_progress())
+            while told is not None and progress is not None and wait([future], timeout=_PATIENCE).not_done:
+                told(progress())
             return future.result()
         except KeyboardInterrupt:
             # The query may not have begun yet, and then would not hear of it.

@@ -10,6 +10,7 @@ import pytest
 from test_engines import assert_same, written
 
 import abstain
+from abstain import _sql
 from abstain.sources import _counting
 from abstain.sources._duckdb_engine import DuckEngine
 from abstain.tally import kernel
@@ -100,6 +101,16 @@ def test_bins_are_those_of_the_statements(
         pair = counted["c"].curve, by_statements["c"].curve
         assert len(pair[0]) == len(pair[1]) > 3000
         np.testing.assert_allclose(pair[0].threshold, pair[1].threshold, rtol=1e-13)
+
+
+def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sql, "_PATIENCE", 0.0001)
+    path = written(frame(1_000_000), tmp_path / "t.parquet")
+    told: list[float] = []
+    with _sql.watched(told.append):
+        abstain.evaluate(path, engine="duckdb", interval="none", **ROLES)
+    assert {share for share in told if 0.0 < share < 100.0}
+    assert max(told) <= 100.0
 
 
 REFUSED: dict[str, pl.Expr] = {

@@ -116,7 +116,8 @@ class DuckEngine(Engine):
         if any(types[key] not in _TYPES for key in whole) or types.get(signal or "", "DOUBLE") != "DOUBLE":
             return None
         plain = [key for key in whole if types[key] != "BOOLEAN"]
-        ends = dict.fromkeys(keys, (0, 1)) | self._ends(select, plain)
+        total, ends = self._ends(select, plain)
+        ends |= {key: (0, 1) for key in keys if key not in ends}
         low, high = ends["c"]
         if not (_LEAST < low <= high < -_LEAST and high - low <= _MOST_APART):
             return None
@@ -129,7 +130,10 @@ class DuckEngine(Engine):
             parts.append(signal)
             sizes.append(8)
 
+        done = 0
+
         def count() -> CountedRows | None:
+            nonlocal done
             columns = [_TYPES[name] for name in read[1:]]
             stream = self._table.query(f"SELECT {', '.join(parts)} FROM ({select}) AS r")
             try:
@@ -137,20 +141,23 @@ class DuckEngine(Engine):
                 for length, places in _arrow.pieces(stream.__arrow_c_stream__(), tuple(sizes)):
                     confidence = None if signal is None else places.pop()
                     rows.add(length, places[0], confidence, places[1:])
+                    done += length
             except (_arrow.Gaps, RowsRefused):
                 return None
             return rows
 
-        found: CountedRows | None = self._table.fetch(count)
+        # A stream does not say how far it is.
+        found: CountedRows | None = self._table.fetch(count, lambda: 100.0 * done / max(total, 1))
         return found
 
-    def _ends(self, select: str, keys: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Return the least and the largest number of columns of whole numbers; 1 and 0 where there is none."""
-        asked = ", ".join(
-            f"coalesce(min({key}), 1) AS low_{key}, coalesce(max({key}), 0) AS high_{key}" for key in keys
+    def _ends(self, select: str, keys: Sequence[str]) -> tuple[int, dict[str, tuple[int, int]]]:
+        """Return how many rows there are, and the ends of columns of whole numbers; 1 and 0 where there is none."""
+        asked = "".join(
+            f", coalesce(min({key}), 1) AS low_{key}, coalesce(max({key}), 0) AS high_{key}" for key in keys
         )
-        found = self.fetch(f"SELECT {asked} FROM ({select}) AS r")
-        return {key: (int(found[f"low_{key}"][0]), int(found[f"high_{key}"][0])) for key in keys}
+        found = self.fetch(f"SELECT count(*) AS n{asked} FROM ({select}) AS r")
+        ends = {key: (int(found[f"low_{key}"][0]), int(found[f"high_{key}"][0])) for key in keys}
+        return int(found["n"][0]), ends
 
     def present(self, number: str, low: int, high: int) -> str:
         """Return what has a bit for every whole number from low to high, 1 where it occurs."""

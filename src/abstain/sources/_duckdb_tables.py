@@ -76,12 +76,12 @@ class DuckTable(QueriedTable):
         assert self._connection is not None
         return self._connection.sql(statement)
 
-    def fetch(self, work: Callable[[], Any]) -> Any:
-        """Run a query of this table; say in our own words what goes wrong."""
+    def fetch(self, work: Callable[[], Any], progress: Callable[[], float] | None = None) -> Any:
+        """Run a query of this table; say in our own words what goes wrong, and to whoever waits how far it is."""
         import duckdb  # noqa: PLC0415
 
         try:
-            found = _sql.run(work, self._connection)
+            found = _sql.run(work, self._connection, progress)
         except duckdb.InterruptException:
             raise KeyboardInterrupt from None
         except Exception as problem:
