@@ -12,7 +12,9 @@ import shutil
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -178,9 +180,9 @@ def test_the_width_of_a_group_changes_no_bit() -> None:
 
 
 def long_ranking(kind: str) -> tuple[Tally, NDArray[np.uint8]]:
-    """A ranking of 30,000 rows whose losses are grades, and multiplicities for it."""
+    """A ranking of 30,000 rows, or 160,000, whose losses are grades, and multiplicities for it."""
     rng = np.random.default_rng(12)
-    rows, vectors = 30_000, 70
+    rows, vectors = (160_000, 18) if kind == "further" else (30_000, 70)
     units = 3000 if kind == "clusters" else rows
     loss = rng.integers(0, 8 if kind == "grades" else 2, rows)
     if kind == "rare":
@@ -193,6 +195,12 @@ def long_ranking(kind: str) -> tuple[Tally, NDArray[np.uint8]]:
         unit=unit, key=np.arange(rows), columns=[loss.astype(float)], units=units, keys=rows
     )
     weights = rng.multinomial(units, np.full(units, 1.0 / units), vectors)
+    if kind == "further":  # so far that fewer powers do, sooner in some lanes than in others
+        weights[:6] = rng.multinomial(2 * units, np.full(units, 1.0 / units), 6)
+        weights[2, unit[155_000:155_016]] = (0, 5) * 8
+        weights[3, unit[155_000:155_016]] = 3
+        weights[4, unit[:120_000]] = 0
+        weights[5] = 44 * (np.arange(units) % 45 == 0)  # one more than a stretch may count
     if kind == "lumps":  # few clusters make up most of a resample, or nothing does
         weights[3] = 255 * (rng.random(units) < 0.01)
         weights[4] = 0
@@ -212,12 +220,15 @@ def in_lanes(weights: NDArray[np.uint8], width: int) -> Batch:
     return Batch.of_lanes(lanes, vectors, quick=True)
 
 
-@pytest.mark.parametrize("kind", ["right or wrong", "grades", "rare", "all wrong", "clusters", "lumps"])
+@pytest.mark.parametrize(
+    "kind", ["right or wrong", "grades", "rare", "all wrong", "clusters", "lumps", "further"]
+)
 def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
     """There they are summed up by stretches, to 2e-13; sums are exact, and no level or width changes a bit."""
     tally, weights = long_ranking(kind)
     asked = Asked(risk=True, areas_at=(False, True, False, True))
-    targets = np.array([0.05, 0.5, 0.77, 0.9])[:, None] * (weights.sum(axis=1) * (30_000 / weights.shape[1]))
+    shares = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
+    targets = shares * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
     with weigh_with(NUMPY):
         expected = walked_parts(walk(tally, Batch(weights.astype(float)), asked, targets), asked)
     found = []
@@ -232,6 +243,31 @@ def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
                     np.testing.assert_array_equal(values, found[0][name], err_msg=name)
         # They are not the sums over single ranks, or nothing of this was tried.
         assert np.any(found[-1]["risk_area"] != exact)
+
+
+@pytest.mark.parametrize(
+    ("before", "each", "most"), [(12_288, 1, 5e-14), (147_456, 1, 5e-14), (147_456, 2, 1.3e-13)]
+)
+def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
+    before: int, each: int, most: float
+) -> None:
+    """Where a series is first used it is off by most. Nothing but its ranks has a loss here, so that it cannot hide."""
+    ranks = 64
+    loss = np.repeat([0.0, 7.0], [before, ranks])
+    tally = Tally.of_rows(
+        unit=np.arange(len(loss)),
+        key=np.arange(len(loss)),
+        columns=[loss],
+        units=len(loss),
+        keys=len(loss),
+    )
+    risks = [Fraction(7 * each * rank, before + each * rank) for rank in range(ranks + 1)]
+    exact = sum(each * (one + following) / 2 for one, following in pairwise(risks))
+    weights = np.tile(np.repeat([1, each], [before, ranks]).astype(np.uint8), (8, 1))
+    for kernel in compiled():
+        with weigh_with(kernel):
+            for area in walk(tally, in_lanes(weights, 8), Asked(risk=True)).risk_area.tolist():
+                assert 1e-15 < abs(Fraction(area) - exact) / exact < most
 
 
 @settings(deadline=None, max_examples=40)
@@ -309,7 +345,8 @@ def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
 
 
 class TestStream:
-    @pytest.mark.parametrize("units", [1, 2, 3, 41, 64, 65, 1000, 70_000, 600_000])
+    # Of the numbers that are drawn for 65,000 and 1,000,000, so few are refused that they are counted, too.
+    @pytest.mark.parametrize("units", [1, 2, 3, 41, 64, 65, 1000, 65_000, 70_000, 600_000, 1_000_000])
     def test_the_numbers_of_numpy_whatever_the_batches(self, units: int) -> None:
         drawn = np.random.RandomState(9).randint(0, units, size=(21, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
@@ -319,6 +356,40 @@ class TestStream:
                 Batch.of_lanes(stream.multiplicities(units, size), size).weights for size in (8, 3, 10)
             ]
             np.testing.assert_array_equal(np.concatenate(batches), expected)
+
+    def test_whoever_draws_next_may_draw_from_others(self) -> None:
+        """The stream stands behind the last number that was taken, wherever in its turn that is."""
+        turns = [41, 65_000, 7, 1000, 65_000, 70_000, 3, 64, 65_536, 41]
+        for kernel in compiled():
+            stream, numbers = Stream(kernel.library, 5), np.random.RandomState(5)  # type: ignore[arg-type]
+            for units in turns:
+                found = Batch.of_lanes(stream.multiplicities(units, 9), 9).weights
+                expected = [
+                    np.bincount(row, minlength=units) for row in numbers.randint(0, units, (9, units))
+                ]
+                np.testing.assert_array_equal(found, np.stack(expected))
+
+    @pytest.mark.parametrize("draws", [65_000, 65_001, 400_000])
+    def test_what_is_refused_is_not_counted(self, draws: int) -> None:
+        """Where it is counted on the way, it lies behind the units, and nobody sees it."""
+        drawn = np.random.RandomState(6).randint(0, 65_000, size=(9, draws))
+        expected = np.stack([np.bincount(row, minlength=65_000) for row in drawn])
+        for kernel in compiled():
+            stream = Stream(kernel.library, 6)  # type: ignore[arg-type]
+            lanes = stream.multiplicities(65_000, 9, draws=draws)
+            assert lanes.dtype == np.uint8
+            np.testing.assert_array_equal(Batch.of_lanes(lanes, 9).weights, expected)
+
+    def test_lanes_that_are_too_many_for_any_cache(self) -> None:
+        """They are written past the caches: 16 lanes of more than a million units."""
+        units = 1_100_005
+        drawn = np.random.RandomState(7).randint(0, units, size=(10, units))
+        for kernel in compiled():
+            stream = Stream(kernel.library, 7)  # type: ignore[arg-type]
+            lanes = stream.multiplicities(units, 10)
+            assert lanes.shape == (1, units, 16)
+            for lane, row in enumerate(drawn):
+                np.testing.assert_array_equal(lanes[0, :, lane], np.bincount(row, minlength=units))
 
     @pytest.mark.parametrize(("units", "draws"), [(1, 300), (3, 100_000), (2, 511)])
     def test_multiplicities_beyond_a_byte_are_kept(self, units: int, draws: int) -> None:
@@ -347,7 +418,7 @@ class TestStream:
             assert third.lanes is taken
             np.testing.assert_array_equal(Batch.of_lanes(second.lanes, 10).weights, kept)
 
-    @pytest.mark.parametrize("units", [41, 3000, 70_000])
+    @pytest.mark.parametrize("units", [41, 3000, 65_000, 70_000])
     def test_threads_share_the_numbers_of_numpy(self, units: int) -> None:
         drawn = np.random.RandomState(3).randint(0, units, size=(60, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])

@@ -188,12 +188,11 @@ static void add_bytes(const uint8_t *weights, int64_t width, const uint32_t *uni
 /* So many words are made at a time; what stands behind the last word of the state are the first ones as they are by then. */
 #define STEP 16
 
-/* MT19937: the state; its words as they are handed out, and how many of them were; and the words of the next turn as far as
- * they are made. Threads draw from one stream, each a vector at a time: who holds it, and how many vectors were drawn. */
+/* MT19937: the state, and how many of its words were handed out. Threads draw from one stream, each a vector at a time: who holds it,
+ * and how many vectors were drawn. */
 typedef struct {
     uint32_t state[WORDS + STEP];
-    uint32_t ready[2][WORDS];
-    uint32_t turn, used, made, held;
+    uint32_t used, held;
     int64_t drawn;
 } stream;
 
@@ -204,8 +203,8 @@ PUBLIC void NAME(abstain_seed)(stream *made, uint32_t seed) {
         made->state[place] = seed;
         seed = 1812433253U * (seed ^ (seed >> 30)) + place + 1;
     }
-    made->turn = made->made = made->held = 0;
     made->used = WORDS;
+    made->held = 0;
     made->drawn = 0;
 }
 
@@ -224,11 +223,30 @@ static void let_go(stream *s) { __atomic_store_n(&s->held, 0, __ATOMIC_RELEASE);
 /* Words as wide as a register of the level: wider ones are taken apart badly. */
 typedef uint32_t step __attribute__((vector_size(8 * PACK)));
 
+/* Numbers up to `most` by masked rejection: the words of a turn of the stream, masked, of which `accepted` are those that are small enough;
+ * and the words of the next turn as far as they are made. */
+typedef struct {
+    stream *source;
+    uint32_t mask, most;
+    int turn, made, size, taken;
+    _Alignas(64) uint32_t words[2][WORDS];
+    uint32_t accepted[WORDS + 16];
+} sieve;
+
+/* A word as it is handed out. */
+INLINE step tempered(step word) {
+    word ^= word >> 11;
+    word ^= (word << 7) & 0x9d2c5680U;
+    word ^= (word << 15) & 0xefc60000U;
+    return word ^ word >> 18;
+}
+
 /* Make the next words of the next turn. Each comes from its place, the place behind it and one far off, which lies ahead of
  * it in the last turn or behind it in this one. */
-INLINE void make_words(stream *s) {
-    uint32_t *state = s->state + s->made, *ready = s->ready[!s->turn] + s->made;
-    const uint32_t *from = s->made < WORDS - SHIFT ? state + SHIFT : state + SHIFT - WORDS;
+INLINE void make_words(uint32_t *restrict first, uint32_t *restrict words, int made, uint32_t mask) {
+    uint32_t *state = first + made;
+    const uint32_t *from = made < WORDS - SHIFT ? state + SHIFT : state + SHIFT - WORDS;
+    words += made;
     for (int i = 0; i < STEP; i += 2 * PACK) {
         step word, next, far;
         memcpy(&word, state + i, sizeof word);
@@ -237,29 +255,19 @@ INLINE void make_words(stream *s) {
         step odd = (step)(-(next & 1U)) & 0x9908b0dfU;
         word = far ^ (((word & 0x80000000U) | (next & 0x7fffffffU)) >> 1) ^ odd;
         memcpy(state + i, &word, sizeof word);
-        word ^= word >> 11;
-        word ^= (word << 7) & 0x9d2c5680U;
-        word ^= (word << 15) & 0xefc60000U;
-        word ^= word >> 18;
-        memcpy(ready + i, &word, sizeof word);
+        word = tempered(word) & mask;
+        memcpy(words + i, &word, sizeof word);
     }
-    if (!s->made) memcpy(s->state + WORDS, state, STEP * sizeof *state);
-    s->made += STEP;
+    if (!made) memcpy(first + WORDS, state, STEP * sizeof *state);
 }
 
-static void refill(stream *s) {
-    while (s->made < WORDS) make_words(s);
-    s->turn = !s->turn;
-    s->used = s->made = 0;
+/* Go on to the next turn. From the first word of it that is made on, all of the last turn must be handed out: its words are not kept. */
+static void next_turn(sieve *v) {
+    for (; v->made < WORDS; v->made += STEP) make_words(v->source->state, v->words[!v->turn], v->made, v->mask);
+    v->turn = !v->turn;
+    v->made = 0;
+    v->source->used = 0;
 }
-
-/* Numbers up to `most` by masked rejection: the words of a stream that were accepted, up to its next refill. */
-typedef struct {
-    stream *source;
-    uint32_t mask, most;
-    int size, taken;
-    uint32_t accepted[WORDS + 16];
-} sieve;
 
 #if PACK == 4
 /* For each choice of eight words where the chosen ones stand, in order: a byte each. */
@@ -275,15 +283,15 @@ typedef struct {
 static const uint64_t places_of[256] = {PLACES_64(0U), PLACES_64(64U), PLACES_64(128U), PLACES_64(192U)};
 #endif
 
-/* Sift what the stream has ready. */
+/* Sift the words of this turn that are left. */
 static void sift(sieve *v) {
-    const uint32_t *ready = v->source->ready[v->source->turn];
+    const uint32_t *words = v->words[v->turn];
     int found = 0;
 #if PACK == 8
-    __m512i mask = _mm512_set1_epi32((int)v->mask), most = _mm512_set1_epi32((int)v->most);
+    __m512i most = _mm512_set1_epi32((int)v->most);
     for (int i = (int)v->source->used; i < WORDS; i += 16) {
         __mmask16 there = WORDS - i < 16 ? (__mmask16)((1U << (WORDS - i)) - 1) : (__mmask16)0xffff;
-        __m512i word = _mm512_and_si512(_mm512_maskz_loadu_epi32(there, ready + i), mask);
+        __m512i word = _mm512_maskz_loadu_epi32(there, words + i);
         __mmask16 kept = _mm512_mask_cmple_epu32_mask(there, word, most);
         _mm512_storeu_si512(v->accepted + found, _mm512_maskz_compress_epi32(kept, word));
         found += __builtin_popcount(kept);
@@ -291,9 +299,9 @@ static void sift(sieve *v) {
 #else
     int i = (int)v->source->used;
 #if PACK == 4
-    __m256i mask = _mm256_set1_epi32((int)v->mask), most = _mm256_set1_epi32((int)v->most);
+    __m256i most = _mm256_set1_epi32((int)v->most);
     for (; i + 8 <= WORDS; i += 8) {
-        __m256i word = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(ready + i)), mask);
+        __m256i word = _mm256_loadu_si256((const __m256i *)(words + i));
         __m256i small = _mm256_cmpeq_epi32(_mm256_min_epu32(word, most), word);
         unsigned kept = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(small));
         __m256i place = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&places_of[kept]));
@@ -302,26 +310,39 @@ static void sift(sieve *v) {
     }
 #endif
     for (; i < WORDS; i++) {
-        uint32_t word = ready[i] & v->mask;
-        v->accepted[found] = word;
-        found += word <= v->most;
+        v->accepted[found] = words[i];
+        found += words[i] <= v->most;
     }
 #endif
     v->size = found;
     v->taken = 0;
 }
 
+/* What masks the numbers below so many. */
+INLINE uint32_t mask_of(uint32_t units) {
+    uint32_t mask = units - 1;
+    for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
+    return mask;
+}
+
 static void open_sieve(sieve *v, stream *source, uint32_t units) {
     v->source = source;
-    v->most = v->mask = units - 1;
-    for (int shift = 1; shift < 32; shift *= 2) v->mask |= v->mask >> shift;
+    v->most = units - 1;
+    v->mask = mask_of(units);
+    v->turn = v->made = 0;
+    for (int i = 0; i < WORDS; i += 2 * PACK) {
+        step word;
+        memcpy(&word, source->state + i, sizeof word);
+        word = tempered(word) & v->mask;
+        memcpy(v->words[0] + i, &word, sizeof word);
+    }
     sift(v);
 }
 
 /* The next numbers, up to so many, and how many they are. */
 INLINE const uint32_t *next_numbers(sieve *v, int64_t wanted, int *got) {
     while (v->taken == v->size) {
-        refill(v->source);
+        next_turn(v);
         sift(v);
     }
     const uint32_t *numbers = v->accepted + v->taken;
@@ -332,10 +353,17 @@ INLINE const uint32_t *next_numbers(sieve *v, int64_t wanted, int *got) {
 
 /* Leave the stream behind the last word that was taken: whoever draws next may accept others. */
 static void close_sieve(sieve *v) {
-    stream *source = v->source;
-    const uint32_t *ready = source->ready[source->turn];
-    for (int left = v->taken; left; source->used++) left -= (ready[source->used] & v->mask) <= v->most;
+    for (int left = v->taken; left; v->source->used++) left -= v->words[v->turn][v->source->used] <= v->most;
 }
+
+/* How many places a row has. Where few words are refused it is cheaper to count them, too, behind the units, than to sift them out. */
+INLINE size_t places_for(uint32_t units) {
+    size_t all = (size_t)mask_of(units) + 1;
+    return all - units < units / 10 ? all : units;
+}
+
+/* How far apart the rows of a group are: an odd number of lines, so that rows share no place in a cache. */
+INLINE size_t row_stride(uint32_t units) { return ((places_for(units) / 64 + 1) | 1) * 64; }
 
 /* Count two numbers, which are read at once: counting is bound by what a processor reads and writes per turn. */
 INLINE void count_two(const uint32_t *numbers, uint8_t *counts) {
@@ -345,19 +373,57 @@ INLINE void count_two(const uint32_t *numbers, uint8_t *counts) {
     ++counts[two >> 32];
 }
 
-/* Counting waits for the memory; meanwhile the next words are made. */
-static void count_bytes(sieve *v, int64_t draws, uint8_t *restrict counts) {
-    while (draws > 0) {
-        int got, i = 0;
-        const uint32_t *numbers = next_numbers(v, draws, &got);
-        for (; i + STEP <= got && v->source->made < WORDS; i += STEP) {
-            make_words(v->source);
-            for (int j = 0; j < STEP; j += 2) count_two(numbers + i + j, counts);
+static void count_numbers(const uint32_t *restrict numbers, int64_t size, uint8_t *restrict counts) {
+    int64_t i = 0;
+    for (; i + STEP <= size; i += STEP)
+        for (int j = 0; j < STEP; j += 2) count_two(numbers + i + j, counts);
+    for (; i < size; i++) ++counts[numbers[i]];
+}
+
+/* Count numbers and make words of the next turn meanwhile, because counting waits for the memory; returns how many numbers were counted.
+ * Where some of them may be refused, it is counted how many, while they are near. */
+INLINE int count_and_make(sieve *v, const uint32_t *restrict numbers, int size, uint8_t *restrict counts, step *refused) {
+    uint32_t *state = v->source->state, *next = v->words[!v->turn], mask = v->mask, most = v->most;
+    int i = 0;
+    for (; i + STEP <= size; i += STEP) {
+        make_words(state, next, i, mask);
+        for (int j = 0; j < STEP; j += 2) count_two(numbers + i + j, counts);
+        for (int j = 0; refused && j < STEP; j += 2 * PACK) {
+            step word;
+            memcpy(&word, numbers + i + j, sizeof word);
+            *refused -= (step)(word > most);
         }
-        for (; i + 2 <= got; i += 2) count_two(numbers + i, counts);
-        for (; i < got; i++) ++counts[numbers[i]];
-        draws -= got;
     }
+    v->made = i;
+    return i;
+}
+
+/* Count all words of a turn, also those that are refused; returns how many are accepted. */
+static int64_t count_turn(sieve *v, uint8_t *counts) {
+    step refused = {0};
+    int64_t accepted = count_and_make(v, v->words[v->turn], WORDS, counts, &refused);
+    for (int lane = 0; lane < 2 * PACK; lane++) accepted -= refused[lane];
+    next_turn(v);
+    return accepted;
+}
+
+/* Count the draws of one vector. Words of the next turn are made only where it will be needed. */
+static void count_bytes(sieve *v, int64_t draws, uint8_t *counts) {
+    uint32_t units = v->most + 1;
+    size_t places = places_for(units);
+    while (draws > 0) {
+        int got;
+        const uint32_t *numbers = next_numbers(v, draws, &got);
+        int counted = got < draws ? count_and_make(v, numbers, got, counts, NULL) : 0;
+        count_numbers(numbers + counted, got - counted, counts);
+        draws -= got;
+        if (places > units && draws > WORDS) {
+            next_turn(v);
+            while (draws > WORDS) draws -= count_turn(v, counts);
+            sift(v);
+        }
+    }
+    memset(counts + units, 0, places - units);
 }
 
 /* The numbers of a vector, for the thread that will count them once it has let the stream go. */
@@ -420,7 +486,7 @@ typedef uint8_t row16 __attribute__((vector_size(16)));
 #endif
 
 /* Lay eight rows of sixteen bytes side by side: out[unit][lane]. Half is shuffled into half, three times. */
-INLINE void interleave_eight(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width) {
+INLINE void interleave_eight(const uint8_t *rows, int64_t stride, uint8_t *out, int64_t width) {
     row16 now[8], next[8];
     for (int lane = 0; lane < 8; lane++) memcpy(&now[lane], rows + lane * stride, 16);
     for (int step = 0; step < 3; step++) {
@@ -431,28 +497,56 @@ INLINE void interleave_eight(const uint8_t *rows, int64_t stride, int64_t units,
         memcpy(now, next, sizeof now);
     }
     const uint8_t *done = (const uint8_t *)now;
-    for (int64_t unit = 0; unit < units; unit++) memcpy(out + unit * width, done + unit * 8, 8);
+    for (int64_t unit = 0; unit < 16; unit++) memcpy(out + unit * width, done + unit * 8, 8);
 }
 
-/* Lay the rows of a group side by side; rows have room for whole steps of sixteen units, `out` has not. */
-static void interleave(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width) {
-    for (int64_t unit = 0; unit < units; unit += 16) {
-        int64_t here = units - unit;
+/* A group of so many bytes is too large for any cache that it could stay in: it is written past them, which spares reading what is
+ * written over. */
+#define PAST_CACHES (1 << 24)
+
+#if defined(__x86_64__)
+INLINE int goes_past(const uint8_t *out, int64_t size) { return size >= PAST_CACHES && (uintptr_t)out % 16 == 0; }
+
+INLINE void put_past(uint8_t *out, const uint8_t *tile, int64_t size) {
+    for (int64_t i = 0; i < size; i += 16) _mm_stream_si128((__m128i *)(out + i), _mm_load_si128((const __m128i *)(tile + i)));
+}
+
+/* Let what went past the caches be there for every thread. */
+INLINE void end_past(void) { _mm_sfence(); }
+#else
+#define goes_past(out, size) 0
+#define put_past(out, tile, size) memcpy(out, tile, (size_t)(size))
+#define end_past()
+#endif
+
+/* Sixteen units at a time; rows have room for whole steps of them, `out` has not. */
+INLINE void interleave_of(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width, int past) {
+    _Alignas(64) uint8_t tile[16 * WIDEST];
+    for (int64_t unit = 0; unit < units; unit += 16, out += 16 * width) {
+        int whole = units - unit >= 16;
+        uint8_t *to = past || !whole ? tile : out;
         if (unit % 64 == 0) /* rows are too many for the processor to see that they are read in order */
-            for (int64_t lane = 0; lane < width; lane++) __builtin_prefetch(rows + lane * stride + unit + 64);
-        for (int64_t lane = 0; lane < width; lane += 8) {
-            const uint8_t *from = rows + lane * stride + unit;
-            if (here >= 16) interleave_eight(from, stride, 16, out + unit * width + lane, width);
-            else interleave_eight(from, stride, here, out + unit * width + lane, width);
-        }
+            for (int64_t lane = 0; lane < width; lane++) __builtin_prefetch(rows + lane * stride + unit + 256);
+        for (int64_t lane = 0; lane < width; lane += 8) interleave_eight(rows + lane * stride + unit, stride, to + lane, width);
+        if (!whole) memcpy(out, tile, (size_t)((units - unit) * width));
+        else if (past) put_past(out, tile, 16 * width);
     }
+}
+
+/* Lay the rows of a group side by side. */
+static void interleave(const uint8_t *rows, int64_t stride, int64_t units, uint8_t *out, int64_t width) {
+    if (goes_past(out, units * width)) {
+        interleave_of(rows, stride, units, out, width, 1);
+        end_past();
+    } else if (width == WIDEST) interleave_of(rows, stride, units, out, WIDEST, 0);
+    else interleave_of(rows, stride, units, out, width, 0);
 }
 
 /* A group of vectors that is small enough is counted where it stays, and so is one of doubles, which are rare. */
 #define IN_PLACE (1 << 15)
 
-/* How far apart the rows of a group are: an odd number of lines, so that rows share no place in a cache. */
-INLINE size_t row_stride(uint32_t units) { return (((size_t)units / 64 + 1) | 1) * 64; }
+/* Whether no count can outgrow its byte. Of as many draws as there are units, 256 of the same come once in 10^500 times. */
+INLINE int fits_bytes(uint32_t units, int64_t draws) { return draws <= 255 || draws <= units; }
 
 /* Count the draws of one vector in place; false where a count may have outgrown its byte. */
 static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int64_t width, int kind) {
@@ -464,7 +558,7 @@ static int draw_in_place(sieve *v, uint32_t units, int64_t draws, void *out, int
     uint8_t *counts = out;
     if (units == 1) *counts = (uint8_t)draws;
     else count_lane(v, draws, counts, width);
-    if (draws <= 255) return 1;
+    if (fits_bytes(units, draws)) return 1;
     int64_t total = 0;
     for (uint32_t unit = 0; unit < units; unit++) total += counts[(size_t)unit * (size_t)width];
     return total == draws;
@@ -519,11 +613,8 @@ static int draw_far(stream *s, uint32_t units, int64_t draws, int64_t vectors, u
     close_sieve(&v);
     let_go(s);
     for (int64_t vector = 0; vector < vectors; vector++, rows += stride) {
-        if (numbers) {
-            memset(rows, 0, stride);
-            for (int64_t i = 0; i < draws; i++) ++rows[*numbers++];
-        }
-        if (sum_of_bytes(rows, units) != draws) return TOO_MANY;
+        if (numbers) count_numbers(numbers + vector * draws, draws, memset(rows, 0, stride));
+        if (!fits_bytes(units, draws) && sum_of_bytes(rows, units) != draws) return TOO_MANY;
     }
     return DONE;
 }
@@ -1094,10 +1185,11 @@ static int finish_hulls(const walk *w, outline *o, const void *weights, int64_t 
  * and 1 / (M + e) = (1 - t + t^2 - t^3 + t^4 ...) / M with t = e / M. So the area under them is made of the sums of v e^m and v s e^m,
  * where v is how wide a rank and the next one are together: sums of small whole numbers, exact, for sixteen lanes at a time.
  * Powers up to the third are taken; for t^4 stands what comes nearest to it while |t| <= NEAR, by Chebyshev, so that no risk is off
- * by more than 2e-13 of itself. */
+ * by more than 2e-13 of itself. While |t| <= NEARER, the same holds with powers up to the second and what comes nearest to t^3. */
 #define RUN 16
 #define CENTRE 12
 #define NEAR (1.0 / 1024)
+#define NEARER (1.0 / 12288)
 /* So far along the first rank of a stretch is near its centre. */
 #define FAR (CENTRE / NEAR)
 /* How much a stretch may count, and a row lose, so that no number of 16 bits overflows: e^3, v s and the sum of v s. */
@@ -1129,9 +1221,9 @@ INLINE small widened(const uint8_t *bytes) {
 #else
 #define PAIRS(a, b, ...) __builtin_shuffle(a, b, (small){__VA_ARGS__})
 #endif
-INLINE small pairs(small one, small other, int half) {
-    if (half) return PAIRS(one, other, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31);
-    return PAIRS(one, other, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
+INLINE small pairs(const small *both, int half) {
+    if (half) return PAIRS(both[0], both[1], 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31);
+    return PAIRS(both[0], both[1], 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
 }
 
 /* The products of both ranks, added. */
@@ -1151,10 +1243,10 @@ INLINE void put_pairs(int32_t *out, const wide *both) {
     for (int part = 0; part < 4; part++) memcpy(out + 4 * part, (const char *)&both[part % 2] + 16 * (part / 2), 16);
 }
 
-/* What the ranks of a stretch add up to, from their weights, WIDEST bytes per rank, and losses. */
-INLINE void sum_stretch(const uint8_t *weights, const uint16_t *loss, stretch *out) {
-    small step = widened(weights), e = (small){0} - CENTRE, s = {0}, total = {0};
-    out->first = step;
+/* What the ranks of a stretch add up to, from their weights, WIDEST bytes per rank, and losses: the sums with powers of e up to the
+ * second, those with the third, or all of them. */
+INLINE void sum_powers(const uint8_t *weights, const uint16_t *loss, stretch *out, int second, int third) {
+    small step = widened(weights), e = (small){0} - CENTRE, s = {0}, total = {0}, first = step;
     wide v_s_e[3][2] = {{{0}}}, v_e[2][2] = {{{0}}};
     for (int rank = 0; rank < RUN; rank += 2) {
         small v[2], v_s[2], power[3][2];
@@ -1171,19 +1263,44 @@ INLINE void sum_stretch(const uint8_t *weights, const uint16_t *loss, stretch *o
             step = next;
         }
         for (int half = 0; half < 2; half++) {
-            small width = pairs(v[0], v[1], half), lost = pairs(v_s[0], v_s[1], half);
-            for (int m = 0; m < 3; m++) {
-                small raised = pairs(power[m][0], power[m][1], half);
+            small width = pairs(v, half), lost = pairs(v_s, half);
+            for (int m = second ? 0 : 2; m < (third ? 3 : 2); m++) {
+                small raised = pairs(power[m], half);
                 v_s_e[m][half] += products(lost, raised);
                 if (m) v_e[m - 1][half] += products(width, raised);
             }
         }
     }
+    for (int m = second ? 0 : 2; m < (third ? 3 : 2); m++) {
+        put_pairs(out->v_s_e[m], v_s_e[m]);
+        if (m) put_pairs(out->v_e[m - 1], v_e[m - 1]);
+    }
+    out->first = first;
     out->steps = e + CENTRE;
     out->lost = s;
     out->v_s = total;
-    for (int m = 0; m < 3; m++) put_pairs(out->v_s_e[m], v_s_e[m]);
-    for (int m = 0; m < 2; m++) put_pairs(out->v_e[m], v_e[m]);
+}
+
+/* True where a stretch counts no more than so much in any lane. */
+INLINE int within(const stretch *r, double most) {
+    small over = (small)(r->steps > (uint16_t)(most < WIDE ? most : WIDE));
+    uint64_t parts[sizeof over / 8], any = 0;
+    memcpy(parts, &over, sizeof over);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) any |= parts[i];
+    return !any;
+}
+
+/* Sum up the stretches of a block, for lanes that have at least so much before it. Sums that nobody needs are left out, and those that few
+ * need come after the others: they are too many for the registers of most processors. */
+INLINE void sum_block(const uint8_t *weights, const uint16_t *loss, double least, stretch *block) {
+    double most = (least + CENTRE) * NEARER; /* how far from the centre of a stretch the second power does */
+    for (int i = 0; i < BLOCK / RUN; i++, weights += RUN * WIDEST, loss += RUN) {
+        if (most < CENTRE) sum_powers(weights, loss, &block[i], 1, 1);
+        else {
+            sum_powers(weights, loss, &block[i], 1, 0);
+            if (!within(&block[i], CENTRE + most)) sum_powers(weights, loss, &block[i], 0, 1);
+        }
+    }
 }
 
 INLINE lanes of_ints(const int32_t *place) {
@@ -1207,9 +1324,24 @@ INLINE lanes of_shorts(const small *values, int lane) {
 #endif
 }
 
-/* Walk along a block by the sums of its stretches, and say which lanes did. Others must be walked along rank by rank: they are
+/* What a block leaves behind in the lanes that were walked along by sums. */
+typedef struct {
+    choice done;
+    lanes count, loss, risk_area, loss_area;
+} passed;
+
+/* The least count of the lanes that are summed up together. */
+INLINE double least_count(const state *s, int packs) {
+    lanes least = s->count;
+    for (int pack = 1; pack < packs && pack < TOGETHER / PACK; pack++) least = smaller(s[pack].count, least);
+    double found = least[0];
+    for (int lane = 1; lane < PACK; lane++) found = least[lane] < found ? least[lane] : found;
+    return found;
+}
+
+/* Walk along a block by the sums of its stretches. Lanes that are not done must be walked along rank by rank: they are
  * too near to the start, or the block is too wide, or a threshold lies within it. No lane looks at another. */
-INLINE choice walk_far(const walk *w, const stretch *block, int lane, state *s, int64_t vector) {
+INLINE passed walk_far(const walk *w, const stretch *block, int lane, const state *s, int64_t vector) {
     lanes count = s->count, loss = s->loss, area = {0}, under = {0};
     choice done = s->count >= FAR;
     for (int i = 0; i < BLOCK / RUN; i++) {
@@ -1219,12 +1351,20 @@ INLINE choice walk_far(const walk *w, const stretch *block, int lane, state *s, 
         lanes x = 1.0 / middle;
         /* The point before the first rank, at -CENTRE, is as wide as the first step. */
         lanes v_e2 = of_ints(r->v_e[0] + lane) + first * (CENTRE * CENTRE);
-        lanes v_e3 = of_ints(r->v_e[1] + lane) - first * (CENTRE * CENTRE * CENTRE);
         lanes even = loss * (2.0 * steps) + of_shorts(&r->v_s, lane);
         lanes once = loss * (steps * (steps - 2.0 * CENTRE)) + of_ints(r->v_s_e[0] + lane);
-        lanes twice = loss * v_e2 + of_ints(r->v_s_e[1] + lane), thrice = loss * v_e3 + of_ints(r->v_s_e[2] + lane);
-        under += x * ((1.0 - NEAR * NEAR * NEAR * NEAR / 8) * even -
-                      x * (once - x * ((1.0 + NEAR * NEAR) * twice - x * thrice)));
+        lanes twice = loss * v_e2 + of_ints(r->v_s_e[1] + lane);
+        lanes reach = middle * NEARER, here = {0};
+        choice second = (reach >= CENTRE) & (reach >= steps - CENTRE);
+        if (bits_of(second)) here = x * (even - x * ((1.0 + 0.75 * NEARER * NEARER) * once - x * twice));
+        if (bits_of(second) != EVERY_LANE) {
+            lanes v_e3 = of_ints(r->v_e[1] + lane) - first * (CENTRE * CENTRE * CENTRE);
+            lanes thrice = loss * v_e3 + of_ints(r->v_s_e[2] + lane);
+            lanes third = x * ((1.0 - NEAR * NEAR * NEAR * NEAR / 8) * even -
+                               x * (once - x * ((1.0 + NEAR * NEAR) * twice - x * thrice)));
+            here = chosen(second, here, third);
+        }
+        under += here;
         area += even;
         count += steps;
         loss += of_shorts(&r->lost, lane);
@@ -1232,21 +1372,16 @@ INLINE choice walk_far(const walk *w, const stretch *block, int lane, state *s, 
     choice here;
     int64_t threshold = s->next;
     for (; (threshold = next_crossed(w, s->count, count, threshold, vector, &here)) < w->thresholds; threshold++) done &= ~here;
-    s->count = count;
-    s->loss = loss;
-    s->risk = loss / count;
-    s->loss_area += area;
-    s->risk_area += under;
-    return done;
+    return (passed){done, count, loss, s->risk_area + under, s->loss_area + area};
 }
 
-/* Take what some lanes have from another state. */
-INLINE void take_lanes(state *s, const state *other, choice where) {
-    s->count = chosen(where, other->count, s->count);
-    s->loss = chosen(where, other->loss, s->loss);
-    s->risk = chosen(where, other->risk, s->risk);
-    s->risk_area = chosen(where, other->risk_area, s->risk_area);
-    s->loss_area = chosen(where, other->loss_area, s->loss_area);
+/* Let the lanes that were walked along by sums stand where that left them. */
+INLINE void take_lanes(state *s, const passed *p) {
+    s->count = chosen(p->done, p->count, s->count);
+    s->loss = chosen(p->done, p->loss, s->loss);
+    s->risk = chosen(p->done, p->loss / p->count, s->risk);
+    s->risk_area = chosen(p->done, p->risk_area, s->risk_area);
+    s->loss_area = chosen(p->done, p->loss_area, s->loss_area);
 }
 
 /* ---- walking a group ------------------------------------------------------------------------------------------- */
@@ -1288,7 +1423,8 @@ INLINE void finish(const walk *w, const state *s, int64_t vector) {
     }
 }
 
-/* The cells of the block after this one, whose weights are all over the memory. */
+/* The cells of a block that comes soon, whose weights are all over the memory. */
+#define AHEAD 2
 typedef struct {
     int64_t next, end, share;
 } ahead;
@@ -1360,26 +1496,19 @@ INLINE int walk_group(const walk *w, int64_t group, outline *o, int kind) {
             for (int64_t i = 0; i < b.ranks; i++)
                 add_bytes(weights, w->width, w->unit, w->ends[b.first + i], w->ends[b.first + i + 1], steps + i * WIDEST);
         }
-        ahead next = look_ahead(w, b.first + BLOCK, packs);
+        ahead next = look_ahead(w, b.first + AHEAD * BLOCK, packs);
         for (int pack = 0; pack < packs; pack++) {
             int lane = pack * PACK % TOGETHER;
             ask_ahead(w, weights, &next, kind);
-            if (far && !lane)
-                for (int i = 0; i < BLOCK / RUN; i++)
-                    sum_stretch(near + i * RUN * WIDEST + pack * PACK, loss + i * RUN, &stretches[i]);
-            state *s = &states[pack], along;
-            choice done = {0};
-            if (far) {
-                along = *s;
-                done = walk_far(w, stretches, lane, &along, first + pack * PACK);
-                if (bits_of(done) == EVERY_LANE) {
-                    *s = along;
-                    continue;
-                }
+            if (far && !lane) sum_block(near + pack * PACK, loss, least_count(&states[pack], packs - pack), stretches);
+            state *s = &states[pack];
+            passed along = {0};
+            if (far) along = walk_far(w, stretches, lane, s, first + pack * PACK);
+            if (bits_of(along.done) != EVERY_LANE) {
+                int ended = walk_near(w, weights, summed ? steps : NULL, &b, s, o, first, pack, kind);
+                if (ended) return ended;
             }
-            int ended = walk_near(w, weights, summed ? steps : NULL, &b, s, o, first, pack, kind);
-            if (ended) return ended;
-            if (far) take_lanes(s, &along, done);
+            if (far) take_lanes(s, &along);
         }
     }
     for (int pack = 0; pack < packs; pack++) finish(w, &states[pack], first + pack * PACK);

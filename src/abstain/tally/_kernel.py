@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import sys
 from contextlib import contextmanager, suppress
@@ -66,6 +67,8 @@ _NO_MEMORY, _STOPPED, _TOO_MANY = 1, 2, 3
 _BYTES, _DOUBLES = 0, 1
 # How many lanes a group may have; those of a line of the memory serve best, and no group takes very many bytes.
 FEWEST_LANES, _MOST_LANES, _MOST_BYTES = 8, 64, 1 << 25
+# How many bytes a line of the memory has.
+_LINE = 64
 # The levels that the library may have been compiled for, as the source numbers them.
 _LEVELS = ("", "_avx2", "_avx512")
 
@@ -252,7 +255,7 @@ class Stream:
 
     def __init__(self, library: Library, seed: int, *, shared: bool = False) -> None:
         self._library, self._shared = library, shared
-        self._state = np.zeros(library.stream_size(), np.uint8)
+        self._state = _aligned((library.stream_size(),))
         library.seed(_place(self._state), seed)
         # Kept, because memory that is asked for anew costs as much as it takes to fill it.
         self._rows: list[NDArray[np.uint8]] = []
@@ -325,7 +328,15 @@ def _kept(kept: list[NDArray[np.uint8]], shape: tuple[int, ...]) -> NDArray[np.u
             spare = kept.pop()
             if spare.shape == shape:
                 return spare
-    return np.empty(shape, np.uint8)
+    return _aligned(shape)
+
+
+def _aligned(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return new memory that begins with a line, so that no unit's lanes lie in one more line than they need."""
+    size = math.prod(shape)
+    room = np.empty(size + _LINE, np.uint8)
+    start = -room.ctypes.data % _LINE
+    return room[start : start + size].reshape(shape)
 
 
 def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:

@@ -183,11 +183,11 @@ static int find_levels(rows *r, const double *values, int64_t size, uint32_t *ou
 
 static inline uint32_t group_of(int64_t cluster) {
     int64_t folded = cluster >= 0 && cluster < PRIME ? cluster : (cluster % PRIME + PRIME) % PRIME;
-    /* The prime is 2^31 - 1: what stands above the 31st bit counts as often again. */
+    /* The prime is 2^31 - 1: what stands above the 31st bit counts as often again. It is never reached: no product is a multiple but 0. */
     uint64_t product = (uint64_t)folded * FACTOR;
     product = (product & PRIME) + (product >> 31);
     product = (product & PRIME) + (product >> 31);
-    return (uint32_t)(product >= PRIME ? product - PRIME : product) % GROUPS;
+    return (uint32_t)product % GROUPS;
 }
 
 /* Add a piece of a table. REFUSED where something is not as it must be: then nothing that was counted means anything. */
