@@ -11,7 +11,7 @@ from test_engines import assert_same, written
 
 import abstain
 from abstain import _sql
-from abstain.sources import _counting
+from abstain.sources import _engine, _statements
 from abstain.sources._duckdb_engine import DuckEngine
 from abstain.tally import kernel
 
@@ -88,13 +88,13 @@ def test_every_question_has_the_answer_of_memory(
 def test_bins_are_those_of_the_statements(
     tmp_path: Path, question: str, passes: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_counting, "FEW_ROWS", 1000)
-    monkeypatch.setattr(_counting, "HEAD", 4000)
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 4000)
     path = written(frame(20_000, continuous=True), tmp_path / "t.parquet")
     asked = {**ROLES, **QUESTIONS[question]}
     counted = abstain.evaluate(path, engine="duckdb", **asked)
     assert passes == [True]
-    monkeypatch.setattr(DuckEngine, "count_rows", _counting.Engine.count_rows)
+    monkeypatch.setattr(DuckEngine, "count_rows", _engine.Engine.count_rows)
     by_statements = abstain.evaluate(path, engine="duckdb", **asked)
     assert_same(counted, by_statements)
     if question == "selective":

@@ -14,7 +14,7 @@ import pytest
 import abstain
 from abstain import ArgumentError, DataError, FormatError, SignalError, _sql, _units
 from abstain.errors import CountingError
-from abstain.sources import _counting, _engines, countables
+from abstain.sources import _counting, _engines, _statements, countables
 from memory import run_measured
 
 if TYPE_CHECKING:
@@ -210,8 +210,8 @@ def test_row_order_and_files_change_nothing(tmp_path: Path) -> None:
 @pytest.fixture
 def binned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small tables be counted as large ones are."""
-    monkeypatch.setattr(_counting, "FEW_ROWS", 1000)
-    monkeypatch.setattr(_counting, "HEAD", 4000)
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 4000)
 
 
 @pytest.mark.usefixtures("binned")
@@ -710,9 +710,9 @@ def test_a_signal_that_says_nothing_counts_as_in_memory(
     table = table.with_columns(pl.Series("verbalized_confidence", stated[: len(table)]))
     path = written(table, tmp_path / "t.csv")
     if binned:
-        monkeypatch.setattr(_counting, "HEAD", 16)
-        monkeypatch.setattr(_counting, "FEW_ROWS", 100)
-        monkeypatch.setattr(_counting, "_FEW_VALUES", 8)
+        monkeypatch.setattr(_statements, "HEAD", 16)
+        monkeypatch.setattr(_statements, "FEW_ROWS", 100)
+        monkeypatch.setattr(_statements, "_FEW_VALUES", 8)
     asked: dict[str, Any] = {"truth": "t", "prediction": "p", "cluster": "patient_id"}
     counted, loaded = (
         abstain.evaluate(path, engine=engine, confidence="verbalized", **asked)

@@ -217,7 +217,10 @@ def in_percent(
         return ()
     if roles.confidence is None and column.casefold() not in _PERCENT_NAMES:
         return ()
-    values = signals["confidence"].values[outcome == Outcome.ANSWERED]
+    values = signals["confidence"].values
+    if not np.fmax.reduce(values, initial=-np.inf) > _BEYOND_SCALES:
+        return ()
+    values = values[outcome == Outcome.ANSWERED]
     values = values[~np.isnan(values)]
     shares = (values > 0.0) & (values < 1.0)
     told = len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()

@@ -9,8 +9,8 @@ import numpy as np
 
 from abstain import _sql
 from abstain.sources import _arrow
-from abstain.sources._counting import Engine
 from abstain.sources._duckdb_tables import plain_array
+from abstain.sources._engine import Engine
 from abstain.tally import CountedRows, RowsRefused, kernel
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abstain._files import SourceFile
-    from abstain.sources._counting import Counting, Engine
+    from abstain.sources._counting import Counting
+    from abstain.sources._engine import Engine
     from abstain.sources._tables import QueriedTable
     from abstain.sources._values import Problems
 

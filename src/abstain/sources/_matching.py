@@ -30,12 +30,14 @@ from abstain.matching import (
     twice,
     unequal_rows,
 )
-from abstain.sources._counting import NAME_KEYS, Counting, Kept, Name
+from abstain.sources._statements import NAME_KEYS, Kept, Name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from abstain.sources._counting import Counting
 
     Counts = NDArray[np.int64]
 

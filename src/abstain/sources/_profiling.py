@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from abstain.sources._counting import NUMBER, is_blank
+from abstain.sources._engine import NUMBER, is_blank
 
 if TYPE_CHECKING:
     from abstain.sources._counting import Counting

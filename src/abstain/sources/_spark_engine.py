@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain import labels
 from abstain.errors import ArgumentError, DataError, FormatError
-from abstain.sources._counting import Engine
+from abstain.sources._engine import Engine
 from abstain.sources._tables import QueriedTable
 
 if TYPE_CHECKING:

@@ -153,7 +153,7 @@ static int more_room(rows *r) {
     return DONE;
 }
 
-/* The leading ten bits of a number, or of what it lacks of 1 where it lies above a half: as `_rounded` of `sources/_counting.py`. */
+/* The leading ten bits of a number, or of what it lacks of 1 where it lies above a half: as `rounded` of `sources/_engine.py`. */
 static inline double leading(double value) {
     double split = 8796093022209.0; /* 2^43 + 1 */
     return value * split - (value * split - value);
