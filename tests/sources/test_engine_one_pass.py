@@ -159,3 +159,16 @@ def test_many_clusters_of_which_few_are_judged_are_left_out_one_by_one(tmp_path:
     assert_same(
         abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
     )
+
+
+def test_clusters_that_only_failed_are_not_among_those_that_are_judged(
+    tmp_path: Path, passes: list[bool]
+) -> None:
+    failed = pl.col("patient_id") > 200
+    table = frame().with_columns(f=failed, a=pl.col("a") & ~failed)
+    path = written(table, tmp_path / "t.parquet")
+    asked = {**ROLES, "failed": "f"}
+    counted = abstain.evaluate(path, engine="duckdb", **asked)
+    assert passes == [True]
+    assert_same(counted, abstain.evaluate(path, engine="numpy", **asked))
+    assert counted["c"].augrc.clusters == table.filter(~pl.col("f"))["patient_id"].n_unique() > 400
