@@ -48,8 +48,7 @@ def groups(items: Items, by: str | Sequence[str]) -> tuple[Group, ...]:
     """Return the groups of items by the values of some columns, in the order of their values."""
     names = [by] if isinstance(by, str) else list(by)
     if not names or len(set(names)) != len(names):
-        known = _validate.listed_columns(columns_for_groups(items))
-        raise ArgumentError(f"by must name columns, each once; {known}")
+        raise ArgumentError(f"by must name columns, each once; {_listed(items)}")
     keys = list(zip(*(_values(items, name) for name in names), strict=True))
     distinct = sorted(set(keys), key=lambda key: tuple(map(_order, key)))
     if len(distinct) > MOST_GROUPS:
@@ -78,11 +77,18 @@ def group_names(items: Items, by: str) -> NDArray[Any]:
     return _validate.objects(list(map(_text, _values(items, by))))
 
 
+def _listed(items: Items) -> str:
+    """The columns in words, unless they may be the first record of a file without a header."""
+    if items.provenance.get("headless"):
+        return "the first line of the file may hold values and not names: does it have a header?"
+    return _validate.listed_columns(columns_for_groups(items))
+
+
 def _values(items: Items, name: str) -> list[Any]:
     known = columns_for_groups(items)
     if name not in known:
         raise ArgumentError(
-            f"unknown group column {name!r}{_validate.suggestion(name, known)}; {_validate.listed_columns(known)}"
+            f"unknown group column {name!r}{_validate.suggestion(name, known)}; {_listed(items)}"
         )
     if name in items.metadata:
         column = items.metadata[name]

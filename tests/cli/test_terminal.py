@@ -227,6 +227,17 @@ def test_a_first_line_of_words_is_told_where_it_is_one_of_names(text: str, told:
     assert "Example" not in done.output
 
 
+@pytest.mark.parametrize("engine", ["numpy", "duckdb"])
+def test_groups_tell_no_first_line_of_words(engine: str) -> None:
+    Path("h.csv").write_text("coughs,yes,Example\nfell,no,Sample\nfell,yes,Other\n")
+    asked = ["--truth", "coughs", "--prediction", "yes", "--metric", "accuracy", "--by", "site"]
+    done: Any = CliRunner().invoke(app, ["evaluate", "h.csv", *asked, "--engine", engine])
+    assert done.exit_code == 2, done.output
+    assert "'site'" in done.stderr
+    assert "may hold values and not names: does" in done.stderr
+    assert "Example" not in done.output
+
+
 def test_a_cluster_of_free_text_is_not_told_whole() -> None:
     told = "The patient, a man of 43 who lives in Example Street, came in with a cough"
     for name, items in (("x.csv", ("a", "b")), ("y.csv", ("a", "c"))):

@@ -331,7 +331,10 @@ class TestBadInput:
             table_of(items, metrics="accuracy", by="ckd_stages")
 
     def test_groups_without_metrics(self) -> None:
-        with pytest.raises(ArgumentError, match="by= gives metrics by group, and none were asked for"):
+        with pytest.raises(
+            ArgumentError,
+            match=r"by gives metrics by group, and none were asked for; name some \(metrics, --metric\)",
+        ):
             abstain.evaluate(results_to_items(drawn(size=5)), by="sex")
 
     def test_a_column_of_measurements_is_no_grouping(self) -> None:

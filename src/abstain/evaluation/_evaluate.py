@@ -164,7 +164,9 @@ def evaluate(
         simultaneous=simultaneous,
     )
     if metrics is None and by is not None:
-        raise ArgumentError("by= gives metrics by group, and none were asked for; name some in metrics=")
+        raise ArgumentError(
+            "by gives metrics by group, and none were asked for; name some (metrics, --metric)"
+        )
     asked = () if metrics is None else select_metrics(metrics, coverage=False)
     request = _Request(
         asked=tuple(in_convention(metric, convention) for metric in asked),

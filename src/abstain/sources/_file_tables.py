@@ -160,8 +160,8 @@ class _CsvTable(DuckTable):
         self._written = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
 
     @property
-    def listed_columns(self) -> str:
-        """The columns in words: none of them where the first line may be a record.
+    def headed(self) -> bool:
+        """False where the first line may be a record.
 
         It is one of names where one of them is usual, or stands above numbers alone, and its values do not stand again
         below it.
@@ -176,7 +176,7 @@ class _CsvTable(DuckTable):
         # One of many may be chance: a column called "nan" that has one. Two such signs are none.
         betrayed = unnamed + again >= 2 or 3 * again >= len(names)
         named = any(is_usual(name) or _heads_numbers(name, cells) for name, cells in columns)
-        return _validate.listed_columns(names, headed=named and not betrayed)
+        return named and not betrayed
 
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""

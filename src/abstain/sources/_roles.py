@@ -243,11 +243,12 @@ def noun_of(key: str | None, usual: str) -> str:
 
 
 def provenance(table: SourceTable, columns: Mapping[str, str], roles: Roles) -> dict[str, Any]:
-    """Return which column was taken for what, what of that was guessed, and what may be the cluster."""
+    """Return which column was taken for what, what of that was guessed, and what may be the cluster or no header."""
     guessed = tuple(role for role in columns if role not in roles.named())
     likely = _possible_cluster(table, columns)
     possible = {} if likely is None else {"possible_cluster": likely}
-    return {"columns": columns, "guessed": guessed, **possible}
+    headless = {} if table.headed else {"headless": True}
+    return {"columns": columns, "guessed": guessed, **possible, **headless}
 
 
 def _possible_cluster(table: SourceTable, columns: Mapping[str, str]) -> str | None:

@@ -62,9 +62,14 @@ class SourceTable(ABC):
         """
 
     @property
+    def headed(self) -> bool:
+        """False where the names of columns may be a record, which nobody may be told."""
+        return True
+
+    @property
     def listed_columns(self) -> str:
         """The columns in words, for a message."""
-        return _validate.listed_columns(self.kinds)
+        return _validate.listed_columns(self.kinds, headed=self.headed)
 
     def check_columns(self, names: Iterable[str], *, lists: bool = False) -> None:
         """Raise unless there are all columns named, plain ones or with `lists` also lists; suggest the nearest."""
