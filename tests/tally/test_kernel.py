@@ -138,6 +138,21 @@ def test_a_walk_gives_what_numpy_gives(
                     close(found[name], values, err_msg=name)
 
 
+@pytest.mark.parametrize("rows", [1, 6])
+def test_a_target_just_above_a_count_is_not_reached_by_it(rows: int) -> None:
+    """The next number after a count is beyond it, whoever weighs, and the count itself is reached."""
+    tally = some_tally(0, rows=50, units=3, keys=4)
+    weights = np.random.default_rng(1).multinomial(3, np.full(3, 1 / 3), rows).astype(float)
+    count = tally.run(weights)[0]
+    targets = np.stack([count[:, 2], np.nextafter(count[:, 2], np.inf), np.nextafter(count[:, 4], np.inf)])
+    for kernel in (NUMPY, *compiled()):
+        with weigh_with(kernel):
+            at, above, beyond = walk(tally, Batch(weights), Asked(areas_at=(False,) * 3), targets).crossings
+        assert at.count_at.tolist() == count[:, 2].tolist()
+        assert above.count_at.tolist() == count[:, 3].tolist()
+        assert np.isnan(beyond.count_at).all()
+
+
 @pytest.mark.parametrize("cells", [1, 3])
 @pytest.mark.parametrize("signal", [0.0, 0.4])
 def test_hulls_of_many_ranks_are_those_of_numpy(cells: int, signal: float) -> None:

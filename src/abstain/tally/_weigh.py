@@ -336,7 +336,14 @@ class Run:
         # One sorted search for all rows: each row is lifted above the one before it.
         lift = (np.arange(rows) * (max(float(self.last_count.max()), float(target.max())) + 1.0))[:, None]
         found = np.searchsorted((self.count + lift).ravel(), (target + lift).ravel())
-        return found.reshape(target.shape) - self.row_start[:, None]
+        rank = found.reshape(target.shape) - self.row_start[:, None]
+        # Lifted, a count and a target just above it may be the same number.
+        while True:
+            place = self.row_start[:, None] + np.minimum(rank, columns - 1)
+            short = (rank < columns) & (self.count.take(place) < target)
+            if not short.any():
+                return rank
+            rank = rank + short
 
 
 def risk_area(run: Run) -> Floats:
