@@ -77,7 +77,7 @@ def main() -> None:
             bare, ours = best_times(
                 partial(bare_query, statement),
                 partial(tally, path),
-                rounds=3,
+                rounds=8,
                 clock=time.process_time,
             )
             report(

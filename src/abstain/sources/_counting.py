@@ -65,6 +65,9 @@ _MOST_BITS = 1 << 27
 class Counting(Statements):
     """What the rows of a table that is counted mean. Make one with `of`."""
 
+    # What makes the last cells known to the engine, where they are not yet.
+    _give_cells: Callable[[], None] | None = None
+
     @classmethod
     def of(
         cls,
@@ -239,8 +242,8 @@ class Counting(Statements):
         found = self._cells(code, names)
         first = np.unique(code, return_index=True)[1].astype(np.intp)
         kind = first[found["code"].astype(np.intp)]
-        rows = found["n"].astype(np.int64)
-        items = self.kinds.take(kind)
+        rows = found["n"].astype(np.int64, copy=False)
+        items = self._without_names.take(kind)
         problems = self._wrong(rows, lambda wrong: self._rows_of_cells(found["number"][wrong], names))
         with rows_named_by(self.table.paths):
             cluster, members, clusters = self._clusters(found, items, problems)
@@ -272,6 +275,12 @@ class Counting(Statements):
             signals={**self._unseen(len(rows)), **made},
             counted=counted,
         ).with_provenance(**({"percent": percent} if percent else {}))
+
+    @property
+    def _without_names(self) -> Items:
+        """The kinds of rows as small as can be: cells have a name, a cluster and a weight of their own."""
+        nothing = np.broadcast_to(np.int8(0), len(self.kinds))
+        return replace(self.kinds, cluster=nothing, item=nothing, weight=None)
 
     def _unseen(self, rows: int) -> dict[str, Signal]:
         """The signals that there are, by name alone: their values are counted when a confidence is made of them."""
@@ -325,15 +334,22 @@ class Counting(Statements):
             parts.append((unit.astype(np.int16), np.full(len(unit), number, np.int32), level, there))
         unit, codes, level, count = (np.concatenate(column) for column in zip(*parts, strict=True))
         found = {"u": unit, "code": codes, "n": count.astype(np.int64), "total": count.astype(np.float64)}
+        found["number"] = np.arange(len(unit))
+        own = {self._signal_keys[name]: np.append(levels, np.nan) for name in names}
         for name in names:
             key = self._signal_keys[name]
-            found[key] = np.append(levels, np.nan)[level]
             if self._is_continuous(name):
                 with np.errstate(invalid="ignore"):
                     found |= {f"mean_{key}": np.append(sums / held, np.nan)[level], f"held_{key}": held}
-        found["number"] = np.arange(len(unit))
-        self.engine.give("cells", {key: found[key] for key in (*self._cell_keys(names).values(), "number")})
+            else:
+                found[key] = own[key][level]
         self._counted_cells = object()
+        # The engine needs them only to find a row that is wrong.
+        self._give_cells = lambda: self.engine.give(
+            "cells",
+            {key: found[key] for key in ("u", "code", "number")}
+            | {key: bins[level] for key, bins in own.items()},
+        )
         return found
 
     def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -353,7 +369,7 @@ class Counting(Statements):
         places = ", ".join(str(place + 1) for place in range(len(keys)))
         statement = f"SELECT {', '.join([*parts, *counted])} FROM ({rows}) AS b GROUP BY {places}"
         self.engine.keep("cells", statement, number=self.engine.in_order)
-        self._counted_cells = object()
+        self._counted_cells, self._give_cells = object(), None
         many = self._number(self.engine.known("cells"))
         if many > _MOST_CELLS:
             raise CountingError(
@@ -407,6 +423,9 @@ class Counting(Statements):
 
     def _rows_of_cells(self, wrong: NDArray[Any], names: Sequence[str]) -> NDArray[np.intp]:
         """Return the first rows of some cells, by their numbers."""
+        if self._give_cells is not None:
+            self._give_cells()
+            self._give_cells = None
         self.engine.give("wrong", {"number": wrong})
         keys = self._cell_keys(names)
         select = f"SELECT *, {self._unit} AS u FROM ({self._select(numbers=True)}) AS raw_rows"
@@ -611,6 +630,6 @@ def _represented(
 
 def _weights(found: Found) -> Floats:
     """What cells weigh; as much as they have rows where that is wrong, which was said."""
-    total = found["total"].astype(np.float64)
-    weights: Floats = np.where(np.isfinite(total) & (total >= 0.0), total, found["n"])
-    return weights
+    total: Floats = found["total"].astype(np.float64, copy=False)
+    sound = np.isfinite(total) & (total >= 0.0)
+    return total if sound.all() else np.where(sound, total, found["n"])

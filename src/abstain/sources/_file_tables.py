@@ -178,6 +178,11 @@ class _CsvTable(DuckTable):
         named = any(is_usual(name) or _heads_numbers(name, cells) for name, cells in columns)
         return named and not betrayed
 
+    @property
+    def usual(self) -> bool:
+        """False where no name of a column is a usual one."""
+        return any(map(is_usual, self._kinds))
+
     def spells_numbers(self, name: str) -> bool:
         """True where a column holds numbers that are not whole, in as many different values as are looked at."""
         column = self.relation.project(f"{self.expression(name)} AS c").filter("c IS NOT NULL")

@@ -247,7 +247,7 @@ def provenance(table: SourceTable, columns: Mapping[str, str], roles: Roles) -> 
     guessed = tuple(role for role in columns if role not in roles.named())
     likely = _possible_cluster(table, columns)
     possible = {} if likely is None else {"possible_cluster": likely}
-    headless = {} if table.headed else {"headless": True}
+    headless = {} if table.usual else {"headless": True}
     return {"columns": columns, "guessed": guessed, **possible, **headless}
 
 

@@ -67,6 +67,11 @@ class SourceTable(ABC):
         return True
 
     @property
+    def usual(self) -> bool:
+        """False where no name of a column is a usual one, and nothing else says at once that they are names."""
+        return True
+
+    @property
     def listed_columns(self) -> str:
         """The columns in words, for a message."""
         return _validate.listed_columns(self.kinds, headed=self.headed)

@@ -15,6 +15,9 @@
 
 #define MOST_KINDS 250
 #define MOST_LEVELS (1 << 16)
+/* For so many there is room at first: memory that nobody has written to yet costs nothing, and bins are thousands. */
+#define FEW_LEVELS (1 << 8)
+#define FEW_BINS (1 << 13)
 #define KIND_PLACES 1024
 #define LEVEL_PLACES (2 * MOST_LEVELS)
 /* Levels of all kinds, whose counts take 210 MB. */
@@ -57,7 +60,7 @@ PUBLIC rows *abstain_rows_new(int64_t columns, int64_t low, int64_t high, int64_
     r->low = low;
     r->high = high;
     r->rounded = rounded;
-    r->room = 256;
+    r->room = rounded ? FEW_BINS : FEW_LEVELS;
     r->level = calloc(MOST_LEVELS, sizeof *r->level);
     r->count = calloc(MOST_KINDS, sizeof *r->count);
     r->sum = calloc(MOST_KINDS, sizeof *r->sum);
