@@ -2,7 +2,8 @@
 
 Writes ``docs/images/kernel-cost.svg`` and prints the table. The lower limit is the memory of this machine: what a
 step along the ranks must read for 64 resamples, 12 bytes per item and one per item and resample, at the speed at
-which this machine reads an array that is larger than its caches.
+which this machine reads an array that is larger than its caches. As in `make bench`, numpy must have one thread
+(``OPENBLAS_NUM_THREADS=1``): others that wait for work would be counted, too.
 """
 
 from __future__ import annotations
