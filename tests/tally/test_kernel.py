@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,16 +48,32 @@ SELECTIVE = [*(METRICS[name] for name in BUNDLES["selective"]), *GRID, METRICS["
 
 
 @cache
+def built() -> tuple[bytes, bytes] | None:
+    """The library and its seal, compiled once; None without a compiler."""
+    with TemporaryDirectory() as folder:
+        try:
+            library = build_kernel.build(Path(folder) / build_kernel.LIBRARY.name)
+        except build_kernel.CompilerError:
+            return None
+        return library.read_bytes(), build_kernel.seal_of(library).read_bytes()
+
+
+def put(path: Path) -> Path:
+    """Write the library to a file, and its seal beside it."""
+    content = built()
+    assert content is not None
+    for place, part in zip((path, build_kernel.seal_of(path)), content, strict=True):
+        place.write_bytes(part)
+    return path
+
+
+@cache
 def compiled() -> tuple[Kernel, ...]:
     """The kernel at each level, lowest first."""
-    folder = Path(mkdtemp(prefix="abstain-kernel-"))
-    try:
-        found = find(build_kernel.build(folder / build_kernel.LIBRARY.name))
-    except build_kernel.CompilerError:
+    if built() is None:
         return ()
-    finally:
-        # A library that is loaded needs no file.
-        shutil.rmtree(folder)
+    with TemporaryDirectory() as folder:  # a library that is loaded needs no file
+        found = find(put(Path(folder) / build_kernel.LIBRARY.name))
     assert found.library is not None, found.reason
     return tuple(Kernel(found.library.at_level(level)) for level in found.library.levels)
 
@@ -503,7 +518,7 @@ class TestFaults:
 
     def test_truncated(self, tmp_path: Path) -> None:
         for _ in compiled()[:1]:
-            library = build_kernel.build(tmp_path / "part.so")
+            library = put(tmp_path / "part.so")
             whole = library.read_bytes()
             for content in (b"", whole[:10], whole[: len(whole) // 2], whole[:-1], b"\x00" * len(whole)):
                 library.write_bytes(content)
@@ -511,7 +526,7 @@ class TestFaults:
 
     def test_without_its_seal(self, tmp_path: Path) -> None:
         for _ in compiled()[:1]:
-            library = build_kernel.build(tmp_path / "open.so")
+            library = put(tmp_path / "open.so")
             build_kernel.seal_of(library).unlink()
             assert find(library).reason == DAMAGED.format("open.so")
 
