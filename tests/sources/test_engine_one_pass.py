@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,6 +149,24 @@ def test_what_is_wrong_is_said_as_ever(tmp_path: Path, wrong: float | None) -> N
         said.append(str(problem.value).replace(f"patient {table['patient_id'][1234]}, ", ""))
     assert said[0] == said[1]
     assert f"row 1235 of {path}" in said[0]
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_row_is_found_after_one_pass(
+    tmp_path: Path, passes: list[bool], monkeypatch: pytest.MonkeyPatch, continuous: bool
+) -> None:
+    """The engine gets to know the cells only where one of them is wrong."""
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 4000)
+    table = frame(20_000, continuous=continuous).with_columns(a=pl.lit(value=False))
+    column = table["c"].to_list()
+    column[1234] = 1.5
+    path = written(table.with_columns(pl.Series("c", column)), tmp_path / "t.parquet")
+    for engine, whose in (("duckdb", ""), ("numpy", f"patient {table['patient_id'][1234]}, ")):
+        told = f"needs a confidence in [0, 1], got 1.5 for {whose}row 1235 of {path}; ask for it"
+        with pytest.raises(abstain.DataError, match=re.escape(told)):
+            abstain.evaluate(path, engine=engine, metrics=["brier_score"], **ROLES)
+    assert passes == [True]
 
 
 def test_many_clusters_of_which_few_are_judged_are_left_out_one_by_one(tmp_path: Path) -> None:

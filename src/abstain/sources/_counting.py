@@ -322,7 +322,7 @@ class Counting(Statements):
             if not self.units:
                 count = count.sum(axis=1, keepdims=True)
             if names and answered[kinds[0]]:
-                cells = np.flatnonzero(count)  # several times as fast as to ask for both places at once
+                cells = np.flatnonzero(count)  # faster than to ask for both places at once
                 level, unit = np.divmod(cells.astype(np.uint32), np.uint32(count.shape[1]))
                 there = count.ravel()[cells]
                 sums += sum(rows.sums(kind) for kind in kinds)
@@ -343,21 +343,26 @@ class Counting(Statements):
                     found |= {f"mean_{key}": np.append(sums / held, np.nan)[level], f"held_{key}": held}
             else:
                 found[key] = own[key][level]
-        self._counted_cells = object()
+
+        def give_cells() -> None:
+            self._give_codes(code)
+            names_of_cells = {key: found[key] for key in ("u", "code", "number")}
+            self.engine.give("cells", {**names_of_cells, **{key: bins[level] for key, bins in own.items()}})
+
         # The engine needs them only to find a row that is wrong.
-        self._give_cells = lambda: self.engine.give(
-            "cells",
-            {key: found[key] for key in ("u", "code", "number")}
-            | {key: bins[level] for key, bins in own.items()},
-        )
+        self._counted_cells, self._give_cells = object(), give_cells
         return found
+
+    def _give_codes(self, code: Indices) -> None:
+        """Make the code of each kind of row known to the engine."""
+        answered = (self.kinds.outcome == Outcome.ANSWERED).astype(np.int8)
+        numbered = {"number": np.arange(len(code)), "code": code.astype(np.int32), "answered": answered}
+        self.engine.give("codes", numbered)
 
     def _cells(self, code: Indices, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         if self._rows is not None and self._counted_already(names):
             return self._cells_of_rows(self._rows, code, names)
-        answered = self.kinds.outcome == Outcome.ANSWERED
-        number, answer = np.arange(len(code)), answered.astype(np.int8)
-        self.engine.give("codes", {"number": number, "code": code.astype(np.int32), "answered": answer})
+        self._give_codes(code)
         base, keys = self._base, self._cell_keys(names)
         rows = self._coded(base.select, names, [*["b.n AS n"] * base.counts, *["b.w AS w"] * base.weighed])
         times = " * b.n" if base.counts else ""

@@ -175,7 +175,7 @@ class _CsvTable(DuckTable):
         again = sum(_is_among(name, cells) for name, cells in columns)
         # One of many may be chance: a column called "nan" that has one. Two such signs are none.
         betrayed = unnamed + again >= 2 or 3 * again >= len(names)
-        named = any(is_usual(name) or _heads_numbers(name, cells) for name, cells in columns)
+        named = self.usual or any(_heads_numbers(name, cells) for name, cells in columns)
         return named and not betrayed
 
     @property
