@@ -112,6 +112,14 @@ def test_check_split_and_gate() -> None:
     )
 
 
+def test_a_split_into_equal_halves_is_checked() -> None:
+    """60 patients with 8 items each; 30 of them choose, and 30 check."""
+    pl.DataFrame(drawn(60, 8, seed=3)).write_csv("balanced.csv")
+    done = call("threshold", "balanced.csv", "--risk", "30%", *CLUSTERED, "--split")
+    assert done.exit_code == 0, done.stderr
+    assert "On the other 30 patients, which did not choose:\n" in done.stdout
+
+
 def test_apply_says_what_it_did_and_what_has_moved() -> None:
     chosen()
     done = call("apply", "policy.json", "test.csv", "-o", "decided.csv")

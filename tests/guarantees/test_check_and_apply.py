@@ -14,9 +14,16 @@ import polars as pl
 import pytest
 from jsonschema import Draft202012Validator
 
-from abstain import ArgumentError, DataError, FormatError, Items, choose_threshold, read_policy
+from abstain import ArgumentError, DataError, FormatError, Items, choose_threshold, read, read_policy
 from abstain.calibrators import train
-from abstain.guarantees import ANSWER, DEFER, apply_policy, check_policy, policy_schema
+from abstain.guarantees import (
+    ANSWER,
+    DEFER,
+    apply_policy,
+    check_policy,
+    policy_schema,
+    split_by_cluster,
+)
 from promised import drawn, promised_items
 
 if TYPE_CHECKING:
@@ -60,6 +67,49 @@ def test_the_risk_and_coverage_of_a_check_are_those_of_the_rows(policy: Policy) 
 def test_a_check_on_the_same_data_is_refused(policy: Policy) -> None:
     with pytest.raises(ArgumentError, match="it would flatter itself there"):
         policy.check(promised_items(300, seed=1))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_two_equal_halves_of_one_file_are_different_data(constant: bool) -> None:
+    """60 patients with 8 items each, divided into 30 and 30; with a constant confidence the halves look alike."""
+    items = promised_items(60, 8, seed=3, base=-20.0 if constant else -2.6).with_provenance(
+        sha256="same file"
+    )
+    if constant:
+        confidence = replace(items.signals["confidence"], values=np.full(480, 0.9))
+        items = replace(items, signals={"confidence": confidence})
+    first, second = split_by_cluster(items)
+    assert len(first) == len(second) == 240
+    policy = choose_threshold(first, risk=0.3)
+    assert policy.check(second).items == 240
+    with pytest.raises(ArgumentError, match="these are the data that the policy was chosen on"):
+        policy.check(first)
+
+
+def test_the_same_data_are_recognised_in_another_order_and_another_file(policy: Policy) -> None:
+    items = promised_items(300, seed=1).with_provenance(sha256="another file")
+    shuffled = items.take(np.random.default_rng(0).permutation(len(items)))
+    with pytest.raises(ArgumentError, match="these are the data that the policy was chosen on"):
+        policy.check(shuffled)
+
+
+def test_the_same_file_is_recognised_with_another_truth_and_with_other_clusters(tmp_path: Path) -> None:
+    columns = drawn(300, seed=1) | {"second": drawn(300, seed=2)["label"], "ward": np.arange(1800) // 9}
+    pl.DataFrame(columns).write_csv(tmp_path / "all.csv")
+
+    def read_again(**options: str) -> Items:
+        return read(tmp_path / "all.csv", **({"cluster": "patient", "truth": "label"} | options))
+
+    policy = choose_threshold(read_again(), risk=0.12)
+    for again in (read_again(truth="second"), read_again(cluster="ward")):
+        with pytest.raises(ArgumentError, match="these are the data that the policy was chosen on"):
+            policy.check(again)
+
+
+def test_another_experiment_of_the_same_run_file_is_other_data() -> None:
+    run = "tests/data/examples/run_a.json"
+    policy = choose_threshold(read(run, mode="few_shot"), risk=0.4)
+    assert policy.check(read(run, mode="zero_shot")).items > 0
 
 
 def test_nothing_answered_keeps_and_breaks_nothing(policy: Policy) -> None:
@@ -250,8 +300,6 @@ def test_the_published_schema_fits(policy: Policy) -> None:
 
 
 def test_per_cent_in_the_file_is_per_cent_when_applied(tmp_path: Path) -> None:
-    from abstain import read  # noqa: PLC0415
-
     columns = drawn(200, seed=1)
     text = io.StringIO()
     writer = csv.writer(text)

@@ -17,7 +17,7 @@ from abstain._brief import brief, few_lines
 from abstain._confidences import load_calibrations
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.guarantees._apply import drift_warnings
-from abstain.guarantees._rows import one_confidence, rows_of
+from abstain.guarantees._rows import cluster_noun, confidence_quantiles, one_confidence, rows_of
 from abstain.inference import CANNOT_TELL, Estimate, Intervals, beyond
 from abstain.inference.points import points_of
 from abstain.losses import SHARES
@@ -159,7 +159,7 @@ def check_policy(
         answered=round(answered),
         wrong=round(float(weight[answer & (rows.loss > 0.0)].sum())),
         clusters=len(rows.names),
-        cluster_noun=items.cluster_noun if rows.clustered else "item",
+        cluster_noun=cluster_noun(items, rows),
         reason=reason,
         warnings=(
             *stated.warnings,
@@ -191,13 +191,29 @@ def stated_for(policy: Policy, items: Items, calibration: CalibrationLike) -> Va
 
 
 def _refuse_the_same(policy: Policy, items: Items, rows: Rows) -> None:
-    same_file = policy.data.sha256 is not None and policy.data.sha256 == items.provenance.get("sha256")
-    same_rows = policy.data.fingerprint == rows.fingerprint()
-    if (same_file and policy.data.items == len(rows)) or same_rows:
+    if _is_same_data(policy, items, rows):
         raise ArgumentError(
             "these are the data that the policy was chosen on, and it would flatter itself there; check it on others, "
             "or divide the data before choosing (--split, abstain.guarantees.split_by_cluster)"
         )
+
+
+def _is_same_data(policy: Policy, items: Items, rows: Rows) -> bool:
+    """Return whether the policy was chosen on these rows.
+
+    Parts of one file are other data if they have other clusters or other confidences. The same answers of the same file
+    stay the same data if they are read with another truth, another loss or another cluster column.
+    """
+    chosen_on = policy.data
+    if chosen_on.fingerprint == rows.fingerprint():
+        return True
+    if chosen_on.sha256 is None or chosen_on.sha256 != items.provenance.get("sha256"):
+        return False
+    if chosen_on.cluster_noun == cluster_noun(items, rows):
+        return chosen_on.answers == rows.fingerprint(with_losses=False)
+    # The names of other clusters cannot be compared: the confidences decide.
+    same_count = chosen_on.answered == round(float(rows.mass[rows.answered].sum()))
+    return same_count and policy.confidence.quantiles == confidence_quantiles(rows.confidence)
 
 
 def _estimates(

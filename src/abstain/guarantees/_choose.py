@@ -29,7 +29,7 @@ from abstain.guarantees._policy import (
     known,
 )
 from abstain.guarantees._question import FEW_CLUSTERS, Question
-from abstain.guarantees._rows import Rows, one_confidence, rows_of
+from abstain.guarantees._rows import Rows, cluster_noun, confidence_quantiles, one_confidence, rows_of
 from abstain.guarantees._trial import instead, reason_for_none, trial_of
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = ["choose_threshold", "promised_thresholds"]
-
-_QUANTILES = 101
 
 
 def choose_threshold(
@@ -278,7 +276,7 @@ def _policy(
             )
             if calibrations
             else None,
-            quantiles=_quantiles(rows.confidence),
+            quantiles=confidence_quantiles(rows.confidence),
             clusters=len(rows.names),
             percent=_column_of(items, stated.name) in items.provenance.get("percent", ()),
         ),
@@ -289,10 +287,11 @@ def _policy(
             path=_text(items.provenance.get("path")),
             sha256=_text(items.provenance.get("sha256")),
             fingerprint=rows.fingerprint(),
+            answers=rows.fingerprint(with_losses=False),
             items=round(float(rows.mass.sum())),
             answered=round(float(weight.sum())),
             clusters=len(rows.names),
-            cluster_noun=items.cluster_noun if rows.clustered else "item",
+            cluster_noun=cluster_noun(items, rows),
             largest_cluster=question.largest(rows),
             risk=overall,
         ),
@@ -304,12 +303,6 @@ def _policy(
         assumptions=_assumptions(question, rows, items.cluster_noun),
         warnings=(*stated.warnings, *_warnings(question, items, rows)),
     )
-
-
-def _quantiles(values: Floats) -> tuple[float, ...]:
-    ordered = np.sort(values)
-    places = np.linspace(0.0, len(ordered) - 1.0, _QUANTILES)
-    return tuple(np.interp(places, np.arange(len(ordered)), ordered).tolist())
 
 
 def _column_of(items: Items, name: str) -> str:

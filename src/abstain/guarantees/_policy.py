@@ -138,11 +138,25 @@ class PolicyLoss(Struct, frozen=True, kw_only=True):
 
 
 class PolicyData(Struct, frozen=True, kw_only=True):
-    """The data that the policy was chosen on."""
+    """The data that the policy was chosen on.
+
+    Attributes:
+        path: the file.
+        sha256: the digest of the file.
+        fingerprint: the digest of clusters, confidences and losses, whatever the file and the order of the rows.
+        answers: the same digest without the losses, which depend on the truth and on the loss.
+        items: how many items there are.
+        answered: how many of them the model answered.
+        clusters: how many clusters there are.
+        cluster_noun: what a cluster is called.
+        largest_cluster: the most items that a cluster is taken to have.
+        risk: the risk if everything is answered.
+    """
 
     path: str | None = None
     sha256: str | None = None
     fingerprint: str
+    answers: str = ""
     items: Count
     answered: Count
     clusters: Count

@@ -33,10 +33,19 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
-__all__ = ["Rows", "hashed", "one_confidence", "rows_of", "split_by_cluster"]
+__all__ = [
+    "Rows",
+    "cluster_noun",
+    "confidence_quantiles",
+    "hashed",
+    "one_confidence",
+    "rows_of",
+    "split_by_cluster",
+]
 
 # As many places as a name can be hashed to.
 _PLACES = 1 << 32
+_QUANTILES = 101
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -103,12 +112,37 @@ class Rows:
         """Return the rows of some clusters."""
         return self.take(chosen[self.cluster])
 
-    def fingerprint(self) -> str:
-        """Return what these rows are known by: the same whatever file they came from."""
-        found = hashlib.sha256()
-        for part in (self.answered, self.confidence, self.loss, self.cluster.astype(np.int64)):
-            found.update(np.ascontiguousarray(part).tobytes())
-        return found.hexdigest()
+    def fingerprint(self, *, with_losses: bool = True) -> str:
+        """Return a digest of the rows: cluster names, confidences and losses, whatever the order of the rows.
+
+        Args:
+            with_losses: False for a digest that stays the same if the rows are judged by another truth or loss.
+        """
+        names = [str(name) for name in self.names.tolist()]
+        order = sorted(range(len(names)), key=names.__getitem__)
+        place = np.empty(len(names), np.int64)
+        place[order] = np.arange(len(names))
+        confidence, loss = np.full(len(self), np.nan), np.full(len(self), np.nan)
+        confidence[self.answered] = self.confidence
+        if with_losses:
+            loss[self.answered] = self.loss
+        columns = np.stack([place[self.cluster], confidence, loss, self.mass])
+        columns += 0.0  # -0.0 becomes 0.0, which is the same number in other bytes
+        digest = hashlib.sha256("\n".join(names[row] for row in order).encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(columns[:, np.lexsort(columns)]).tobytes())
+        return digest.hexdigest()
+
+
+def cluster_noun(items: Items, rows: Rows) -> str:
+    """Return what a cluster is called: "item" if every cluster has one item."""
+    return items.cluster_noun if rows.clustered else "item"
+
+
+def confidence_quantiles(values: Floats) -> tuple[float, ...]:
+    """Return evenly spaced quantiles of confidences, from the lowest to the highest."""
+    ordered = np.sort(values)
+    places = np.linspace(0.0, len(ordered) - 1.0, _QUANTILES)
+    return tuple(np.interp(places, np.arange(len(ordered)), ordered).tolist())
 
 
 def hashed(names: NDArray[Any], purpose: str) -> Indices:
