@@ -120,6 +120,15 @@ def test_a_split_into_equal_halves_is_checked() -> None:
     assert "On the other 30 patients, which did not choose:\n" in done.stdout
 
 
+def test_a_check_and_a_gate_have_the_same_exit_codes() -> None:
+    chosen()
+    for data, code, verdict in (("test", 0, "kept"), ("worse", 1, "broken"), ("few", 4, "inconclusive")):
+        checked = call("threshold", "policy.json", "--check", f"{data}.csv", *CLUSTERED, "--json")
+        assert (checked.exit_code, json.loads(checked.stdout)["verdict"]) == (code, verdict)
+        assert call("threshold", "policy.json", "--check", f"{data}.csv", *CLUSTERED).exit_code == code
+        assert call("gate", f"{data}.csv", "--policy", "policy.json", *CLUSTERED).exit_code == code
+
+
 def test_apply_says_what_it_did_and_what_has_moved() -> None:
     chosen()
     done = call("apply", "policy.json", "test.csv", "-o", "decided.csv")
@@ -127,6 +136,10 @@ def test_apply_says_what_it_did_and_what_has_moved() -> None:
     assert done.stdout.splitlines()[-1] == "decided: decided.csv"
     found = pl.read_csv("decided.csv")
     policy = abstain.read_policy("policy.json")
+    answered = int((found["decision"] == "answer").sum())
+    assert done.stdout.splitlines()[0] == (
+        f"{answered:,} of 1,800 rows ({answered / 18:.1f}%) are answered, {1800 - answered:,} deferred."
+    )
     assert ((found["prob"] >= policy.threshold) == (found["decision"] == "answer")).all()
     moved = call("apply", "policy.json", "worse.csv", "-q")
     assert moved.exit_code == 0
@@ -166,6 +179,23 @@ def test_apply_says_what_it_did_and_what_has_moved() -> None:
         (("apply", "newer.json", "test.csv"), 3, "update abstain"),
         (("apply", "policy.json", "test.csv", "-o", "test.csv"), 2, "is the input"),
         (("apply", "policy.json", "policy.json"), 3, "not a run file"),
+        (
+            ("apply", "test.csv", "policy.json"),
+            2,
+            "test.csv is not a policy, and policy.json is one; the policy comes first: "
+            "abstain apply policy.json test.csv",
+        ),
+        (
+            ("threshold", "test.csv", "--check", "policy.json"),
+            2,
+            "test.csv is not a policy, and policy.json is one; the policy comes first: "
+            "abstain threshold policy.json --check test.csv",
+        ),
+        (
+            ("threshold", "policy.json"),
+            2,
+            "policy.json is a policy, and INPUT is the data to choose on; to check the policy, add --check",
+        ),
         (("gate", "test.csv"), 2, "a gate needs a condition (--fail-if) or a policy (--policy)"),
         (("gate", "test.csv", "--policy", "newer.json"), 3, "update abstain"),
     ],

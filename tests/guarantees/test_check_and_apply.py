@@ -37,7 +37,7 @@ def policy() -> Policy:
     return choose_threshold(promised_items(300, seed=1), risk=0.12)
 
 
-def test_kept_broken_and_cannot_tell(policy: Policy) -> None:
+def test_kept_broken_and_inconclusive(policy: Policy) -> None:
     kept = policy.check(promised_items(400, seed=2, base=-3.5))
     assert kept.verdict == "kept"
     assert str(kept) == "The promise that at most 12% of answers are wrong is kept."
@@ -47,8 +47,10 @@ def test_kept_broken_and_cannot_tell(policy: Policy) -> None:
     assert str(broken) == "The promise that at most 12% of answers are wrong is broken."
     assert broken.risk.low > 0.12
     few = policy.check(promised_items(8, seed=4))
-    assert few.verdict == "cannot tell"
-    assert str(few) == "It cannot be told whether the promise that at most 12% of answers are wrong is kept."
+    assert few.verdict == "inconclusive"
+    assert str(few) == (
+        "Inconclusive: the data do not show whether the promise that at most 12% of answers are wrong is kept."
+    )
     assert "95% intervals over 8 clusters" in few.lines[1]
 
 
@@ -118,7 +120,7 @@ def test_nothing_answered_keeps_and_breaks_nothing(policy: Policy) -> None:
         items, signals={"confidence": replace(items.signals["confidence"], values=np.zeros(300))}
     )
     found = policy.check(unsure)
-    assert found.verdict == "cannot tell"
+    assert found.verdict == "inconclusive"
     assert "nothing is answered" in found.reason
 
 
@@ -157,7 +159,7 @@ def test_a_calibrated_confidence_needs_its_own_artifact() -> None:
     policy = choose_threshold(signalled(3), risk=0.15, confidence="calibrated:margin", calibration=first)
     assert policy.confidence.calibration is not None
     assert policy.confidence.calibration.method == "isotonic"
-    assert policy.check(signalled(4), calibration=first).verdict in ("kept", "cannot tell", "broken")
+    assert policy.check(signalled(4), calibration=first).verdict in ("kept", "inconclusive", "broken")
     with pytest.raises(ArgumentError, match="is made with a calibration artifact; pass it"):
         policy.check(signalled(4))
     with pytest.raises(
@@ -192,7 +194,7 @@ def test_every_frame_gets_the_same_decisions(policy: Policy, library: str) -> No
         DEFER,
     ]
     assert done.coverage == 0.25
-    assert str(done) == "1 of 4 rows are answered, 3 deferred (25.0%)."
+    assert str(done) == "1 of 4 rows (25.0%) are answered, 3 deferred."
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])

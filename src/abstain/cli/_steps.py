@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from abstain.cli._options import Counted, InputFile, Inputs, Judging, Pairing, Question, Reading
     from abstain.evaluation import Result
+    from abstain.guarantees import Policy
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
     from abstain.report.tables import Table
@@ -338,6 +339,28 @@ def _announce(found: Iterable[Iterable[str]]) -> None:
     """Say on stderr what was found about sources, every line once."""
     for line in dict.fromkeys(line for lines in found for line in lines):
         say(line, error=True)
+
+
+def read_policy_argument(policy: Path, data: Path, swapped: str) -> Policy:
+    """Read the policy that a command takes next to its data.
+
+    Args:
+        policy: the argument that must be the policy.
+        data: the argument that must be the data.
+        swapped: the command with the two arguments exchanged.
+    """
+    from abstain import read_policy  # noqa: PLC0415
+    from abstain.guarantees import is_policy_file  # noqa: PLC0415
+
+    try:
+        return read_policy(policy)
+    except DataError:
+        if not is_policy_file(data):
+            raise
+        raise ArgumentError(
+            f"the arguments are in the wrong order: {policy} is not a policy, and {data} is one; the policy comes "
+            f"first: {swapped}"
+        ) from None
 
 
 class Written(NamedTuple):

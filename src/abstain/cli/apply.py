@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from abstain.cli._options import Commands, named, output_to, spelled_out
-from abstain.cli._steps import check_outputs, files_of
+from abstain.cli._steps import check_outputs, files_of, read_policy_argument
 from abstain.cli._terminal import say
 from abstain.errors import at
 
@@ -40,11 +41,10 @@ def apply_command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings alone.")] = False,
 ) -> None:
     """Add answer or defer to every row of a table, and say how far its confidences have moved."""
-    from abstain import read_policy  # noqa: PLC0415
-
     files = [*files_of(policy, source), *(calibration or [])]
     check_outputs(output, inputs=files)
-    chosen = read_policy(policy)
+    swapped = f"abstain apply {shlex.quote(str(source))} {shlex.quote(str(policy))}"
+    chosen = read_policy_argument(policy, source, swapped)
     with at(source):
         done = chosen.apply(
             source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from abstain.cli._options import Commands, InputFile, Reading, named, numbers, output_to, spelled_out
-from abstain.cli._steps import check_outputs, files_of, json_file, putting, read_systems
+from abstain.cli._steps import (
+    check_outputs,
+    files_of,
+    json_file,
+    putting,
+    read_policy_argument,
+    read_systems,
+)
 from abstain.cli._terminal import say, say_json
-from abstain.errors import ArgumentError, at
+from abstain.errors import ArgumentError, FormatError, at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +50,8 @@ _SPLIT = "Divide the data by cluster: choose on one half, check on the other."
 _CHECK = "Data that the policy was not chosen on, with truths: is its promise kept?"
 
 EXAMPLES = """\b
-Exit codes: 0 done, 4 nothing can be promised
+Exit codes: 0 a threshold was chosen, 4 no risk can be guaranteed;
+with --check: 0 kept, 1 broken, 4 inconclusive
 (2 and 3: the call or the data are wrong).
 
 \b
@@ -118,9 +127,16 @@ def threshold_command(
     from abstain import choose_threshold  # noqa: PLC0415
 
     asked = promise.options
-    from abstain.guarantees import split_by_cluster  # noqa: PLC0415
+    from abstain.guarantees import is_policy_file, split_by_cluster  # noqa: PLC0415
 
-    items = _read(source, mode, confidence, reading, everything=promise.by is not None, quiet=as_json)
+    try:
+        items = _read(source, mode, confidence, reading, everything=promise.by is not None, quiet=as_json)
+    except FormatError:
+        if not is_policy_file(source):
+            raise
+        raise ArgumentError(
+            f"{source} is a policy, and INPUT is the data to choose on; to check the policy, add --check with new data"
+        ) from None
     with at(source):
         part, rest = split_by_cluster(items) if split else (items, None)
         policy = choose_threshold(part, confidence=confidence, calibration=calibration, loss=loss, **asked)
@@ -154,9 +170,8 @@ def _check(
     *,
     as_json: bool,
 ) -> None:
-    from abstain import read_policy  # noqa: PLC0415
-
-    policy = read_policy(source)
+    swapped = f"abstain threshold {shlex.quote(str(new))} --check {shlex.quote(str(source))}"
+    policy = read_policy_argument(source, new, swapped)
     if confidence is not None and confidence != policy.confidence.name:
         raise ArgumentError(
             f"the policy is for the confidence {policy.confidence.name}, and its threshold says nothing of {confidence}"
@@ -166,8 +181,9 @@ def _check(
         found = policy.check(items, calibration=calibration, level=level)
     if as_json:
         say_json(json.dumps(_checked(found), indent=2) + "\n")
-        return
-    _tell(found.lines, found.warnings)
+    else:
+        _tell(found.lines, found.warnings)
+    raise typer.Exit(found.exit_code)
 
 
 def _read(

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
         cluster_t_p,
         hoeffding_bentkus_p,
     )
-    from abstain.guarantees._policy import METHODS, SEARCHES, Policy, policy_schema, read_policy
+    from abstain.guarantees._policy import (
+        METHODS,
+        SEARCHES,
+        Policy,
+        is_policy_file,
+        policy_schema,
+        read_policy,
+    )
     from abstain.guarantees._question import rate
     from abstain.guarantees._rows import split_by_cluster
     from abstain.guarantees._search import (
@@ -60,6 +67,7 @@ __all__ = [
     "fixed_sequence",
     "hoeffding_bentkus_p",
     "holm_search",
+    "is_policy_file",
     "per_cent",
     "policy_schema",
     "promise_words",

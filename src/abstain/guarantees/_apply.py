@@ -82,7 +82,7 @@ class Applied:
         """What was decided, in sentences."""
         count, answered = len(self.answer), int(self.answer.sum())
         lines = [
-            f"{answered:,} of {count:,} rows are answered, {count - answered:,} deferred ({_share(self.coverage)})."
+            f"{answered:,} of {count:,} rows ({_share(self.coverage)}) are answered, {count - answered:,} deferred."
         ]
         if not math.isnan(self.expected):
             lines.append(

@@ -1,7 +1,7 @@
 """Check a policy on data that it was not chosen on: risk and coverage with intervals, and whether the promise is kept.
 
-The verdict is read off the interval of the risk: kept where all of it is at most the risk that was promised, broken
-where all of it is above, else it cannot be told. A threshold that is judged on the data it was chosen on flatters
+The verdict is read off the interval of the risk: kept if all of it is at most the risk that was promised, broken if
+all of it is above, else inconclusive. A threshold that is judged on the data it was chosen on flatters
 itself, and is refused.
 """
 
@@ -18,7 +18,7 @@ from abstain._confidences import load_calibrations
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.guarantees._apply import drift_warnings
 from abstain.guarantees._rows import cluster_noun, confidence_quantiles, one_confidence, rows_of
-from abstain.inference import CANNOT_TELL, Estimate, Intervals, beyond
+from abstain.inference import INCONCLUSIVE, Estimate, Intervals, beyond
 from abstain.inference.points import points_of
 from abstain.losses import SHARES
 from abstain.metrics import Columns
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["BROKEN", "KEPT", "GroupCheck", "PolicyCheck", "check_policy", "stated_for"]
 
 KEPT, BROKEN = "kept", "broken"
+_EXIT_CODES = {KEPT: 0, BROKEN: 1, INCONCLUSIVE: 4}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,7 +58,7 @@ class PolicyCheck:
 
     Attributes:
         policy: the policy.
-        verdict: "kept", "broken" or "cannot tell".
+        verdict: "kept", "broken" or "inconclusive".
         risk: the risk that was promised to be small, with its interval.
         coverage: the share of items that are answered, with its interval.
         items: how many items were asked.
@@ -65,7 +66,7 @@ class PolicyCheck:
         wrong: how many answers have a loss above 0.
         clusters: how many clusters there are.
         cluster_noun: what a cluster is called.
-        reason: why it cannot be told, where the interval is not why.
+        reason: why the check is inconclusive, if that is not for its interval.
         warnings: what the reader must know.
         groups: the same for each group, where the promise is about groups; it is kept where it is in all of them, and
             broken where it is in any.
@@ -83,6 +84,11 @@ class PolicyCheck:
     reason: str = ""
     warnings: tuple[ResultWarning, ...] = ()
     groups: tuple[GroupCheck, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 for kept, 1 for broken, 4 for inconclusive."""
+        return _EXIT_CODES[self.verdict]
 
     @property
     def lines(self) -> list[str]:
@@ -148,7 +154,7 @@ def check_policy(
     groups = _groups(policy, rows, answer, level)
     if groups:
         told = {each.verdict for each in groups}
-        verdict = BROKEN if BROKEN in told else KEPT if told == {KEPT} else CANNOT_TELL
+        verdict = BROKEN if BROKEN in told else KEPT if told == {KEPT} else INCONCLUSIVE
         reason = ""
     return PolicyCheck(
         policy=policy,
@@ -273,11 +279,11 @@ def _groups(policy: Policy, rows: Rows, answer: NDArray[np.bool_], level: float)
 def _verdict(policy: Policy, risk: Estimate, answered: float) -> tuple[str, str]:
     if not answered:
         return (
-            CANNOT_TELL,
+            INCONCLUSIVE,
             "nothing is answered, and a policy that answers nothing keeps and breaks no promise",
         )
     above = beyond(risk, policy.risk, upwards=True)
     if above is None:
         reason = "" if risk.interval is not None else "the interval rests on a single cluster"
-        return CANNOT_TELL, reason
+        return INCONCLUSIVE, reason
     return (BROKEN if above else KEPT), ""

@@ -11,8 +11,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from abstain import _files
 from abstain._confidences import load_calibrations
 from abstain.errors import DataError, ResultWarning
@@ -35,6 +33,7 @@ from abstain.guarantees._trial import instead, reason_for_none, trial_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from abstain._confidences import CalibrationLike, VariantConfidence

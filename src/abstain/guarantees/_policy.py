@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from abstain import _files
 from abstain._brief import brief, few_lines
-from abstain.errors import FormatError, ResultWarning
+from abstain.errors import AbstainError, FormatError, ResultWarning
 
 if TYPE_CHECKING:
     import os
@@ -30,9 +30,19 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.losses import Loss
 
-__all__ = ["GUARANTEES", "METHODS", "SEARCHES", "Chosen", "Policy", "policy_schema", "read_policy"]
+__all__ = [
+    "GUARANTEES",
+    "METHODS",
+    "SEARCHES",
+    "Chosen",
+    "Policy",
+    "is_policy_file",
+    "policy_schema",
+    "read_policy",
+]
 
 VERSION = "1"
+_LARGEST_FILE = 1 << 24
 METHODS = ("binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr", "crc")
 SEARCHES = ("fixed-sequence", "holm")
 GUARANTEES = {
@@ -275,11 +285,26 @@ class Policy(Struct, frozen=True, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
+def is_policy_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a policy, by its keys; a pipe is not read, and a large file is not a policy."""
+    try:
+        file = _files.SourceFile(path)
+        if not file.path.is_file() or file.path.stat().st_size > _LARGEST_FILE:
+            return False
+        return _has_policy_keys(_files.parse_json(file.read(), file))
+    except (AbstainError, OSError):
+        return False
+
+
+def _has_policy_keys(record: Any) -> bool:
+    return isinstance(record, dict) and {"promise", "risk", "method"} <= set(record)
+
+
 def read_policy(path: str | os.PathLike[str]) -> Policy:
     """Read a policy file, and check all of it."""
     file = _files.SourceFile(path)
     record = _files.parse_json(file.read(), file)
-    if not isinstance(record, dict) or not {"promise", "risk", "method"} <= set(record):
+    if not _has_policy_keys(record):
         raise FormatError(f"{file}: not a policy; it must be an object with promise, risk and method")
     version = record.get("schema_version", VERSION)
     if version != VERSION:

@@ -167,7 +167,7 @@ def check_lines(check: PolicyCheck) -> list[str]:
     verdict = {
         "kept": f"{promise} kept",
         "broken": f"{promise} broken",
-        "cannot tell": f"it cannot be told whether {promise} kept",
+        "inconclusive": f"inconclusive: the data do not show whether {promise} kept",
     }[check.verdict]
     lines = [f"{verdict[0].upper()}{verdict[1:]}."]
     if check.reason:

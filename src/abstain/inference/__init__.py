@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from abstain.inference._threads import set_threads, threads
     from abstain.inference._verdict import (
         CANNOT_TELL,
+        INCONCLUSIVE,
         LEFT,
         POWER,
         RIGHT,
@@ -45,6 +46,7 @@ else:
 
 __all__ = [
     "CANNOT_TELL",
+    "INCONCLUSIVE",
     "INTERVALS",
     "JACKKNIFE",
     "LEFT",

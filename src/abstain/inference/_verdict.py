@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANNOT_TELL",
+    "INCONCLUSIVE",
     "LEFT",
     "POWER",
     "RIGHT",
@@ -49,6 +50,7 @@ __all__ = [
 LEFT: str = "left"
 RIGHT: str = "right"
 CANNOT_TELL: str = "cannot tell"
+INCONCLUSIVE: str = "inconclusive"
 
 # The chance of telling a difference that is there, at which a number of clusters is called enough.
 POWER = 0.8
