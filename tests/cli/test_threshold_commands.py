@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,9 +14,6 @@ from typer.testing import CliRunner
 import abstain
 from abstain.cli import app
 from promised import drawn
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLUSTERED = ("--cluster", "patient")
 
@@ -127,6 +125,26 @@ def test_a_check_and_a_gate_have_the_same_exit_codes() -> None:
         assert (checked.exit_code, json.loads(checked.stdout)["verdict"]) == (code, verdict)
         assert call("threshold", "policy.json", "--check", f"{data}.csv", *CLUSTERED).exit_code == code
         assert call("gate", f"{data}.csv", "--policy", "policy.json", *CLUSTERED).exit_code == code
+
+
+def test_a_declared_scale_bounds_the_absolute_error() -> None:
+    done = call(
+        "threshold", "calibration.csv", "--risk", "12%", *CLUSTERED, "--loss", "abs", "--scale", "0,1"
+    )
+    assert done.exit_code == 0, done.stderr
+    same = call(
+        "threshold", "calibration.csv", "--risk", "12%", *CLUSTERED, "--loss", "abs_norm", "--scale", "0,1"
+    )
+    assert done.stdout.replace("(abs)", "(abs_norm)") == same.stdout
+
+
+def test_failed_items_of_a_run_need_no_signal(tmp_path: Path) -> None:
+    run = Path(__file__).parents[1] / "data" / "examples" / "run_a.json"
+    options = (run, "--mode", "few_shot", "--confidence", "token_msp")
+    assert call("evaluate", *options, "--interval", "none").exit_code == 0
+    chosen = call("threshold", *options, "--risk", "40%")
+    assert chosen.exit_code == 0, chosen.stderr
+    assert "of 216." in chosen.stdout.splitlines()[0]
 
 
 def test_apply_says_what_it_did_and_what_has_moved() -> None:

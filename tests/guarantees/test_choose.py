@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
-from abstain import ArgumentError, DataError, Items, choose_threshold
+from abstain import ArgumentError, DataError, Items, choose_threshold, evaluate, read
 from abstain.guarantees import Policy, split_by_cluster
-from promised import promised_items
+from promised import drawn, promised_items
 
 
 def alone(wrong: list[int], confidence: list[float], **options: Any) -> Items:
@@ -239,6 +240,111 @@ def test_losses_between_right_and_wrong() -> None:
     assert policy.method == "hoeffding-bentkus"
     assert "the mean loss of answers is at most 20% of the largest (abs_norm)" in str(policy)
     assert any("answers are wrong (" in line for line in policy.lines[1:])
+
+
+def test_the_absolute_error_is_bounded_by_the_declared_scale() -> None:
+    """Half of the answers are off by 1 on a scale of width 3: the mean loss is 1/2, a sixth of the largest."""
+    off = [0, 1] * 200
+    items = Items.from_arrays([1] * 400, [1 + each for each in off], confidence=[0.9] * 400, scale=(0, 3))
+    policy = choose_threshold(items, risk=0.3, loss="abs")
+    assert policy.loss.largest == 3.0
+    assert policy.seen is not None
+    assert policy.seen.risk == pytest.approx(1 / 6)
+    assert "the mean loss of answers is at most 30% of the largest, 3 (abs)" in str(policy)
+    normalised = choose_threshold(items, risk=0.3, loss="abs_norm")
+    assert (policy.threshold, policy.seen) == (normalised.threshold, normalised.seen)
+    new = Items.from_arrays([2] * 400, [2] * 400, confidence=[0.9] * 400, scale=(0, 3))
+    assert policy.check(new).verdict == "kept"
+
+
+def test_a_declared_largest_loss_goes_before_the_scale() -> None:
+    items = Items.from_arrays([1] * 400, [1] * 400, confidence=[0.9] * 400, scale=(0, 3))
+    assert choose_threshold(items, risk=0.3, loss="abs", largest_loss=2.0).loss.largest == 2.0
+
+
+def test_a_constant_confidence_ranks_nothing() -> None:
+    words = (
+        "the confidence of every answer is 0.9; a constant confidence ranks nothing, so any threshold answers "
+        "everything or nothing"
+    )
+    refused = choose_threshold(alone([0, 1] * 100, [0.9] * 200), risk=0.1)
+    assert refused.threshold is None
+    assert refused.reason == (
+        "a constant confidence ranks nothing, and all answers together are not shown to keep to the risk"
+    )
+    answered = choose_threshold(alone([0] * 200, [0.9] * 200), risk=0.1)
+    assert answered.threshold == 0.9
+    for policy in (refused, answered):
+        assert [str(each) for each in policy.warnings if each.code == "constant_confidence"] == [words]
+    varied = choose_threshold(alone([0] * 200, [0.9] * 199 + [0.8]), risk=0.1)
+    assert [warning.code for warning in varied.warnings] == ["clusters_unnamed"]
+
+
+def test_failed_items_need_no_signal_as_in_an_evaluation() -> None:
+    """The 24 failed items of this run have no token probabilities; 216 items are judged, 150 answered."""
+    items = read("tests/data/examples/run_a.json", mode="few_shot")
+    assert evaluate(items, confidence="token_msp", interval="none")["token_msp"].aurc.defined
+    policy = choose_threshold(items, risk=0.4, confidence="token_msp")
+    assert (policy.data.items, policy.data.answered) == (216, 150)
+    decided = policy.apply(items)
+    assert len(decided.answer) == 240
+    assert not decided.answer[~items.answered].any()
+    # One number per item of the source, of which those of failed items do not matter.
+    losses = np.where(items.answered, 0.25, np.nan)
+    own = choose_threshold(items, risk=0.4, confidence="token_msp", loss=losses, largest_loss=1.0)
+    assert own.data.risk == 0.25
+
+
+def frame(seed: int) -> pl.DataFrame:
+    """A table whose columns have no usual names."""
+    columns = drawn(200, seed=seed)
+    return pl.DataFrame(columns).rename({"label": "y", "pred": "p", "prob": "s", "patient": "who"})
+
+
+COLUMNS = {"truth": "y", "prediction": "p", "cluster": "who"}
+
+
+def test_frames_and_files_are_read_as_by_evaluate(tmp_path: Any) -> None:
+    items = read(frame(1), **COLUMNS)
+    wanted = choose_threshold(items, risk=0.12, confidence="s")
+    assert wanted.promises
+    frame(1).write_csv(tmp_path / "chosen.csv")
+    for source in (frame(1), frame(1).to_pandas(), tmp_path / "chosen.csv", str(tmp_path / "chosen.csv")):
+        policy = choose_threshold(source, risk=0.12, confidence="s", **COLUMNS)
+        assert (policy.threshold, policy.seen) == (wanted.threshold, wanted.seen)
+        assert evaluate(source, confidence="s", interval="none", **COLUMNS).only.population.answered == 1200
+    new = read(frame(2), **COLUMNS)
+    assert str(wanted.check(frame(2), **COLUMNS)) == str(wanted.check(new))
+    assert wanted.check(frame(2), **COLUMNS).risk.value == wanted.check(new).risk.value
+    with pytest.raises(ArgumentError, match="these are the data that the policy was chosen on"):
+        wanted.check(frame(1), **COLUMNS)
+
+
+def test_arguments_that_are_not_those_of_reading() -> None:
+    policy = choose_threshold(frame(1), risk=0.12, confidence="s", **COLUMNS)
+    with pytest.raises(ArgumentError, match=r"choose_threshold takes no truht \(did you mean 'truth'\?\)"):
+        choose_threshold(frame(1), truht="y")
+    with pytest.raises(ArgumentError, match=r"choose_threshold takes no rsik \(did you mean 'risk'\?\)"):
+        choose_threshold(promised_items(), rsik=0.1)
+    with pytest.raises(
+        ArgumentError, match="truth says how a data frame or a file is read, and the source is Items already"
+    ):
+        choose_threshold(promised_items(), truth="y")
+    with pytest.raises(
+        ArgumentError, match="choose_threshold takes Items, a data frame or a path, got a dict"
+    ):
+        choose_threshold({"one": promised_items()})
+    with pytest.raises(ArgumentError, match=r"check_policy takes no truht \(did you mean 'truth'\?\)"):
+        policy.check(frame(2), truht="y")
+    with pytest.raises(ArgumentError, match="is for the confidence s, and its threshold says nothing of p"):
+        policy.check(frame(2), confidence="p", **COLUMNS)
+    with pytest.raises(
+        ArgumentError,
+        match=r"apply_policy takes no truth; .* the policy's confidence \(s\) .* needs no truth",
+    ):
+        policy.apply(frame(2), truth="y")
+    with pytest.raises(ArgumentError, match=r"apply_policy takes no colum \(did you mean 'column'\?\)"):
+        policy.apply(frame(2), colum="decision")
 
 
 def test_a_split_shares_no_cluster_and_moves_nobody() -> None:

@@ -109,7 +109,8 @@ def threshold_command(
         list[Path] | None, named("--calibration", "FILE", "Artifact of a calibrated confidence.")
     ] = None,
     loss: Annotated[
-        str | None, named("--loss", "NAME", "zero_one or abs_norm; else what the data imply.")
+        str | None,
+        named("--loss", "NAME", "zero_one; with a scale, abs_norm or abs. Default: as the data imply."),
     ] = None,
     level: Annotated[float, typer.Option(metavar="P", help="Level of the intervals of a check.")] = 0.95,
     mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")] = None,
@@ -172,13 +173,9 @@ def _check(
 ) -> None:
     swapped = f"abstain threshold {shlex.quote(str(new))} --check {shlex.quote(str(source))}"
     policy = read_policy_argument(source, new, swapped)
-    if confidence is not None and confidence != policy.confidence.name:
-        raise ArgumentError(
-            f"the policy is for the confidence {policy.confidence.name}, and its threshold says nothing of {confidence}"
-        )
     items = _read(new, mode, policy.confidence.name, reading, everything=policy.by is not None, quiet=as_json)
     with at(new):
-        found = policy.check(items, calibration=calibration, level=level)
+        found = policy.check(items, confidence=confidence, calibration=calibration, level=level)
     if as_json:
         say_json(json.dumps(_checked(found), indent=2) + "\n")
     else:

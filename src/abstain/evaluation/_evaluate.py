@@ -11,7 +11,6 @@ is 0, and 0 must not win.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -268,13 +267,10 @@ class _Reading:
 
     def systems(self, given: Mapping[str, Any]) -> _Systems:
         """Return the items of every system, and those that are compared."""
-        known = inspect.signature(sources.read).parameters if self.columns else ()
-        for argument in self.columns:
-            if argument not in known:
-                raise ArgumentError(f"evaluate takes no {argument}{_validate.suggestion(argument, known)}")
+        sources.check_reading_arguments(self.columns, evaluate)
         for name, system in given.items():
             if isinstance(system, Items):
-                self._check_unread(name)
+                sources.check_not_read({**self.columns, "engine": self.engine, "memory": self.memory}, name)
         if all(isinstance(system, sources.Countable) for system in given.values()):
             return self._counted(given)  # whoever opened tables himself loads them himself
         return sources.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
@@ -287,13 +283,6 @@ class _Reading:
         if len(named) == 1:
             return _Systems(named, named, None)
         return _Systems(named, *match_items(named, **self.matching))
-
-    def _check_unread(self, name: str) -> None:
-        for argument, value in (*self.columns.items(), ("engine", self.engine), ("memory", self.memory)):
-            if value is not None:
-                raise ArgumentError(
-                    f"{argument} says how a data frame or a file is read, and {name} is Items already"
-                )
 
     def _tables(self, given: Mapping[str, Any]) -> Mapping[str, Countable] | None:
         """Return the systems as tables that are counted; None where they are loaded."""

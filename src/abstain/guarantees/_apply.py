@@ -53,6 +53,7 @@ ANSWER, DEFER, COLUMN = "answer", "defer", "decision"
 _LEAST_DRIFT = 0.1
 # How unlikely chance must be to be ruled out: once in a hundred data sets like the policy's own.
 _KOLMOGOROV, _NORMAL = 1.628, 2.576
+_READ = ("output", "column", "abstained", "calibration", "inputs")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,6 +112,7 @@ def apply_policy(
     abstained: str | None = None,
     calibration: CalibrationLike = None,
     inputs: Iterable[str | os.PathLike[str]] = (),
+    **unknown: Any,
 ) -> Applied:
     """Decide for every row, and where there is a frame or a file give it back with the decision.
 
@@ -122,6 +124,7 @@ def apply_policy(
         abstained: the boolean column of rows that the model itself declined; a column of that name when left out.
         calibration: the artifact that the policy's confidence needs, or its path.
         inputs: further files that must not be written over.
+        unknown: nothing else is read, and any further argument is an error.
 
     >>> import polars
     >>> from abstain import Items, choose_threshold
@@ -132,6 +135,11 @@ def apply_policy(
     >>> apply_policy(policy, new).frame["decision"].to_list()
     ['answer', 'defer', 'defer']
     """
+    for argument in unknown:
+        raise ArgumentError(
+            f"apply_policy takes no {argument}{_validate.suggestion(argument, _READ)}; of a table it reads the columns "
+            f"of the policy's confidence ({policy.confidence.name}) and abstained, and needs no truth"
+        )
     if not policy.promises:
         raise ArgumentError("this policy promises nothing, and so it answers nothing; see its reason")
     if isinstance(source, Items):
@@ -180,12 +188,12 @@ def _applied_to_items(policy: Policy, items: Items, calibration: CalibrationLike
 
     if not len(items):
         raise DataError("there is no row to decide on: the source is empty")
-    stated = stated_for(policy, items, calibration)
-    asked = items.answered
+    stated = stated_for(policy, items.judged, calibration)
     groups = group_names(items, policy.by) if policy.by is not None and not policy.worst else None
     limits = policy.thresholds(groups, len(items))
-    answer = asked & (stated.values >= limits)
-    values = stated.values[asked]
+    values = stated.values[items.judged.answered]
+    answer = np.zeros(len(items), np.bool_)
+    answer[items.answered] = values >= limits[items.answered]
     coverage = float(answer.mean())
     _refuse_another_scale(policy, values)
     expected, drift = expected_coverage(policy), moved(policy, values)

@@ -8,7 +8,7 @@ itself, and is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from abstain.guarantees._apply import drift_warnings
 from abstain.guarantees._rows import cluster_noun, confidence_quantiles, one_confidence, rows_of
 from abstain.inference import INCONCLUSIVE, Estimate, Intervals, beyond
 from abstain.inference.points import points_of
-from abstain.losses import SHARES
+from abstain.losses import LOSS_NAMES
 from abstain.metrics import Columns
+from abstain.sources import items_of_argument
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,20 +107,24 @@ class PolicyCheck:
 
 def check_policy(
     policy: Policy,
-    items: Items,
+    items: Any,
     *,
+    confidence: str | None = None,
     calibration: CalibrationLike = None,
     loss: Loss | None = None,
     level: float = 0.95,
+    **columns: Any,
 ) -> PolicyCheck:
     """Return what a policy does on new data, and whether its promise is kept.
 
     Args:
         policy: the policy.
-        items: data that it was not chosen on, with truths.
+        items: data that it was not chosen on, with truths: Items, a data frame or a path.
+        confidence: the policy's confidence; another one is refused.
         calibration: the artifact that its confidence needs, or its path.
         loss: a loss of your own, where the policy was chosen by one; else the loss is the policy's.
         level: confidence level of the intervals.
+        columns: how a data frame or a file is read: arguments of `abstain.read`, such as truth="y", cluster="patient".
 
     >>> from abstain import Items, choose_threshold
     >>> sure = [(200 - row) / 200 for row in range(200)]
@@ -131,8 +136,13 @@ def check_policy(
     _validate.level(level)
     if not policy.promises:
         raise ArgumentError("this policy promises nothing, and there is nothing to check; see its reason")
-    stated = stated_for(policy, items, calibration)
-    named = policy.loss.name if policy.loss.name in SHARES else loss
+    if confidence not in (None, policy.confidence.name):
+        raise ArgumentError(
+            f"the policy is for the confidence {policy.confidence.name}, and its threshold says nothing of {confidence}"
+        )
+    items = items_of_argument(items, columns, check_policy)
+    stated = stated_for(policy, items.judged, calibration)
+    named = policy.loss.name if policy.loss.name in LOSS_NAMES else loss
     if named is None:
         raise ArgumentError(
             f"the policy was chosen by a loss of your own ({policy.loss.name}); pass it (loss=)"

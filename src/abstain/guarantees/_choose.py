@@ -29,6 +29,7 @@ from abstain.guarantees._policy import (
 from abstain.guarantees._question import FEW_CLUSTERS, Question
 from abstain.guarantees._rows import Rows, cluster_noun, confidence_quantiles, one_confidence, rows_of
 from abstain.guarantees._trial import instead, reason_for_none, trial_of
+from abstain.sources import items_of_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ __all__ = ["choose_threshold", "promised_thresholds"]
 
 
 def choose_threshold(
-    items: Items,
+    items: Any,
     *,
     risk: float | str = 0.05,
     sure: float | str | None = 0.95,
@@ -64,6 +65,7 @@ def choose_threshold(
     needless: float | str | None = None,
     by: str | None = None,
     worst: bool = False,
+    **columns: Any,
 ) -> Policy:
     """Return the policy that answers most and whose risk is promised; without a threshold where nothing can be.
 
@@ -74,14 +76,14 @@ def choose_threshold(
     risk is kept to on average (conformal risk control).
 
     Args:
-        items: the data to choose on; whoever checks the promise needs others.
+        items: the data to choose on: Items, a data frame or a path, as for `abstain.evaluate`. A check needs others.
         risk: the largest risk that is acceptable, such as 0.05 or "5%", decided before looking.
         sure: how sure the promise shall be; None for one that holds on average.
         promise: "selective" or "joint".
         confidence: what ranks the answers; the default of the source when left out.
         calibration: the artifact that a calibrated confidence needs, or its path.
-        loss: "zero_one", "abs_norm", a function of (truth, prediction), or one number per item.
-        largest_loss: the most that a loss of your own can be.
+        loss: "zero_one", "abs_norm", "abs", a function of (truth, prediction), or one number per item.
+        largest_loss: the largest value that a custom loss can have. Default for "abs": the width of the declared scale.
         method: "binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr" or "crc".
         finite_sample: take a test that holds for any number of clusters.
         search: "fixed-sequence", or "holm" to test all thresholds at once.
@@ -91,6 +93,7 @@ def choose_threshold(
         needless: the largest share of items that may be deferred although the answer was right.
         by: a metadata column: one threshold per group.
         worst: with `by`: one threshold that holds for every group.
+        columns: how a data frame or a file is read: arguments of `abstain.read`, such as truth="y", cluster="patient".
 
     >>> from abstain import Items
     >>> truth = [1] * 200
@@ -116,7 +119,8 @@ def choose_threshold(
         by=by,
         worst=worst,
     )
-    stated = one_confidence(items, confidence, calibration)
+    items = items_of_argument(items, columns, choose_threshold)
+    stated = one_confidence(items.judged, confidence, calibration)
     rows, measured, largest = rows_of(items, stated, loss, largest_loss, by)
     _check_rows(rows, items)
     question = question.settled(rows, items.cluster_noun, finite_sample=finite_sample)
@@ -173,7 +177,7 @@ def _choice(question: Question, rows: Rows, noun: str) -> Chosen:
     step, p_values = trial.step()
     shown = trial.everything or trial.evidence
     if step is None:
-        return Chosen(reason=reason_for_none(trial, noun), instead=instead(trial))
+        return Chosen(reason=reason_for_none(trial, rows, noun), instead=instead(trial))
     threshold = float(shown.steps.threshold[step])
     below = rows.confidence[rows.confidence < threshold]
     here = rows.confidence[rows.confidence >= threshold]
@@ -351,6 +355,12 @@ def _warnings(question: Question, items: Items, rows: Rows) -> list[ResultWarnin
             "(--finite-sample, finite_sample=True)"
         )
         found.append(ResultWarning("few_clusters", message))
+    if rows.constant_confidence:
+        message = (
+            f"the confidence of every answer is {rows.confidence[0]:g}; a constant confidence ranks nothing, so any "
+            "threshold answers everything or nothing"
+        )
+        found.append(ResultWarning("constant_confidence", message))
     left = items.counts.failed + items.counts.unscored
     if left > 0.01 * max(items.counts.n, 1):
         message = f"{left:,} items failed or have no truth, and are not part of the promise"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from abstain._confidences import CalibrationLike
     from abstain.guarantees._apply import Applied
     from abstain.guarantees._check import PolicyCheck
-    from abstain.items import Items
     from abstain.losses import Loss
 
 __all__ = [
@@ -269,16 +268,20 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     def check(
         self,
-        items: Items,
+        items: Any,
         *,
+        confidence: str | None = None,
         calibration: CalibrationLike = None,
         loss: Loss | None = None,
         level: float = 0.95,
+        **columns: Any,
     ) -> PolicyCheck:
-        """Say on data that it was not chosen on whether the promise is kept; see `abstain.guarantees.check_policy`."""
+        """Check whether the promise is kept on new data; see `abstain.guarantees.check_policy`."""
         from abstain.guarantees._check import check_policy  # noqa: PLC0415
 
-        return check_policy(self, items, calibration=calibration, loss=loss, level=level)
+        return check_policy(
+            self, items, confidence=confidence, calibration=calibration, loss=loss, level=level, **columns
+        )
 
     def to_json(self) -> bytes:
         """Return the policy as JSON that people can read, ending in a newline."""

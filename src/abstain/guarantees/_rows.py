@@ -93,6 +93,11 @@ class Rows:
         """True where every loss is 0 or 1."""
         return bool(((self.loss == 0.0) | (self.loss == 1.0)).all())
 
+    @property
+    def constant_confidence(self) -> bool:
+        """True if there are several answers and all of them have the same confidence."""
+        return len(self.confidence) > 1 and bool((self.confidence == self.confidence[0]).all())
+
     def take(self, kept: Mask) -> Rows:
         """Return some of the rows, with the clusters that they have."""
         clusters, cluster = np.unique(self.cluster[kept], return_inverse=True)
@@ -181,7 +186,10 @@ def split_by_cluster(items: Items, share: float = 0.5) -> tuple[Items, Items]:
 
 
 def one_confidence(items: Items, confidence: str | None, calibration: CalibrationLike) -> VariantConfidence:
-    """Return the one confidence that a policy goes by; the default of the source where none is named."""
+    """Return the one confidence of items that a policy goes by. Default: that of the source.
+
+    Pass judged items: as in an evaluation, items that failed need no confidence.
+    """
     calibrations = load_calibrations(calibration)
     asked: str | Sequence[str] = "default" if confidence is None else confidence
     found = variant_confidences(asked, items, calibrations)
@@ -200,29 +208,38 @@ def rows_of(
     largest_loss: float | None,
     by: str | None = None,
 ) -> tuple[Rows, ItemLoss, float]:
-    """Return judged rows with losses on [0, 1], the loss, and what was divided by."""
+    """Return judged rows with losses on [0, 1], the loss, and what was divided by.
+
+    Args:
+        items: all items.
+        stated: the confidence of the judged ones.
+        loss: a name, a function, or one number for each of all items.
+        largest_loss: the largest value that the loss can have.
+        by: the column of groups.
+    """
     measured = item_loss(items, loss)
-    largest = _largest(measured, largest_loss)
-    judged = items.outcome <= 1
-    answered = items.answered & judged
+    largest = _largest(measured, largest_loss, items.scale)
+    kept = items.judged
+    answered = kept.answered
     wrong = answered & ~np.isfinite(stated.values)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"confidence {stated.name} is {stated.values[row]} for {items.describe_row(row)} ({int(wrong.sum())} such "
+            f"confidence {stated.name} is {stated.values[row]} for {kept.describe_row(row)} ({int(wrong.sum())} such "
             "items); every answered item needs one"
         )
-    scaled = measured.values[answered] / largest
+    losses = measured.values[items.answered]
+    scaled = losses / largest
     beyond = (scaled < 0.0) | (scaled > 1.0 + 1e-12)
     if beyond.any():
-        row = int(np.flatnonzero(answered)[np.argmax(beyond)])
+        first = int(np.argmax(beyond))
+        place = kept.describe_row(int(np.flatnonzero(answered)[first]))
         raise DataError(
-            f"loss {measured.name} is {measured.values[row]:g} for {items.describe_row(row)} ({int(beyond.sum())} such "
-            f"items), and a promise needs losses from 0 to {largest:g}"
+            f"loss {measured.name} is {losses[first]:g} for {place} ({int(beyond.sum())} such items), and a promise "
+            f"needs losses from 0 to {largest:g}"
         )
-    kept = items.judged
     rows = Rows(
-        answered=kept.answered,
+        answered=answered,
         confidence=stated.values[answered],
         loss=np.minimum(scaled, 1.0),
         cluster=kept.cluster_index,
@@ -233,8 +250,8 @@ def rows_of(
     return rows, measured, largest
 
 
-def _largest(loss: ItemLoss, declared: float | None) -> float:
-    """The most that a loss can be."""
+def _largest(loss: ItemLoss, declared: float | None, scale: tuple[float, float] | None) -> float:
+    """Return the largest value that a loss can have: for the absolute error, the width of the declared scale."""
     if declared is not None:
         largest = _validate.real(declared, "largest_loss")
         if not largest > 0.0:
@@ -242,10 +259,12 @@ def _largest(loss: ItemLoss, declared: float | None) -> float:
         return largest
     if loss.name in SHARES:
         return 1.0
+    if loss.name == "abs" and scale is not None:
+        return scale[1] - scale[0]
     if loss.name == "abs":
         raise ArgumentError(
-            "loss abs has no upper end, and nothing can be promised of what has none; choose zero_one, or abs_norm "
-            "with a scale (scale=, --scale)"
+            "loss abs has no upper end, and nothing can be promised of what has none; declare the lowest and highest "
+            "score (scale=, --scale), or choose zero_one"
         )
     raise ArgumentError(
         f"loss {loss.name} may have no upper end, and nothing can be promised of what has none; declare the most that "

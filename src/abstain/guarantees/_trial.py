@@ -201,7 +201,7 @@ def _begin(question: Question, coverage: Floats, evidence: Evidence) -> int:
     return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 
 
-def reason_for_none(trial: Trial, noun: str) -> str:
+def reason_for_none(trial: Trial, rows: Rows, noun: str) -> str:
     """Why nothing is promised: too little data even for no error at all, or risks that were seen to be too high."""
     question, evidence = trial.question, trial.everything or trial.evidence
     if question.method == "crc":
@@ -212,6 +212,8 @@ def reason_for_none(trial: Trial, noun: str) -> str:
     if count < least:
         what = f"{noun}s" if by_cluster else "answers"
         return f"even without a single error it would take {least:,} {what}, and here are {count:,.0f}"
+    if rows.constant_confidence:
+        return "a constant confidence ranks nothing, and all answers together are not shown to keep to the risk"
     if question.needless is not None and trial.step()[0] is None:
         return "no threshold is shown to keep to both limits"
     lowest = float(np.nanmin(evidence.risk)) if np.isfinite(evidence.risk).any() else math.nan

@@ -55,7 +55,8 @@ def promise_words(policy: Policy) -> str:
         clause = f"at most {risk} of {'answers are wrong' if selective else 'items are answered wrongly'}"
     else:
         what = "answers" if selective else "items asked"
-        clause = f"the mean loss of {what} is at most {risk} of the largest ({policy.loss.name})"
+        largest = "largest" if policy.loss.largest == 1.0 else f"largest, {policy.loss.largest:g}"
+        clause = f"the mean loss of {what} is at most {risk} of the {largest} ({policy.loss.name})"
     if policy.needless is not None:
         clause += (
             f" and at most {per_cent(policy.needless)} of items are deferred although the answer was right"

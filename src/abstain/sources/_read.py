@@ -10,24 +10,25 @@ from __future__ import annotations
 
 import glob
 import gzip
+import inspect
 import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
 from abstain._places import rows_named_by
 from abstain.errors import ArgumentError, FormatError, at
+from abstain.items import Items
 from abstain.sources._members import LM_EVAL_KEYS, outer_keys
 from abstain.sources._rules import AbstentionRule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from abstain.items import Items
     from abstain.sources._tables import SourceTable
     from abstain.sources._values import Problems
 
@@ -192,6 +193,49 @@ def read_systems(
     from abstain.sources._log_items import concatenate  # noqa: PLC0415
 
     return {"": concatenate(parts)}
+
+
+def items_of_argument(source: Any, reading: Mapping[str, Any], function: Callable[..., Any]) -> Items:
+    """Return the items that were passed to a function: Items as they are; a data frame or a file is read.
+
+    Args:
+        source: Items, a data frame or a path.
+        reading: how a data frame or a file is read: arguments of `read`.
+        function: the function, for messages.
+    """
+    check_reading_arguments(reading, function)
+    if source is None or isinstance(source, (bool, int, float, list, tuple, Mapping)):
+        raise ArgumentError(
+            f"{function.__name__} takes Items, a data frame or a path, got {_validate.kind(source)}"
+        )
+    if isinstance(source, Items):
+        check_not_read(reading, "the source")
+        return source
+    return read(source, **reading)
+
+
+def check_reading_arguments(reading: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Raise if an argument is neither one of `read` nor one of the function that it was passed to."""
+    known = [
+        name
+        for each in (read, function)
+        for name, parameter in inspect.signature(each).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    for argument in reading:
+        if argument not in known:
+            raise ArgumentError(
+                f"{function.__name__} takes no {argument}{_validate.suggestion(argument, known)}"
+            )
+
+
+def check_not_read(reading: Mapping[str, Any], name: str) -> None:
+    """Raise if an argument describes how to read a source that is Items already."""
+    for argument, value in reading.items():
+        if value is not None:
+            raise ArgumentError(
+                f"{argument} says how a data frame or a file is read, and {name} is Items already"
+            )
 
 
 def named_roles(
