@@ -209,7 +209,7 @@ def test_every_public_module_is_in_the_reference() -> None:
     listed = re.findall(
         r'^    "(abstain[\w.]*)": "', (ROOT / "docs" / "hooks.py").read_text(), flags=re.MULTILINE
     )
-    for name in ("sklearn", "thresholded", "inspect"):
+    for name in ("sklearn", "inspect"):
         assert f"abstain.integrations.{name}" in listed
     for module in listed:
         assert import_module(module).__all__, module

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 import abstain
 from abstain import ArgumentError, DataError
 from abstain.integrations import sklearn as integration
-from abstain.integrations.thresholded import ThresholdedClassifier
+from abstain.integrations.sklearn import ThresholdedClassifier
 from abstain.metrics import curves, selective
 
 mpl.use("Agg")
@@ -183,7 +183,7 @@ class TestItemsFromAnEstimator:
 
     def test_one_that_declines_says_so(self) -> None:
         cancer, labels = load_breast_cancer(return_X_y=True)
-        model = ThresholdedClassifier(GaussianNB(), risk=0.1, abstain_label=-1).fit(cancer[::2], labels[::2])
+        model = ThresholdedClassifier(GaussianNB(), risk=0.1).fit(cancer[::2], labels[::2])
         items = abstain.Items.from_estimator(model, cancer[1::2], labels[1::2])
         np.testing.assert_array_equal(items.answered, model.answers(cancer[1::2]))
         assert set(items.prediction[items.answered]) <= {0.0, 1.0}

@@ -1,25 +1,38 @@
-"""The meta-estimator: scikit-learn's own checks, groups, and a promise that new data keep."""
+"""The classifier that declines: scikit-learn's own checks, labels, data frames, groups, and a promise that is kept."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.model_selection import cross_val_score, cross_validate, train_test_split
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from abstain.integrations.thresholded import ThresholdedClassifier
+from abstain import ArgumentError
+from abstain.integrations.sklearn import (
+    ThresholdedClassifier,
+    coverage_scorer,
+    selective_accuracy_scorer,
+)
 
+# These two expect a class for every row, as `predict_proba` and `decision_function` have one.
+DECLINING = ("check_classifiers_classes", "check_classifiers_train")
 # Arrays of other libraries are an experiment of scikit-learn's that has to be switched on for the whole process.
 CHECKS = [
     check
     for _, check in estimator_checks_generator(ThresholdedClassifier())
-    if "array_api" not in check.func.__name__
+    if "array_api" not in check.func.__name__ and check.func.__name__ not in DECLINING
 ]
 
 
@@ -57,12 +70,108 @@ def test_groups_are_held_out_whole_and_tested_over() -> None:
     assert betting.policy_.method == "betting"
 
 
-def test_a_label_for_abstentions() -> None:
+NAMED = np.array(["no", "yes"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "label", "values"),
+    [
+        (np.array([0, 1]), -1, {0, 1, -1}),
+        (np.array([0, 1], np.uint8), -1, {0, 1, -1}),
+        (np.array([0.0, 1.0]), -1.0, {0.0, 1.0, -1.0}),
+        (np.array([False, True]), -1, {0, 1, -1}),
+        (NAMED, "abstain", {"no", "yes", "abstain"}),
+        (NAMED.astype(object), "abstain", {"no", "yes", "abstain"}),
+    ],
+    ids=["integers", "unsigned", "floats", "booleans", "text", "objects"],
+)
+def test_declined_rows_have_a_label_that_fits_the_classes(classes: Any, label: Any, values: set[Any]) -> None:
     X, y = drawn(2)  # noqa: N806
-    names = np.array(["no", "yes"])[y]
-    model = ThresholdedClassifier(LogisticRegression(), risk=0.1, abstain_label="ask").fit(X, names)
-    assert set(model.predict(X)) == {"no", "yes", "ask"}
-    assert ((model.predict(X) != "ask") == model.answers(X)).all()
+    truth = classes[y]
+    model = ThresholdedClassifier(LogisticRegression(), risk=0.1).fit(X, truth)
+    predicted, answered = model.predict(X), model.answers(X)
+    assert set(predicted.tolist()) == values
+    assert ((predicted != label) == answered).all()
+    assert model.abstain_label_ == label
+    assert (predicted[answered] == model.estimator_.predict(X)[answered]).all()
+    # A declined row counts like a wrong answer.
+    assert model.score(X, truth) == pytest.approx((answered & (model.estimator_.predict(X) == truth)).mean())
+
+
+def test_the_label_of_declined_rows_may_be_chosen() -> None:
+    X, y = drawn(2)  # noqa: N806
+    named = ThresholdedClassifier(LogisticRegression(), risk=0.1, abstain_label="ask").fit(X, NAMED[y])
+    assert set(named.predict(X)) == {"no", "yes", "ask"}
+    mixed = ThresholdedClassifier(LogisticRegression(), risk=0.1, abstain_label="ask").fit(X, y)
+    assert set(mixed.predict(X).tolist()) == {0, 1, "ask"}
+
+
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [([-1, 1], None), (["abstain", "act"], None), (["no", "yes"], "yes"), ([False, True], 1)],
+)
+def test_a_label_that_is_a_class_is_refused(classes: list[Any], label: Any) -> None:
+    X, y = drawn(2, 200)  # noqa: N806
+    model = ThresholdedClassifier(LogisticRegression(), abstain_label=label)
+    with pytest.raises(ArgumentError, match="is one of the classes; pass a label that is not"):
+        model.fit(X, np.array(classes)[y])
+    fitted = LogisticRegression().fit(X, np.array(classes)[y])
+    with pytest.raises(ArgumentError, match="is one of the classes; pass a label that is not"):
+        ThresholdedClassifier(fitted, cv="prefit", abstain_label=label).fit(X, np.array(classes)[y])
+
+
+def test_an_estimator_without_probabilities_is_refused() -> None:
+    X, y = drawn(2, 200)  # noqa: N806
+    with pytest.raises(
+        ArgumentError, match="LinearSVC has no predict_proba, .* wrap it in CalibratedClassifierCV"
+    ):
+        ThresholdedClassifier(LinearSVC()).fit(X, y)
+
+
+def by_name() -> Any:
+    """A pipeline that finds its columns by their names."""
+    columns = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["site"]))
+    return make_pipeline(columns, LogisticRegression())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_reach_the_estimator_as_they_are(library: str) -> None:
+    generator = np.random.default_rng(0)
+    age, site = generator.normal(50, 10, 900), np.array(["north", "south"])[generator.integers(0, 2, 900)]
+    truth = NAMED[((age - 50) / 4 + (site == "north") + generator.logistic(size=900) / 2 > 0).astype(int)]
+    frame: Any = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]({"age": age, "site": site})
+    model = ThresholdedClassifier(by_name(), risk=0.1).fit(frame, truth)
+    assert set(model.predict(frame)) == {"no", "yes", "abstain"}
+    assert model.feature_names_in_.tolist() == ["age", "site"]
+    inside = make_pipeline(ThresholdedClassifier(by_name(), risk=0.1)).fit(frame, truth)
+    assert (inside.predict(frame) == model.predict(frame)).all()
+    scores = cross_validate(
+        ThresholdedClassifier(by_name(), risk=0.1),
+        frame,
+        truth,
+        cv=3,
+        scoring={
+            "score": "accuracy",
+            "accuracy": selective_accuracy_scorer,
+            "coverage": coverage_scorer,
+            "auc": "roc_auc",
+        },
+        error_score="raise",
+    )
+    # The model declines some rows of every fold, and the proportion right of all rows is that of the answered ones.
+    assert (scores["test_coverage"] < 1.0).all()
+    assert scores["test_score"] == pytest.approx(scores["test_accuracy"] * scores["test_coverage"])
+    plain = cross_validate(by_name(), frame, truth, cv=3, scoring="roc_auc")
+    assert scores["test_auc"] == pytest.approx(plain["test_score"])
+
+
+def test_probabilities_and_decisions_are_those_of_the_model() -> None:
+    X, y = drawn(2, 600)  # noqa: N806
+    model = ThresholdedClassifier(LogisticRegression(), risk=0.1).fit(X, y)
+    plain = LogisticRegression().fit(X, y)
+    assert (model.predict_proba(X) == plain.predict_proba(X)).all()
+    assert (model.decision_function(X) == plain.decision_function(X)).all()
+    assert not hasattr(ThresholdedClassifier(GaussianNB()), "decision_function")
 
 
 def test_a_fitted_estimator_is_left_as_it_is() -> None:
@@ -75,10 +184,14 @@ def test_a_fitted_estimator_is_left_as_it_is() -> None:
 
 def test_nothing_promised_is_nothing_answered() -> None:
     X, y = drawn(4, 200)  # noqa: N806
-    model = ThresholdedClassifier(GaussianNB(), risk=0.001, abstain_label=-1).fit(X, y)
+    model = ThresholdedClassifier(GaussianNB(), risk=0.001).fit(X, y)
     assert model.policy_.threshold is None
     assert not model.answers(X).any()
     assert (model.predict(X) == -1).all()
+    assert model.score(X, y) == 0.0
+    assert coverage_scorer(model, X, y) == 0.0
+    assert np.isnan(selective_accuracy_scorer(model, X, y))
+    assert coverage_scorer(threshold=0.5)(model, X, y) == 1.0
 
 
 def test_it_is_an_estimator_like_others() -> None:
@@ -86,3 +199,6 @@ def test_it_is_an_estimator_like_others() -> None:
     model = ThresholdedClassifier(LogisticRegression(), risk=0.2)
     assert clone(model).get_params()["risk"] == 0.2
     assert cross_val_score(model, X, y, cv=3).mean() > 0.7
+    again = clone(model.fit(X, y))
+    assert not hasattr(again, "policy_")
+    assert again.abstain_label is None

@@ -66,5 +66,5 @@ def test_formulas_are_drawn(site: Path, page: Page) -> None:
 
 
 def test_the_reference_has_the_integrations(site: Path) -> None:
-    for name in ("sklearn", "thresholded", "inspect"):
+    for name in ("sklearn", "inspect"):
         assert (site / "reference" / "python" / f"abstain.integrations.{name}.html").exists()

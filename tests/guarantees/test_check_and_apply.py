@@ -96,11 +96,12 @@ def test_the_same_data_are_recognised_in_another_order_and_another_file(policy: 
 
 
 def test_the_same_file_is_recognised_with_another_truth_and_with_other_clusters(tmp_path: Path) -> None:
-    columns = drawn(300, seed=1) | {"second": drawn(300, seed=2)["label"], "ward": np.arange(1800) // 9}
-    pl.DataFrame(columns).write_csv(tmp_path / "all.csv")
+    table = drawn(300, seed=1) | {"second": drawn(300, seed=2)["label"], "ward": np.arange(1800) // 9}
+    pl.DataFrame(table).write_csv(tmp_path / "all.csv")
 
     def read_again(**options: str) -> Items:
-        return read(tmp_path / "all.csv", **({"cluster": "patient", "truth": "label"} | options))
+        columns: dict[str, Any] = {"cluster": "patient", "truth": "label"} | options
+        return read(tmp_path / "all.csv", **columns)
 
     policy = choose_threshold(read_again(), risk=0.12)
     for again in (read_again(truth="second"), read_again(cluster="ward")):

@@ -301,7 +301,7 @@ def frame(seed: int) -> pl.DataFrame:
     return pl.DataFrame(columns).rename({"label": "y", "pred": "p", "prob": "s", "patient": "who"})
 
 
-COLUMNS = {"truth": "y", "prediction": "p", "cluster": "who"}
+COLUMNS: dict[str, Any] = {"truth": "y", "prediction": "p", "cluster": "who"}
 
 
 def test_frames_and_files_are_read_as_by_evaluate(tmp_path: Any) -> None:

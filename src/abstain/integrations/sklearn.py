@@ -1,4 +1,4 @@
-"""scikit-learn: metrics, scorers and a display for classifiers that may abstain.
+"""scikit-learn: a classifier that may decline, and metrics, scorers and a display for such classifiers.
 
 The functions take ``(y_true, y_proba)`` and work with `sklearn.metrics.make_scorer`
 (``response_method="predict_proba"``); the scorers take ``(estimator, X, y)``, know the estimator's classes,
@@ -17,6 +17,7 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation import evaluate
+from abstain.integrations._thresholded import ThresholdedClassifier
 from abstain.items import Items
 from abstain.metrics import curves, selective
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RiskCoverageDisplay",
     "Scorer",
+    "ThresholdedClassifier",
     "augrc_loss",
     "augrc_scorer",
     "aurc_loss",
@@ -160,6 +162,8 @@ def coverage_at_risk_score(
 class Scorer:
     """A scorer: ``scorer(estimator, X, y)``, higher is better; ``scorer(threshold=0.7)`` is one with other settings.
 
+    Default threshold: that of a `ThresholdedClassifier`, whose declined rows are abstentions; 0 for other estimators.
+
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.model_selection import cross_validate
@@ -188,6 +192,8 @@ class Scorer:
             return replace(self, settings={**self.settings, **settings})
         probabilities, classes = _probabilities(estimator, X)
         settings = {**self.settings, **settings, "labels": classes, "sample_weight": sample_weight}
+        if isinstance(estimator, ThresholdedClassifier):
+            settings.setdefault("threshold", _own_threshold(estimator))
         return self.sign * self.function(y_true, probabilities, **settings)
 
     def __repr__(self) -> str:
@@ -247,7 +253,7 @@ class RiskCoverageDisplay:
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
-        threshold: float = 0.0,
+        threshold: float | None = None,
         cluster: ArrayLike | None = None,
         level: float | None = 0.95,
         name: str | None = None,
@@ -262,7 +268,7 @@ class RiskCoverageDisplay:
             X: the features.
             y: the true classes.
             sample_weight: multiplicities.
-            threshold: the least probability that is answered.
+            threshold: the least probability that is answered. Default: that of a `ThresholdedClassifier`, else 0.
             cluster: ids of what belongs together, such as a patient; each row is a cluster of its own when left out.
             level: confidence level of the band, which holds the risk at each threshold by itself; None for no band.
             name: for the legend; the estimator's class when left out.
@@ -276,7 +282,7 @@ class RiskCoverageDisplay:
             probabilities,
             labels=classes,
             sample_weight=sample_weight,
-            threshold=threshold,
+            threshold=_own_threshold(estimator) if threshold is None else threshold,
             cluster=cluster,
             level=level,
             name=name if name is not None else type(estimator).__name__,
@@ -447,6 +453,14 @@ def _classes(truth: NDArray[Any], labels: ArrayLike | None, columns: int) -> NDA
             f"y_proba has {columns} columns and {whose} {len(classes)} classes; pass labels, the class of each column"
         )
     return classes
+
+
+def _own_threshold(estimator: Any) -> float:
+    """Return the threshold of an estimator that declines rows itself; 0 for any other."""
+    if not isinstance(estimator, ThresholdedClassifier):
+        return 0.0
+    # An infinite threshold declines every row, and so does any number above 1.
+    return float(min(estimator.threshold_, 2.0))
 
 
 def _probabilities(estimator: Any, features: Any) -> tuple[Floats, NDArray[Any]]:
