@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ORACLES", "Violation", "judge"]
 
 # What else than success a verb may say with its exit code.
-VERDICT_CODES = {"gate": (1, 4), "threshold": (4,)}
+VERDICT_CODES = {"gate": (1, 4), "threshold": (1, 4)}
 # What a command may cost: a constant, and a small multiple of the bytes that it was given.
 SECONDS, SECONDS_PER_MEGABYTE = 8.0, 20.0
 MEMORY, MEMORY_PER_BYTE = 350 << 20, 100

@@ -221,12 +221,13 @@ def _is_same_data(policy: Policy, items: Items, rows: Rows) -> bool:
     stay the same data if they are read with another truth, another loss or another cluster column.
     """
     chosen_on = policy.data
-    if chosen_on.fingerprint == rows.fingerprint():
+    fingerprint, answers = rows.fingerprints()
+    if chosen_on.fingerprint == fingerprint:
         return True
     if chosen_on.sha256 is None or chosen_on.sha256 != items.provenance.get("sha256"):
         return False
     if chosen_on.cluster_noun == cluster_noun(items, rows):
-        return chosen_on.answers == rows.fingerprint(with_losses=False)
+        return chosen_on.answers == answers
     # The names of other clusters cannot be compared: the confidences decide.
     same_count = chosen_on.answered == round(float(rows.mass[rows.answered].sum()))
     return same_count and policy.confidence.quantiles == confidence_quantiles(rows.confidence)

@@ -259,6 +259,7 @@ def _policy(
         max((overall - question.risk) / (1.0 - question.risk), 0.0) if question.promise == SELECTIVE else 0.0
     )
     calibrations = load_calibrations(calibration)
+    fingerprint, answers = rows.fingerprints()
     return Policy(
         threshold=chosen.threshold,
         shown=chosen.shown,
@@ -289,8 +290,8 @@ def _policy(
         data=PolicyData(
             path=_text(items.provenance.get("path")),
             sha256=_text(items.provenance.get("sha256")),
-            fingerprint=rows.fingerprint(),
-            answers=rows.fingerprint(with_losses=False),
+            fingerprint=fingerprint,
+            answers=answers,
             items=round(float(rows.mass.sum())),
             answered=round(float(weight.sum())),
             clusters=len(rows.names),

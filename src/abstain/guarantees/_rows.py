@@ -117,25 +117,27 @@ class Rows:
         """Return the rows of some clusters."""
         return self.take(chosen[self.cluster])
 
-    def fingerprint(self, *, with_losses: bool = True) -> str:
-        """Return a digest of the rows: cluster names, confidences and losses, whatever the order of the rows.
+    def fingerprints(self) -> tuple[str, str]:
+        """Return digests of the rows with and without their losses, whatever the order of the rows.
 
-        Args:
-            with_losses: False for a digest that stays the same if the rows are judged by another truth or loss.
+        Both are made of the names of the clusters and of the confidences. The second stays the same if the rows are
+        judged by another truth or another loss.
         """
         names = [str(name) for name in self.names.tolist()]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        place = np.empty(len(names), np.int64)
-        place[order] = np.arange(len(names))
+        by_name = sorted(range(len(names)), key=names.__getitem__)
+        place = np.empty(len(names))
+        place[by_name] = np.arange(len(names))
         confidence, loss = np.full(len(self), np.nan), np.full(len(self), np.nan)
-        confidence[self.answered] = self.confidence
-        if with_losses:
-            loss[self.answered] = self.loss
-        columns = np.stack([place[self.cluster], confidence, loss, self.mass])
-        columns += 0.0  # -0.0 becomes 0.0, which is the same number in other bytes
-        digest = hashlib.sha256("\n".join(names[row] for row in order).encode("utf-8", "surrogatepass"))
-        digest.update(np.ascontiguousarray(columns[:, np.lexsort(columns)]).tobytes())
-        return digest.hexdigest()
+        confidence[self.answered], loss[self.answered] = self.confidence, self.loss
+        columns = [place[self.cluster], self.mass, confidence, loss]
+        order = np.lexsort(columns[::-1])
+        digest = hashlib.sha256("\n".join(names[row] for row in by_name).encode("utf-8", "surrogatepass"))
+        digests = []
+        for column in columns:
+            # Adding 0 turns -0.0 into 0.0, which is the same number in other bytes.
+            digest.update((column[order] + 0.0).tobytes())
+            digests.append(digest.hexdigest())
+        return digests[3], digests[2]
 
 
 def cluster_noun(items: Items, rows: Rows) -> str:
