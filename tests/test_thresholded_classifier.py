@@ -182,6 +182,14 @@ def test_a_fitted_estimator_is_left_as_it_is() -> None:
     assert model.policy_.data.items == 1500
 
 
+def test_a_class_that_a_fitted_estimator_does_not_know_is_wrong() -> None:
+    X, y = drawn(3)  # noqa: N806
+    fitted = LogisticRegression().fit(X, np.array(["a", "c"])[y])
+    model = ThresholdedClassifier(fitted, risk=0.15, cv="prefit").fit(X, ["b"] * len(y))
+    assert model.policy_.data.risk == 1.0
+    assert not model.answers(X).any()
+
+
 def test_nothing_promised_is_nothing_answered() -> None:
     X, y = drawn(4, 200)  # noqa: N806
     model = ThresholdedClassifier(GaussianNB(), risk=0.001).fit(X, y)

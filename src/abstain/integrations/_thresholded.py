@@ -128,9 +128,10 @@ class ThresholdedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 method="predict_proba",
             )
             fitted = clone(base).fit(X, truth)
+        right = classes[probabilities.argmax(axis=1)] == truth
         items = Items.from_arrays(
-            np.searchsorted(classes, truth),
-            probabilities.argmax(axis=1),
+            np.ones(len(truth)),
+            right.astype(np.float64),
             confidence=probabilities.max(axis=1),
             cluster=None if groups is None else np.asarray(groups).tolist(),
         )
