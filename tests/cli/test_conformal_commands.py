@@ -233,7 +233,11 @@ def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> N
     claim = artifact["claims"][0]
     assert rows[0]["metric"] == "coverage"
     assert rows[0]["verdict"] == claim["verdict"]["verdict"]
-    metrics = {row["metric"]: float(row["value"]) for row in rows if row["part"] == "all"}
+    metrics = {
+        row["metric"]: float(row["value"]) if row["value"] else None for row in rows if row["part"] == "all"
+    }
+    assert metrics["hsic"] is None  # all intervals have one width
+    assert claim["metrics"]["hsic"]["reason"] == "one width: no information about conditional coverage"
     assert metrics == {name: part["value"] for name, part in claim["metrics"].items()}
     sites = [row for row in rows if row["metric"] == "coverage by site"]
     assert [(row["part"], float(row["value"]), row["verdict"]) for row in sites] == [

@@ -184,6 +184,26 @@ def test_infinite_intervals_have_infinite_means_with_intervals_and_a_warning() -
     )
 
 
+def test_intervals_of_one_width_say_nothing_about_conditional_coverage() -> None:
+    """The first claim has one width; the second has two, and keeps its three strata."""
+    truth, half = np.r_[np.zeros(70), np.full(30, 9.0)], np.tile([1.0, 2.0], 50)
+    bounds = np.stack([np.tile([-1.0, 1.0], (100, 1)), np.column_stack([-half, half])], axis=2)
+    feature = {"constant": np.ones(100)}
+    result = evaluate_intervals(truth, bounds, claim=[0.7, 0.8], features=feature)
+    constant, varying = result.claims
+    sentence = "one width: no information about conditional coverage"
+    assert math.isnan(constant["hsic"].value)
+    assert (constant["hsic"].interval, constant["hsic"].reason) == (None, sentence)
+    assert [(part.label, part.count, part.coverage.value) for part in constant.strata] == [("2", 100, 0.7)]
+    assert constant.strata[0].coverage.interval == constant["coverage"].interval
+    assert constant["size_stratified_coverage"].interval == constant["coverage"].interval
+    assert [part.count for part in constant.groups["feature constant"]] == [100]
+    assert varying["hsic"].interval is not None
+    assert len(varying.strata) == 3
+    messages = [str(each) for each in result.warnings if each.code == "one_width"]
+    assert messages == [f"the intervals that claim 0.7 have {sentence}"]
+
+
 def test_what_is_undefined_says_why() -> None:
     result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], claim=0.9, bins=3, resamples=0)
     level = result.claims[0]

@@ -36,12 +36,11 @@ from abstain.metrics.coverage import (
     Strata,
     criterion_measure,
     groups_measure,
-    hsic_measure,
     means_measure,
     size_borders,
     size_stratum,
 )
-from abstain.metrics.intervals import weighted_interval_losses, winkler_losses
+from abstain.metrics.intervals import weighted_interval_losses, width_hsic_measure, winkler_losses
 from abstain.metrics.predictions import IntervalRows, QuantileRows, SetRows
 from abstain.metrics.quantiles import pinball_measure, pit_measure
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, Scale, costly_scale
@@ -135,11 +134,12 @@ def evaluate_intervals(
         criterion = (rows.known_truth, covered, width)
         criterion_ = criterion_measure(CRITERION, *criterion, rows, eta=settings.eta, level=target)
         job.add(criterion_, WIDTH_CRITERION, place)
-        strata = Strata.of_rows(rows.ranked_width[place], covered, rows, bins=bins)
+        ranked = rows.ranked_width[place]
+        strata = Strata.of_rows(ranked, covered, rows, bins=1 if rows.have_one(ranked) else bins)
         by_width = strata.measure("size_stratified_coverage")
-        job.add(by_width, job.share, place, job.chunks(strata, rows.ranked_width[place]))
+        job.add(by_width, job.share, place, job.chunks(strata, ranked))
         weighed = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
-        job.add(hsic_measure(width, covered, weighed), DEPENDENCE, place)
+        job.add(width_hsic_measure(weighed, place), DEPENDENCE, place)
         job.add_quantiles(place)
         job.add_groups(place)
         job.add_features(place)
