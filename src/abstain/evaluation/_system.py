@@ -318,10 +318,9 @@ class SystemWork:
             }
             items, rows = self.views[slot].items, self.rows(slot)
             curve, ties = (curve_of(rows), ties_of(rows)) if len(items) else (NO_CURVE, NO_TIES)
-            bins = {} if items.counted is None else items.counted.bins
             warnings = (
                 *confidence.warnings,
-                *binned(slot, bins, curve, self.columns.worst_loss),
+                *binned(slot, items, rows, curve),
                 *variant_warnings(metrics, ties, settings),
             )
             results[slot] = ConfidenceResult(slot, metrics, curve, ties, warnings)
