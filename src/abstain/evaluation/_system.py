@@ -195,6 +195,11 @@ class SystemWork:
         view = self.views[slot]
         return id(view.items), _fingerprint(view.columns.confidence) if slot else b""
 
+    def unstated(self, slot: str) -> bool:
+        """Return whether no answered item has a number for this confidence."""
+        stated = self.rows(slot).confidence[self.rows(slot).answered]
+        return len(stated) > 0 and bool(np.isnan(stated).all())
+
     @property
     def answered(self) -> int:
         """How many items were answered."""
@@ -438,7 +443,7 @@ class Basis:
     Attributes:
         work: the judged items with their loss, confidences and columns.
         settings: what was asked for.
-        confidences: the confidences whose curves were asked for, by name: one number per judged item.
+        confidences: the confidences that have a curve, by name: one number per judged item.
     """
 
     work: SystemWork
@@ -446,10 +451,11 @@ class Basis:
     confidences: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, work: SystemWork, settings: Settings, *, selective: bool) -> Basis:
-        """Keep what a profile is made of; without selective metrics there are no curves."""
-        named = work.confidences if selective else {}
-        return cls(work, settings, {name: confidence.values for name, confidence in named.items()})
+    def of(cls, work: SystemWork, settings: Settings) -> Basis:
+        """Keep what a profile is made of; without a loss or a stated confidence there is no curve."""
+        named = {} if work.loss is None else work.confidences
+        curves = {name: each.values for name, each in named.items() if not work.unstated(name)}
+        return cls(work, settings, curves)
 
     @property
     def judged(self) -> Items:
