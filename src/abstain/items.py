@@ -77,7 +77,7 @@ class Signal:
 
     values: NDArray[np.float64]
     absent: Mask
-    binned: Mask | None = None
+    binned: Mask | None = field(default=None, repr=False)
 
     __repr__ = brief
 
