@@ -136,9 +136,9 @@ docs: $(DOCS_READY)  ## Regenerate the pages that are made from the code, and bu
 screenshots: $(BROWSER_READY)  ## Take the pictures of README and docs anew (needs chromium)
 	$(BIN)/python docs/screenshots.py
 
-format: $(READY)  ## Format the code
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+# What ruff cannot fix is reported, and the code is formatted all the same.
+format: $(READY)  ## Fix what ruff can fix, format the code, and report the rest
+	@$(BIN)/ruff check --fix .; found=$$?; $(BIN)/ruff format . && exit $$found
 
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -85,6 +85,12 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+def test_the_python_examples_of_the_readme_need_no_other_package() -> None:
+    imported = re.findall(r"^>>> (?:import|from) (.*)$", (ROOT / "README.md").read_text(), re.M)
+    assert imported
+    assert all(re.fullmatch(r"abstain|abstain\.metrics import \w+", line) for line in imported), imported
+
+
 def test_the_readme_names_every_verb_that_answers_a_question() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "abstain", "--help"], capture_output=True, text=True, check=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -114,6 +115,30 @@ def test_demo_shows_two_models_judged_and_what_to_try_next(tmp_path: Path) -> No
         )
         assert again.returncode == 0, again.stderr
     assert Path(run).exists()
+
+
+def test_demo_creates_its_directory(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "abstain", "demo", "--directory"]
+    done = subprocess.run([*command, "new/demo"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    written = sorted(path.name for path in (tmp_path / "new" / "demo").iterdir())
+    assert written == ["abstain-demo-report.html", "abstain-demo-run.json"]
+    (tmp_path / "file").touch()
+    done = subprocess.run([*command, "file"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "abstain: file: is a file; name a directory\n"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_format_formats_and_still_reports_what_cannot_be_fixed(tmp_path: Path) -> None:
+    (tmp_path / "ready").touch()
+    ruff = tmp_path / "ruff"
+    ruff.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/calls\ntest "$1" != check\n')
+    ruff.chmod(0o755)
+    command = ["make", f"BIN={tmp_path}", f"READY={tmp_path}/ready", "format"]
+    done = subprocess.run(command, capture_output=True, cwd=Path(__file__).parent.parent, check=False)
+    assert (tmp_path / "calls").read_text() == "check\nformat\n"
+    assert done.returncode != 0
 
 
 ROOMS = ("abstain", *(f"abstain.{room}" for room in ("calibrators", "evaluation", "guarantees", "inference")))

@@ -11,12 +11,23 @@ import pytest
 
 import abstain
 from abstain import ArgumentError, DataError
+from abstain.sources import _statements
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("sources", "cli", "")]
 
 import test_engine_checks as checks  # noqa: E402
 import test_engine_comparisons as comparisons  # noqa: E402
-from test_engines import FORMS, NAMES, QUESTIONS, ROLES, assert_same, frame, written  # noqa: E402
+from test_engines import (  # noqa: E402
+    FORMS,
+    NAMES,
+    QUESTIONS,
+    ROLES,
+    assert_same,
+    binning_error,
+    frame,
+    tied_frame,
+    written,
+)
 
 from commands import caller  # noqa: E402
 
@@ -143,6 +154,19 @@ def test_the_documented_matrix_is_true(
 def test_a_check_finds_the_same(spark: Any, tmp_path: Path) -> None:
     path = written(frame(1500, clusters=900), tmp_path / "t.parquet")
     checks.assert_same_check(spark.read.parquet(str(path)), "spark", path, **ROLES)
+
+
+def test_a_bin_of_one_value_is_not_an_error(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 4000)
+    path = written(tied_frame(), tmp_path / "t.parquet")
+    counted = abstain.evaluate(spark.read.parquet(str(path)).repartition(3), cluster="cluster")["confidence"]
+    loaded = abstain.evaluate(path, engine="numpy", cluster="cluster")["confidence"]
+    (warning,) = (each for each in counted.warnings if each.code == "binned")
+    assert abs(counted.aurc.value - loaded.aurc.value) < binning_error(warning.message) < 0.002
+    assert counted.curve.threshold[0] == 1.0
 
 
 def test_partitions_and_order_change_nothing(spark: Any, tmp_path: Path) -> None:

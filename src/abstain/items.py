@@ -71,10 +71,13 @@ class Signal:
     Attributes:
         values: the numbers, NaN where the source says null or says nothing.
         absent: True where the source does not even have the key, which is not the same as a null.
+        binned: True if the number stands for a bin of several different numbers, which an engine counted as one; None
+            if every number is exact.
     """
 
     values: NDArray[np.float64]
     absent: Mask
+    binned: Mask | None = field(default=None, repr=False)
 
     __repr__ = brief
 
@@ -85,7 +88,8 @@ class Signal:
 
     def take(self, rows: NDArray[np.intp] | Mask) -> Signal:
         """Return the signal of some rows."""
-        return Signal(_frozen(self.values[rows]), _frozen(self.absent[rows]))
+        binned = None if self.binned is None else _frozen(self.binned[rows])
+        return Signal(_frozen(self.values[rows]), _frozen(self.absent[rows]), binned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,6 @@ class Counted:
             is not known any more, or never was.
         having: returns, for columns of metadata and by the label of every group of items that they make, how many
             clusters of each group of clusters have a judged one of them.
-        bins: by signal, the largest share of the items in one bin, where confidences that lie close together are one.
         by_chance: True where rows have neither names nor an order, and which of them are left out together is chance.
     """
 
@@ -144,7 +147,6 @@ class Counted:
     view: Callable[[tuple[str, ...]], Items]
     first: Callable[[NDArray[Any]], int | None]
     having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]]
-    bins: Mapping[str, float] = field(default_factory=dict)
     by_chance: bool = False
 
     __repr__ = brief

@@ -212,8 +212,8 @@ def test_mistakes_end_in_a_sentence(
 
 
 def test_the_claim_is_judged_and_the_level_is_that_of_our_intervals(run: Callable[..., Outcome]) -> None:
-    """About 0.68 of the truths are covered: a claim of 0.3 is kept, one of 0.95 is not."""
-    for claim, verdict in (("0.3", "covered"), ("0.95", "under-covered"), ("0.7", "undecided")):
+    """About 0.68 of the truths are covered: more than a claim of 0.3, less than one of 0.95."""
+    for claim, verdict in (("0.3", "over-covered"), ("0.95", "under-covered"), ("0.7", "inconclusive")):
         options = (*BASIC[:-1], claim, *QUICK)
         found = json.loads(run(*options, "--json", "--level", "0.9").out)
         assert found["claims"][0]["claim"] == float(claim)
@@ -233,7 +233,11 @@ def test_the_table_says_what_the_artifact_says(run: Callable[..., Outcome]) -> N
     claim = artifact["claims"][0]
     assert rows[0]["metric"] == "coverage"
     assert rows[0]["verdict"] == claim["verdict"]["verdict"]
-    metrics = {row["metric"]: float(row["value"]) for row in rows if row["part"] == "all"}
+    metrics = {
+        row["metric"]: float(row["value"]) if row["value"] else None for row in rows if row["part"] == "all"
+    }
+    assert metrics["hsic"] is None  # all intervals have one width
+    assert claim["metrics"]["hsic"]["reason"] == "one width: no information about conditional coverage"
     assert metrics == {name: part["value"] for name, part in claim["metrics"].items()}
     sites = [row for row in rows if row["metric"] == "coverage by site"]
     assert [(row["part"], float(row["value"]), row["verdict"]) for row in sites] == [

@@ -87,6 +87,15 @@ def test_files_for_ci_systems(tmp_path: Path) -> None:
     ]
 
 
+def test_json_is_printed_as_by_format_json_and_a_file_is_written_as_well(tmp_path: Path) -> None:
+    conditions = [part for text in (PASS, FAIL) for part in ("--fail-if", text)]
+    done = call("gate", *FEW_SHOT, *conditions, "--json", "-o", "gate.md")
+    assert (done.exit_code, done.stderr) == (1, "")
+    assert done.stdout == call("gate", *FEW_SHOT, *conditions, "--format", "json").stdout
+    assert [row["verdict"] for row in json.loads(done.stdout)["tables"][0]["rows"]] == ["pass", "fail"]
+    assert "| cmax below 0.9 | fail |" in (tmp_path / "gate.md").read_text()
+
+
 def test_undecided_counts_in_junit_as_asked(tmp_path: Path) -> None:
     for verdict, tag in (("pass", "system-out"), ("fail", "failure")):
         call("gate", *FEW_SHOT, "--fail-if", OPEN, "--undecided", verdict, "--junit", "gate.xml")
@@ -104,6 +113,9 @@ def test_undecided_counts_in_junit_as_asked(tmp_path: Path) -> None:
         ((*FEW_SHOT, "--fail-if", PASS, "--undecided", "maybe"), 2, "unknown undecided 'maybe'"),
         ((*FEW_SHOT, "--fail-if", PASS, "--junit", "no/such/gate.xml"), 2, "create it first"),
         ((*FEW_SHOT, "--fail-if", "ece above 0.1"), 3, "needs a confidence in [0, 1]"),
+        ((*FEW_SHOT, "--fail-if", PASS, "--json", "--quiet"), 2, "--json and --quiet exclude each other"),
+        ((*FEW_SHOT, "--fail-if", PASS, "--json", "--github"), 2, "--json and --github exclude each other"),
+        ((*FEW_SHOT, "--fail-if", PASS, "--json", "--format", "csv"), 2, "--json and --format exclude"),
         ((*FEW_SHOT, "--fail-if", PASS, "--interval", "none"), 2, "unknown interval 'none'"),
         (
             (*FEW_SHOT, "--fail-if", "aurc worse by 1", "--baseline", EXAMPLES / "run_a.json"),

@@ -90,6 +90,20 @@ def test_two_systems_are_drawn_together_or_one_by_its_name(tmp_path: Path) -> No
     assert "areas is of one system; name it (system=, --of-system): zero_shot, few_shot" in done.stderr
 
 
+def test_five_systems_are_drawn_together(tmp_path: Path) -> None:
+    files = []
+    for wrong in range(5):
+        files.append(f"s{wrong}.csv")
+        lines = [f"{row},1,{int(row % 5 >= wrong)},0.{row}" for row in range(10, 60)]
+        (tmp_path / files[-1]).write_text("\n".join(["item,truth,prediction,confidence", *lines]) + "\n")
+    for chart, title in (("curve", "Selective risk, 5 systems"), ("difference", "Differences in AUGRC")):
+        done = abstain("plot", *files, "--chart", chart, "--quiet", "-o", "five.svg", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        drawn = (tmp_path / "five.svg").read_text()
+        assert title in drawn
+        assert all(f"s{wrong}" in drawn for wrong in range(5))
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

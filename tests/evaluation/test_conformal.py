@@ -184,6 +184,26 @@ def test_infinite_intervals_have_infinite_means_with_intervals_and_a_warning() -
     )
 
 
+def test_intervals_of_one_width_say_nothing_about_conditional_coverage() -> None:
+    """The first claim has one width; the second has two, and keeps its three strata."""
+    truth, half = np.r_[np.zeros(70), np.full(30, 9.0)], np.tile([1.0, 2.0], 50)
+    bounds = np.stack([np.tile([-1.0, 1.0], (100, 1)), np.column_stack([-half, half])], axis=2)
+    feature = {"constant": np.ones(100)}
+    result = evaluate_intervals(truth, bounds, claim=[0.7, 0.8], features=feature)
+    constant, varying = result.claims
+    sentence = "one width: no information about conditional coverage"
+    assert math.isnan(constant["hsic"].value)
+    assert (constant["hsic"].interval, constant["hsic"].reason) == (None, sentence)
+    assert [(part.label, part.count, part.coverage.value) for part in constant.strata] == [("2", 100, 0.7)]
+    assert constant.strata[0].coverage.interval == constant["coverage"].interval
+    assert constant["size_stratified_coverage"].interval == constant["coverage"].interval
+    assert [part.count for part in constant.groups["feature constant"]] == [100]
+    assert varying["hsic"].interval is not None
+    assert len(varying.strata) == 3
+    messages = [str(each) for each in result.warnings if each.code == "one_width"]
+    assert messages == [f"the intervals that claim 0.7 have {sentence}"]
+
+
 def test_what_is_undefined_says_why() -> None:
     result = evaluate_intervals([1, 1], [[0, 2], [0, 3]], claim=0.9, bins=3, resamples=0)
     level = result.claims[0]
@@ -192,7 +212,7 @@ def test_what_is_undefined_says_why() -> None:
     assert level.strata[2].verdict is None
     alone = evaluate_intervals([1], [[0, 2]], claim=0.9, resamples=10)
     assert alone.claims[0]["hsic"].reason == "it needs at least two rows"
-    assert alone.claims[0].verdict.verdict == "undecided"
+    assert alone.claims[0].verdict.verdict == "inconclusive"
     assert alone.warnings[0].code == "few_clusters"
 
 
@@ -300,14 +320,19 @@ def test_class_names_reach_the_groups() -> None:
 
 @pytest.mark.parametrize(
     ("hits", "rows", "expected"),
-    [(8, 10, "undecided"), (800, 1000, "under-covered"), (950, 1000, "covered"), (900, 1000, "undecided")],
+    [
+        (8, 10, "inconclusive"),
+        (800, 1000, "under-covered"),
+        (950, 1000, "over-covered"),
+        (900, 1000, "inconclusive"),
+    ],
 )
-def test_the_three_verdicts(hits: int, rows: int, expected: str) -> None:
+def test_the_verdict_follows_the_interval_of_coverage(hits: int, rows: int, expected: str) -> None:
     truth = np.zeros(rows)
     bounds = np.where(np.arange(rows)[:, None] < hits, [[-1.0, 1.0]], [[1.0, 2.0]])
     verdict = evaluate_intervals(truth, bounds, claim=0.9, resamples=0).claims[0].verdict
     assert verdict.verdict == str(verdict) == expected
-    assert verdict.plausible == (expected == "undecided")
+    assert verdict.plausible == (expected == "inconclusive")
     assert verdict.estimate.n == rows
 
 
@@ -319,25 +344,43 @@ def test_the_verdict_and_a_gate_ask_the_interval_that_is_printed() -> None:
         claim = evaluate_intervals(np.zeros(1000), bounds, claim=0.9).claims[0]
         assert claim.verdict.estimate == claim["coverage"]
         low, high = claim["coverage"].low, claim["coverage"].high
-        expected = "covered" if low >= 0.9 else "under-covered" if high < 0.9 else "undecided"
+        expected = "over-covered" if low > 0.9 else "under-covered" if high < 0.9 else "inconclusive"
         assert claim.verdict.verdict == expected
         seen.add(expected)
-    assert seen == {"covered", "under-covered", "undecided"}
+    assert seen == {"over-covered", "under-covered", "inconclusive"}
 
 
 def test_without_an_interval_nothing_is_decided() -> None:
     bounds = np.array([[-1.0, 1.0]] * 50 + [[1.0, 2.0]] * 50)
     verdict = evaluate_intervals(np.zeros(100), bounds, claim=0.9, interval="none").claims[0].verdict
-    assert (verdict.verdict, verdict.reason) == ("undecided", "no interval was asked for")
+    assert (verdict.verdict, verdict.reason) == ("inconclusive", "no interval was asked for")
 
 
 def test_a_margin_lets_a_plausible_level_pass() -> None:
     nine, eight = Estimate(0.9, 0.88, 0.917), Estimate(0.8, 0.774, 0.824)
-    assert coverage_verdict(nine, 0.9).verdict == "undecided"
+    assert coverage_verdict(nine, 0.9).verdict == "inconclusive"
     assert coverage_verdict(nine, 0.9, margin=0.03).verdict == "covered"
     assert coverage_verdict(eight, 0.9, margin=0.03).verdict == "under-covered"
     with pytest.raises(ArgumentError, match="margin must be at least 0 and below the nominal level 0.9"):
         coverage_verdict(nine, 0.9, margin=-0.1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "expected", "reason"),
+    [
+        (0.91, 0.95, 0.0, "over-covered", "the whole interval is above 0.9"),
+        (0.9, 0.95, 0.0, "covered", "the whole interval is at or above 0.9"),
+        (0.91, 0.95, 0.02, "covered", "the whole interval is at or above 0.9 - 0.02"),
+        (0.93, 0.95, 0.02, "over-covered", "the whole interval is above 0.9 + 0.02"),
+        (0.87, 0.95, 0.02, "inconclusive", "0.9 - 0.02 lies within the interval: plausible, not shown"),
+        (0.99, 1.0, 0.1, "covered", "the whole interval is at or above 0.9 - 0.1"),
+    ],
+)
+def test_a_coverage_is_over_covered_if_its_whole_interval_is_above_the_nominal_level_and_the_margin(
+    low: float, high: float, margin: float, expected: str, reason: str
+) -> None:
+    verdict = coverage_verdict(Estimate((low + high) / 2, low, high), 0.9, margin=margin)
+    assert (verdict.verdict, verdict.reason) == (expected, reason)
 
 
 def test_clusters_widen_the_interval_that_decides() -> None:
@@ -350,10 +393,10 @@ def test_clusters_widen_the_interval_that_decides() -> None:
     together = evaluate_intervals(truth, bounds, claim=0.75, cluster=cluster).claims[0].verdict
     once = evaluate_intervals(truth[::20], bounds[::20], claim=0.75).claims[0].verdict
     assert apart.verdict == "under-covered"
-    assert together.verdict == "undecided"
+    assert together.verdict == "inconclusive"
     assert together.estimate.interval == pytest.approx(once.estimate.interval, abs=1e-9)
     alone = evaluate_intervals(truth, bounds, claim=0.5, cluster=np.zeros(600)).claims[0].verdict
-    assert (alone.verdict, alone.reason) == ("undecided", "one cluster alone says nothing about others")
+    assert (alone.verdict, alone.reason) == ("inconclusive", "one cluster alone says nothing about others")
 
 
 @pytest.mark.slow

@@ -151,6 +151,21 @@ class TestUndefinedIsSaid:
         assert result.warnings[0].code == "nothing_answered"
         assert not variant.risk_at_coverage[0.1].defined
 
+    def test_a_risk_is_found_by_the_coverage_of_the_grid(self) -> None:
+        """By hand: of twelve items the four surest are right, then one in two is wrong: 0 and 4/12."""
+        items = Items.from_arrays(
+            [1] * 12, [1] * 4 + [0, 1] * 4, confidence=range(12, 0, -1), item=list(range(12))
+        )
+        found = evaluate(items, coverage_grid=[1 / 3, 1.0], interval="none")["confidence"].risk_at_coverage
+        assert (found[1 / 3].value, found[1].value) == (0.0, pytest.approx(1 / 3))
+        with pytest.raises(
+            ArgumentError,
+            match=r"no coverage 0.55: the coverages are 0.333333, 1; add it with coverage_grid=",
+        ):
+            found[0.55]
+        with pytest.raises(ArgumentError, match="coverage must be a number, got 'half'"):
+            found["half"]
+
     def test_a_coverage_that_cannot_be_reached(self, few_shot: Items) -> None:
         risk = evaluate(few_shot, confidence="llm", resamples=30)["llm"].risk_at_coverage[0.9]
         assert not risk.defined

@@ -101,8 +101,6 @@ def test_strata_hold_every_row_and_the_first_take_the_rest() -> None:
 
 
 def test_strata_spread_ties_over_the_border() -> None:
-    strata = intervals.interval_size_stratified_coverage([0, 9, 0, 9], [[0, 1]] * 4, bins=2)
-    assert strata.coverage.tolist() == [0.5, 0.5]
     one_tie = intervals.interval_size_stratified_coverage(
         [0, 9, 0, 0], [[0, 1], [0, 2], [0, 2], [0, 3]], bins=2
     )
@@ -260,12 +258,29 @@ def test_the_worst_slab_splits_no_cluster_and_says_when_it_is_empty() -> None:
     assert alone.reason == "no held-out row falls into the slab"
 
 
-def test_every_width_alike_and_every_row_covered() -> None:
-    truth, bounds = np.zeros(50), np.tile([0.0, 1.0], (50, 1))
-    assert intervals.interval_hsic(truth, bounds) == 0.0
-    truth[:7] = 9.0
-    assert intervals.interval_hsic(truth, bounds) < 1e-15
+def test_intervals_of_one_width_have_no_hsic_and_one_stratum() -> None:
+    truth, center = np.zeros(50), np.linspace(0.0, 0.7, 50)
+    bounds = np.column_stack([center - 0.1, center + 0.1])  # 0.2 up to rounding
+    assert math.isnan(intervals.interval_hsic(truth, bounds))
+    assert math.isnan(intervals.interval_hsic(truth, bounds, raw=True))
+    strata = intervals.interval_size_stratified_coverage(truth, bounds)
+    assert strata.counts.tolist() == [50, 0, 0]
+    assert strata.coverage[0] == strata.score == np.mean(center <= 0.1)
     assert math.isnan(intervals.interval_hsic([1], [[0, 2]]))
+
+
+def test_a_row_of_weight_zero_is_not_a_second_width() -> None:
+    truth, bounds = [0, 5, 0], [[0, 1], [0, 1], [0, 3]]
+    assert math.isnan(intervals.interval_hsic(truth, bounds, sample_weight=[1, 1, 0]))
+    strata = intervals.interval_size_stratified_coverage(truth, bounds, sample_weight=[1, 1, 0])
+    assert (strata.counts.tolist(), strata.score) == ([2, 0, 0], 0.5)
+
+
+def test_coverage_that_does_not_depend_on_two_widths_has_an_hsic_of_zero() -> None:
+    bounds = np.array([[0.0, 1.0], [0.0, 3.0]] * 20)
+    truth = np.repeat([0.5, 9.0], 20)  # half of either width is covered
+    assert intervals.interval_hsic(truth, bounds) < 1e-15
+    assert intervals.interval_size_stratified_coverage(truth, bounds, bins=2).counts.tolist() == [20, 20]
 
 
 @pytest.mark.parametrize(
@@ -396,11 +411,14 @@ class TestWidthsThatRoundingMakesDifferent:
             noise = (bounds[:, 1] - bounds[:, 0]) > 0.2 * size
             truth = np.where(noise, y, y + size)
             strata = intervals.interval_size_stratified_coverage(truth, bounds)
-            assert strata.coverage == pytest.approx([noise.mean()] * 3)
-            found = find_metric("interval_size_stratified_coverage").point(
-                Columns.of(300, truth=truth, intervals=bounds)
-            )
+            assert strata.counts.tolist() == [300, 0, 0]
+            assert strata.coverage[0] == pytest.approx(noise.mean())
+            columns = Columns.of(300, truth=truth, intervals=bounds)
+            found = find_metric("interval_size_stratified_coverage").point(columns)
             assert found == pytest.approx(noise.mean())
+            problem = find_metric("interval_hsic").problem(columns)
+            assert problem is not None
+            assert problem.sentence == "one width: no information about conditional coverage"
             judged = evaluate_intervals(truth, bounds, claim=0.9).claims[0]
             assert judged["size_stratified_coverage"].value == pytest.approx(noise.mean())
 

@@ -74,7 +74,12 @@ def test_the_artifact_is_strict_json_of_its_schema(make: Any) -> None:
     coverage = loaded["claims"][0]["metrics"]["coverage"]
     assert coverage["value"] == result.claims[0]["coverage"].value
     assert coverage["interval"] == [result.claims[0]["coverage"].low, result.claims[0]["coverage"].high]
-    assert loaded["claims"][0]["verdict"]["verdict"] in {"covered", "under-covered", "undecided"}
+    assert loaded["claims"][0]["verdict"]["verdict"] in {
+        "covered",
+        "over-covered",
+        "under-covered",
+        "inconclusive",
+    }
 
 
 def test_a_grouping_called_width_hides_no_stratum() -> None:
@@ -156,7 +161,7 @@ def test_the_summary_keeps_to_the_width_of_a_terminal() -> None:
     console.print(coverage_summary(_judged(), 80))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith("0.9 ") and "undecided" in line for line in lines)
+    assert any(line.startswith("0.9 ") and "inconclusive" in line for line in lines)
 
 
 def test_the_table_for_programs_has_every_metric_and_every_part() -> None:

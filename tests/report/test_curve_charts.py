@@ -200,6 +200,23 @@ class TestSeveralSystemsOnOneSetOfAxes:
         with pytest.raises(ArgumentError, match="no confidence that all systems have"):
             draw(compare(bare, metrics="accuracy", resamples=0), "curve")
 
+    @pytest.mark.parametrize("metric", ["aurc", "accuracy"])
+    def test_a_comparison_by_named_metrics_has_a_curve(self, metric: str) -> None:
+        named = compare(systems(0, 20), confidence="confidence", metrics=[metric], resamples=0)
+        whole = compare(systems(0, 20), resamples=0)
+        for chart in ("curve", "reliability"):
+            system = None if chart == "curve" else "20 wrong"
+            assert draw(named, chart, system=system).to_dict() == draw(whole, chart, system=system).to_dict()
+        with pytest.raises(
+            ArgumentError, match="areas draws the selective metrics, which were not evaluated"
+        ):
+            draw(named, "areas", system="20 wrong")
+
+    def test_a_confidence_that_one_system_lacks_is_not_drawn(self) -> None:
+        bare = Items.from_arrays([0] * 40, [0, 1] * 20, item=list(range(40)))
+        with pytest.raises(ArgumentError, match="no confidence that all systems have"):
+            draw(compare({**systems(20), "bare": bare}, metrics="accuracy", resamples=0), "curve")
+
     def test_more_than_can_be_told_apart_are_named(self) -> None:
         result = compare(systems(*range(9)), resamples=0)
         assert "not drawn: 8 wrong" in draw(result, "curve").to_json()

@@ -41,6 +41,24 @@ def words_of(text: str, metric: str) -> str:
     return next(re.split(r"\s{2,}", line)[-1] for line in text.splitlines() if f"  {metric}  " in line)
 
 
+def population_of(*correct: int) -> str:
+    """The line about the population of clusters of three answers, one right answer each, two, ..."""
+    answers = [int(place < right) for right in correct for place in range(3)]
+    cluster = [place // 3 for place in range(len(answers))]
+    items = Items.from_arrays([1] * len(answers), answers, cluster=cluster)
+    return views.population_line(evaluate(items, metrics=["accuracy"]).only)
+
+
+def test_clusters_that_vary_less_than_independent_answers_do_not_add_answers() -> None:
+    """By hand: half of 12 answers are right; e = 1/2, cluster sums of e are +-1/2, so (4/3 * 1) / (12/11 * 3)."""
+    text = population_of(1, 2, 1, 2)
+    assert text.endswith("12 answered, 0 abstained; design effect 0.41: clusters do not widen the intervals")
+    # Cluster sums of 3/2: (4/3 * 9) / (12/11 * 3) = 3.67, and 12 / 3.67 = 3.3.
+    assert population_of(0, 3, 0, 3).endswith(
+        "design effect 3.67: the answers say as much as 3 independent ones"
+    )
+
+
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_the_better_side_is_said_in_words_and_in_the_table(mirrored: bool) -> None:
     text = printed(pair(mirrored=mirrored))

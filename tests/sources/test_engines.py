@@ -14,7 +14,8 @@ import pytest
 import abstain
 from abstain import ArgumentError, DataError, FormatError, SignalError, _sql, _units
 from abstain.errors import CountingError
-from abstain.sources import _counting, _engines, _statements, countables
+from abstain.sources import _counting, _engine, _engines, _statements, countables
+from abstain.sources._duckdb_engine import DuckEngine
 from memory import run_measured
 
 if TYPE_CHECKING:
@@ -236,6 +237,58 @@ def test_a_continuous_confidence_is_counted_in_bins(tmp_path: Path, form: str) -
     assert counted["c"].aurc_optimal.value == pytest.approx(loaded["c"].aurc_optimal.value, rel=1e-12)
     errors = [found.only.estimate("expected_calibration_error").value for found in (counted, loaded)]
     assert errors[0] == pytest.approx(errors[1], abs=1e-3)
+
+
+def tied_frame() -> pl.DataFrame:
+    """A continuous confidence, but a third of the rows have exactly 1."""
+    rng = np.random.default_rng(4)
+    sure = np.where(rng.random(8000) < 1 / 3, 1.0, 0.9 * rng.random(8000))
+    return pl.DataFrame(
+        {"correct": rng.random(8000) < 0.7, "confidence": sure, "cluster": np.arange(8000) % 300}
+    )
+
+
+def binning_error(message: str) -> float:
+    """The error of the AURC that the warning about bins states."""
+    found = re.search(r"its AURC to ([0-9.e-]+);", message)
+    assert found is not None
+    return float(found[1])
+
+
+@pytest.mark.usefixtures("binned")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("one_pass", [True, False])
+def test_a_bin_of_one_value_is_not_an_error(
+    tmp_path: Path, form: str, one_pass: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bin of different values that holds a third of the rows would allow an error of a third."""
+    path = written(tied_frame(), tmp_path / f"t.{form}")
+    if not one_pass:
+        monkeypatch.setattr(DuckEngine, "count_rows", _engine.Engine.count_rows)
+    counted, loaded = (abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy"))
+    (warning,) = (each for each in counted.warnings if each.code == "binned")
+    error = abs(counted.aurc.value - loaded.aurc.value)
+    assert error < binning_error(warning.message) < 0.002
+    assert counted.curve.threshold[0] == 1.0
+
+
+@pytest.mark.usefixtures("binned")
+@pytest.mark.parametrize("one_pass", [True, False])
+def test_bins_of_one_value_each_are_exact(
+    tmp_path: Path, one_pass: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    sure = rng.integers(512, 1024, 8000) * 2.0 ** -rng.integers(11, 31, 8000)  # ten leading bits
+    table = pl.DataFrame(
+        {"correct": rng.random(8000) < 0.7, "confidence": sure, "cluster": np.arange(8000) % 300}
+    )
+    path = written(table, tmp_path / "t.parquet")
+    if not one_pass:
+        monkeypatch.setattr(DuckEngine, "count_rows", _engine.Engine.count_rows)
+    counted, loaded = (abstain.evaluate(path, engine=engine)["confidence"] for engine in ("duckdb", "numpy"))
+    assert "binned" not in [each.code for each in counted.warnings]
+    assert counted.curve.threshold.tolist() == loaded.curve.threshold.tolist()
+    assert counted.aurc.value == pytest.approx(loaded.aurc.value, rel=1e-12)
 
 
 @pytest.mark.usefixtures("binned")

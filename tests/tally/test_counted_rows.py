@@ -95,7 +95,7 @@ def test_rows_are_counted_as_numpy_counts_them(
     assert rows.members().tolist() == np.bincount(group_of(np.unique(cluster)), minlength=GROUPS).tolist()
 
 
-def test_bins_are_the_leading_bits_and_keep_their_sums() -> None:
+def test_bins_are_the_leading_bits_and_keep_their_sums_and_ends() -> None:
     rng = np.random.default_rng(1)
     sure = np.concatenate(
         [rng.random(5000), 1.0 - 1e-6 * rng.random(5000), -40.0 * rng.random(5000), [0.5, 1.0, -0.0]]
@@ -105,7 +105,10 @@ def test_bins_are_the_leading_bits_and_keep_their_sums() -> None:
     order = np.argsort(rows.levels())
     assert rows.levels()[order].tolist() == levels.tolist()
     assert rows.counts(0).sum(axis=1)[order].tolist() == np.bincount(index).tolist()
-    np.testing.assert_allclose(rows.sums(0)[order], np.bincount(index, weights=sure), rtol=1e-12)
+    sums, low, high = rows.bins(0)[order].T
+    np.testing.assert_allclose(sums, np.bincount(index, weights=sure), rtol=1e-12)
+    ends = [(part.min(), part.max()) for part in (sure[index == place] for place in range(len(levels)))]
+    assert list(zip(low, high, strict=True)) == ends
 
 
 def test_without_a_confidence_there_is_one_level() -> None:

@@ -107,7 +107,7 @@ class Measuring(Group):
     """How coverage is judged: arguments of `abstain.evaluate_intervals` and `abstain.evaluate_sets`."""
 
     margin: Annotated[
-        float, typer.Option(metavar="X", help="How far below its claim coverage still holds.")
+        float, typer.Option(metavar="X", help="Distance from the claim that does not matter to the verdict.")
     ] = 0.0
     interval: Interval = "jackknife"
     resamples: Resamples = None

@@ -29,18 +29,31 @@ REPORT_NAME = "abstain-demo-report.html"
 
 def demo_command(
     directory: Annotated[
-        Path, typer.Option("--directory", metavar="DIR", help="Where the demo writes its run and its report.")
+        Path,
+        typer.Option(
+            "--directory", metavar="DIR", help="Directory for the run and the report; created if missing."
+        ),
     ] = Path(),
     resamples: Annotated[
         int, typer.Option("--bootstrap-resamples", metavar="N", help="Cluster resamples of the bootstrap.")
     ] = 0,
 ) -> None:
     """Train a careful and an over-confident classifier, let both abstain, and judge them."""
-    from abstain import _validate  # noqa: PLC0415
+    from abstain import _outputs, _validate  # noqa: PLC0415
+
+    _validate.whole(resamples, "resamples")
+    _outputs.check_folder(directory)
+    with _outputs.new_folder(directory):
+        report = _run_demo(directory, resamples)
+    if sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Open it in the browser?", default=True):
+        typer.launch(str(report))
+
+
+def _run_demo(directory: Path, resamples: int) -> Path:
+    """Train and judge the classifiers, write both files, and return where the report is."""
     from abstain.cli._steps import check_outputs, encoded, judge, putting, show_result  # noqa: PLC0415
     from abstain.sources.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT  # noqa: PLC0415
 
-    _validate.whole(resamples, "resamples")
     run, report = directory / RUN_NAME, directory / REPORT_NAME
     check_outputs(run, report, inputs=[])
     say(
@@ -69,8 +82,7 @@ def demo_command(
         f"  abstain evaluate --help\n{_where_abstain_is()}\n"
         f"The report with curves and a threshold explorer is in {report}."
     )
-    if sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Open it in the browser?", default=True):
-        typer.launch(str(report))
+    return report
 
 
 def _where_abstain_is() -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abstain.cli._options import (
+    AsJson,
     Commands,
     Counted,
     InputFile,
@@ -30,7 +31,7 @@ from abstain.cli._steps import (
     putting,
     resampling_bar,
 )
-from abstain.cli._terminal import say
+from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, FormatError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def gate_command(
     confidence: Annotated[str | None, named("--confidence", "NAME", "What ranks the answers.")] = None,
     output: Annotated[Path | None, output_to("Where the table goes; else to stdout.")] = None,
     table_format: TableFormat = None,
+    as_json: AsJson = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
     ] = False,
@@ -105,6 +107,7 @@ def gate_command(
     )
     from abstain.report.tables import format_of, render  # noqa: PLC0415
 
+    _check_printing(table_format, as_json=as_json, quiet=quiet, github=github)
     form = format_of(table_format, output)
     listed_in = [Path(text[1:]) for text in fail_if or [] if text.startswith("@")]
     conditions = [parse_condition(text) for given in fail_if or [] for text in _sentences(given)]
@@ -155,7 +158,9 @@ def gate_command(
     text = gate_text(result) if form == "text" else render([gate_table(result)], form)
     texts = {junit: gate_junit(result), markdown: gate_markdown(result), output: text}
     with putting({path: encoded(told) for path, told in texts.items() if path is not None}, inputs=files):
-        if output is None and not quiet:
+        if as_json:
+            say_json(render([gate_table(result)], "json"))
+        elif output is None and not quiet:
             say(text, end="")
         if github:
             say(gate_annotations(result), end="")
@@ -163,6 +168,16 @@ def gate_command(
             with job.open("a", encoding="utf-8", errors="replace") as opened:  # others write into it, too
                 opened.write(gate_markdown(result))
     raise typer.Exit(result.exit_code)
+
+
+def _check_printing(table_format: str | None, *, as_json: bool, quiet: bool, github: bool) -> None:
+    """Refuse options that contradict --json."""
+    if as_json and github:
+        raise ArgumentError("--json and --github exclude each other: both print to stdout")
+    if as_json and quiet:
+        raise ArgumentError("--json and --quiet exclude each other: one prints the result, the other nothing")
+    if as_json and table_format is not None:
+        raise ArgumentError("--json and --format exclude each other: both choose the printed format")
 
 
 def _promised(path: Path, confidence: str | None) -> Policy:

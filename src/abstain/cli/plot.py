@@ -1,4 +1,4 @@
-"""`abstain plot`: one chart of one or two inputs, as PNG, SVG, PDF, HTML or Vega-Lite."""
+"""`abstain plot`: one chart of one or several inputs, as PNG, SVG, PDF, HTML or Vega-Lite."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plot_command(
     files = files_of(inputs, question, judging, reading)
     check_outputs(output, inputs=files)
     result = evaluated(
-        inputs, question, reading, pairing, judging, counted, quiet=quiet, selective=True
+        inputs, question, reading, pairing, judging, counted, quiet=quiet, most=None, selective=True
     ).result
     figure = draw(result, chart, confidence=of, risk=risk, metric=shown, system=of_system)
     with putting({output: chart_content(figure, form)}, inputs=files):

@@ -41,7 +41,7 @@ class CoverageSettings:
     Attributes:
         bins: how many strata of width, or None for one per set size.
         eta: how hard the width criterion punishes a coverage away from the claim.
-        margin: how far below the claim a coverage still counts as covered.
+        margin: the distance of a coverage from its claim that does not matter to the verdict.
         interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
         resamples: how many times the clusters were drawn.
         seed: the seed of the draws.

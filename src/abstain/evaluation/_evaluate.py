@@ -513,7 +513,7 @@ class _Job:
             estimates=found,
             variants=work.variants(found, settings) if selective else {},
             metrics=table,
-            basis=Basis.of(work, settings, selective=selective),
+            basis=Basis.of(work, settings),
         )
 
     def _population(self, name: str, right: int) -> Population:

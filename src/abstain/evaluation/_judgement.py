@@ -29,6 +29,7 @@ from abstain.metrics.coverage import (
     slab_measure,
     worst_slab,
 )
+from abstain.metrics.intervals import ONE_WIDTH
 from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
 from abstain.metrics.scales import Scale, units_of
 
@@ -181,6 +182,14 @@ class Judgement(Generic[AnyRows]):
         self.entries.append(Entry(measure, several, place, parts or [], heading))
 
     @property
+    def _one_width(self) -> list[int]:
+        """The places of the claims whose intervals, at least two, all have the same width."""
+        rows = self.rows
+        if isinstance(rows, SetRows) or len(rows) < 2:
+            return []
+        return [place for place, width in enumerate(rows.ranked_width) if rows.have_one(width)]
+
+    @property
     def share(self) -> Scale:
         """What a share of the rows can be."""
         mass = self._mass(None)
@@ -227,7 +236,8 @@ class Judgement(Generic[AnyRows]):
         """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
         covered = self.rows.covered[place]
         for name, key in self.features.items():
-            strata = Strata.of_rows(key, covered, self.rows, bins=self.settings.bins or _FEATURE_BINS)
+            bins = 1 if self.rows.have_one(key) else self.settings.bins or _FEATURE_BINS
+            strata = Strata.of_rows(key, covered, self.rows, bins=bins)
             measure = strata.measure(f"feature_stratified_coverage[{name}]")
             self.add(measure, self.share, place, self.chunks(strata, key), f"feature {name}")
         if self.features:
@@ -292,6 +302,8 @@ class Judgement(Generic[AnyRows]):
             if entry.parts:
                 found[: len(entry.parts)] = self._of_parts(entry, values)
                 found[len(entry.parts)] = self._worst(entry, values, found)
+        if "hsic" in measure.names and entry.place in self._one_width:
+            return [replace(column, reason=ONE_WIDTH) for column in found]
         return [_explained(name, column) for name, column in zip(measure.names, found, strict=True)]
 
     def _of_parts(self, entry: Entry, values: Weighed, *, together: int = 1) -> list[Estimate]:
@@ -318,6 +330,8 @@ class Judgement(Generic[AnyRows]):
         if self.intervals.interval != JACKKNIFE or not made.defined:
             return made
         seen = [place for place, part in enumerate(entry.parts) if part.count]
+        if len(seen) == 1 and found[seen[0]].interval:
+            return found[seen[0]]
         upper = self._of_parts(entry, values, together=len(seen))
         # Of a part that a single cluster has, nothing is known: its coverage may be the worst.
         low = min(found[place].low if found[place].interval else 0.0 for place in seen)
@@ -397,7 +411,8 @@ class Judgement(Generic[AnyRows]):
 
     def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
         warnings = few_clusters(self.clusters, "cluster", self.settings.interval)
-        if "hsic" in claims[0] and self.settings.interval != NONE and self.clusters > MOST_HSIC_CLUSTERS:
+        defined = any("hsic" in each and each["hsic"].defined for each in claims)
+        if defined and self.settings.interval != NONE and self.clusters > MOST_HSIC_CLUSTERS:
             message = f"hsic has no interval: it is not weighed beyond {MOST_HSIC_CLUSTERS:,} clusters"
             warnings.append(ResultWarning("hsic_without_interval", message))
         for result, width in zip(claims, self.rows.width, strict=True):
@@ -405,6 +420,9 @@ class Judgement(Generic[AnyRows]):
             if share:
                 message = f"{100 * share:.3g}% of the intervals that claim {result.claim:g} are infinite"
                 warnings.append(ResultWarning("infinite_intervals", f"{message}, and so are their means"))
+        for place in self._one_width:
+            message = f"the intervals that claim {claims[place].claim:g} have {ONE_WIDTH}"
+            warnings.append(ResultWarning("one_width", message))
         for result, covered in zip(claims, self.rows.covered, strict=True):
             struck = len(np.unique(self.index[~covered]))
             score = result.metrics.get("winkler_score")

@@ -145,6 +145,19 @@ class Population:
         return self.wrong / self.answered if self.answered else math.nan
 
 
+class _RiskAtCoverage(dict[float, Any]):
+    """Estimates by coverage; a coverage is found by the digits that metric names have."""
+
+    def __missing__(self, coverage: float) -> Any:
+        named = float(f"{_validate.real(coverage, 'coverage'):g}")
+        if named in self:
+            return self[named]
+        grid = f"the coverages are {', '.join(f'{each:g}' for each in self)}" if self else "there is none"
+        raise ArgumentError(
+            f"risk_at_coverage has no coverage {coverage:g}: {grid}; add it with coverage_grid="
+        )
+
+
 class _ByMetric:
     """Estimates by metric, read as attributes: ``aurc``, ``aurc_at_coverage``, ``risk_at_coverage[0.5]``."""
 
@@ -162,7 +175,7 @@ class _ByMetric:
             if key.startswith(f"{name}@") and not math.isnan(_number(key.partition("@")[2]))
         }
         if name == "risk_at_coverage":
-            return at
+            return _RiskAtCoverage(at)
         if name in self.estimates or len(at) == 1:
             return self.estimates[name] if name in self.estimates else next(iter(at.values()))
         raise AttributeError(f"no metric {name!r} was asked for; there are {', '.join(self.estimates)}")

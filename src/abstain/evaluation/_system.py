@@ -195,6 +195,11 @@ class SystemWork:
         view = self.views[slot]
         return id(view.items), _fingerprint(view.columns.confidence) if slot else b""
 
+    def unstated(self, slot: str) -> bool:
+        """Return whether no answered item has a number for this confidence."""
+        stated = self.rows(slot).confidence[self.rows(slot).answered]
+        return len(stated) > 0 and bool(np.isnan(stated).all())
+
     @property
     def answered(self) -> int:
         """How many items were answered."""
@@ -318,10 +323,9 @@ class SystemWork:
             }
             items, rows = self.views[slot].items, self.rows(slot)
             curve, ties = (curve_of(rows), ties_of(rows)) if len(items) else (NO_CURVE, NO_TIES)
-            bins = {} if items.counted is None else items.counted.bins
             warnings = (
                 *confidence.warnings,
-                *binned(slot, bins, curve, self.columns.worst_loss),
+                *binned(slot, items, rows, curve),
                 *variant_warnings(metrics, ties, settings),
             )
             results[slot] = ConfidenceResult(slot, metrics, curve, ties, warnings)
@@ -439,7 +443,7 @@ class Basis:
     Attributes:
         work: the judged items with their loss, confidences and columns.
         settings: what was asked for.
-        confidences: the confidences whose curves were asked for, by name: one number per judged item.
+        confidences: the confidences that have a curve, by name: one number per judged item.
     """
 
     work: SystemWork
@@ -447,10 +451,11 @@ class Basis:
     confidences: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, work: SystemWork, settings: Settings, *, selective: bool) -> Basis:
-        """Keep what a profile is made of; without selective metrics there are no curves."""
-        named = work.confidences if selective else {}
-        return cls(work, settings, {name: confidence.values for name, confidence in named.items()})
+    def of(cls, work: SystemWork, settings: Settings) -> Basis:
+        """Keep what a profile is made of; without a loss or a stated confidence there is no curve."""
+        named = {} if work.loss is None else work.confidences
+        curves = {name: each.values for name, each in named.items() if not work.unstated(name)}
+        return cls(work, settings, curves)
 
     @property
     def judged(self) -> Items:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from abstain.confidence import no_confidence
 from abstain.errors import ResultWarning
 from abstain.metrics.curves import binning_bounds
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._result import Population, Settings, SystemResult
     from abstain.inference import Estimate
     from abstain.items import Items
-    from abstain.metrics import RiskCoverageCurve, TieSensitivity
+    from abstain.metrics import Columns, RiskCoverageCurve, TieSensitivity
 
 __all__ = [
     "EMPTY_RANGE",
@@ -146,14 +148,16 @@ def few_clusters(clusters: int, noun: str, interval: str = "jackknife") -> list[
     return [ResultWarning("few_clusters", message)]
 
 
-def binned(
-    name: str, bins: Mapping[str, float], curve: RiskCoverageCurve, largest_loss: float
-) -> tuple[ResultWarning, ...]:
-    """Return how exact the numbers of a confidence are that was counted in bins."""
-    if not bins or not len(curve):
+def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> tuple[ResultWarning, ...]:
+    """Return how exact the numbers of a confidence are that was counted in bins of several values each."""
+    masks = [signal.binned for signal in items.signals.values() if signal.binned is not None]
+    if not masks or not len(curve):
         return ()
-    augrc, aurc = binning_bounds(curve, largest_loss)
-    widest = max(bins.values())
+    several = np.isin(curve.threshold, rows.confidence[rows.answered & np.logical_or.reduce(masks)])
+    if not several.any():
+        return ()
+    augrc, aurc = binning_bounds(curve, rows.worst_loss, several)
+    widest = float(np.diff(curve.coverage, prepend=0.0)[several].max())
     message = (
         f"{name} is continuous and was counted in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC to "
         f"{aurc:.1g}; other numbers by it are those of bins, which hold at most {100.0 * widest:.2g}% of the items each"

@@ -2,9 +2,9 @@
 
 `evaluate_intervals` and `evaluate_sets` take truths and predictions with one or several claims, with clusters and
 groups, and give every metric of `abstain.metrics.intervals` and `abstain.metrics.sets` an interval over clusters.
-Coverage also gets the exact binomial interval, and a verdict: covered, under-covered or undecided. All metrics are
-measures over the same clusters, so that they share their weights. What the metrics are is known to
-`abstain.metrics`; how intervals are made and a verdict is reached, to `abstain.inference`.
+Coverage also gets a verdict: covered, over-covered, under-covered or inconclusive. All metrics are measures over the
+same clusters, so that they share their weights. The metrics are defined in `abstain.metrics`, confidence intervals and
+verdicts in `abstain.inference`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ from abstain.metrics.coverage import (
     Strata,
     criterion_measure,
     groups_measure,
-    hsic_measure,
     means_measure,
     size_borders,
     size_stratum,
 )
-from abstain.metrics.intervals import weighted_interval_losses, winkler_losses
+from abstain.metrics.intervals import weighted_interval_losses, width_hsic_measure, winkler_losses
 from abstain.metrics.predictions import IntervalRows, QuantileRows, SetRows
 from abstain.metrics.quantiles import pinball_measure, pit_measure
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, Scale, costly_scale
@@ -102,7 +101,7 @@ def evaluate_intervals(
         sample_weight: multiplicities.
         bins: how many strata of width.
         eta: how hard the width criterion punishes a coverage away from the claim.
-        margin: how far below its claim a coverage still counts as covered.
+        margin: the distance of a coverage from its claim that does not matter to the verdict. Default: 0.
         interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
         resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
         seed: the same seed gives the same intervals.
@@ -135,11 +134,12 @@ def evaluate_intervals(
         criterion = (rows.known_truth, covered, width)
         criterion_ = criterion_measure(CRITERION, *criterion, rows, eta=settings.eta, level=target)
         job.add(criterion_, WIDTH_CRITERION, place)
-        strata = Strata.of_rows(rows.ranked_width[place], covered, rows, bins=bins)
+        ranked = rows.ranked_width[place]
+        strata = Strata.of_rows(ranked, covered, rows, bins=1 if rows.have_one(ranked) else bins)
         by_width = strata.measure("size_stratified_coverage")
-        job.add(by_width, job.share, place, job.chunks(strata, rows.ranked_width[place]))
+        job.add(by_width, job.share, place, job.chunks(strata, ranked))
         weighed = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
-        job.add(hsic_measure(width, covered, weighed), DEPENDENCE, place)
+        job.add(width_hsic_measure(weighed, place), DEPENDENCE, place)
         job.add_quantiles(place)
         job.add_groups(place)
         job.add_features(place)
@@ -182,7 +182,7 @@ def evaluate_sets(
         classes: the class of each column of `sets`, such as ``model.classes_``, where `y_true` holds classes.
         sample_weight: multiplicities.
         bins: None for one stratum per set size, else how many groups of neighbouring sizes.
-        margin: how far below its claim a coverage still counts as covered.
+        margin: the distance of a coverage from its claim that does not matter to the verdict. Default: 0.
         interval: how the intervals around the metrics are made: "jackknife", "percentile", "bca" or "none".
         resamples: how many times the clusters are drawn, where a bootstrap interval is asked for.
         seed: the same seed gives the same intervals.
@@ -192,7 +192,7 @@ def evaluate_sets(
     >>> truth = [0, 1] * 50
     >>> result = evaluate_sets(truth, [[True, True]] * 100, claim=0.9)
     >>> print(result.claims[0]["mean_width"], result.claims[0].verdict)
-    2.000 [1.928, 2.000] covered
+    2.000 [1.928, 2.000] over-covered
     """
     settings = CoverageSettings.checked(
         bins=bins, eta=0.0, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level

@@ -90,18 +90,24 @@ def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:
     return False if (high <= bound if upwards else low >= bound) else None
 
 
-COVERED, UNDER_COVERED, UNDECIDED = "covered", "under-covered", "undecided"
+COVERED, OVER_COVERED, UNDER_COVERED, INCONCLUSIVE = (
+    "covered",
+    "over-covered",
+    "under-covered",
+    "inconclusive",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageVerdict:
-    """Whether a nominal coverage is reached, as far as the data can say.
+    """Whether a coverage reaches its nominal level.
 
     Attributes:
-        verdict: "covered" (the whole interval is at or above the nominal level), "under-covered" (the whole
-            interval is below it) or "undecided".
-        nominal: the level that was claimed.
-        margin: how far below the nominal level still counts as covered.
+        verdict: "under-covered" (the whole interval is below the nominal level minus the margin), "over-covered"
+            (the whole interval is above the nominal level plus the margin), "covered" (the interval is at or above
+            the nominal level minus the margin, but not over-covered) or "inconclusive".
+        nominal: the nominal level.
+        margin: the distance from the nominal level that does not matter.
         estimate: the coverage with the interval that decides.
         reason: the verdict in a sentence.
     """
@@ -125,16 +131,18 @@ class CoverageVerdict:
 
 
 def coverage_verdict(coverage: Estimate, nominal: float, *, margin: float = 0.0) -> CoverageVerdict:
-    """Say whether a coverage reaches its nominal level: covered, under-covered or undecided.
+    """Compare a coverage with its nominal level: covered, over-covered, under-covered or inconclusive.
 
     Args:
-        coverage: with the interval that decides.
-        nominal: the level that was claimed.
-        margin: how far below the nominal level still counts as covered, at least 0.
+        coverage: the coverage with its confidence interval, which decides.
+        nominal: the nominal level.
+        margin: the distance from the nominal level that does not matter, at least 0.
 
     >>> from abstain.inference import Estimate
     >>> [coverage_verdict(Estimate(0.8, *ends), 0.9).verdict for ends in ((0.5, 0.95), (0.77, 0.83))]
-    ['undecided', 'under-covered']
+    ['inconclusive', 'under-covered']
+    >>> [coverage_verdict(Estimate(0.95, 0.92, 0.97), 0.9, margin=margin).verdict for margin in (0, 0.03)]
+    ['over-covered', 'covered']
     """
     nominal = _validate.level(nominal, "nominal")
     margin = _validate.real(margin, "margin")
@@ -144,15 +152,17 @@ def coverage_verdict(coverage: Estimate, nominal: float, *, margin: float = 0.0)
         )
     if coverage.interval is None:
         reason = coverage.reason or "no interval was asked for"
-        return CoverageVerdict(UNDECIDED, nominal, margin, coverage, reason)
-    bar = f"{nominal:g}" if not margin else f"{nominal:g} - {margin:g}"
-    short = beyond(coverage, nominal - margin, upwards=False)
-    if short:
-        verdict, reason = UNDER_COVERED, f"the whole interval is below {bar}"
-    elif short is False:
-        verdict, reason = COVERED, f"the whole interval is at or above {bar}"
+        return CoverageVerdict(INCONCLUSIVE, nominal, margin, coverage, reason)
+    lower_bar, upper_bar = (f"{nominal:g} {sign} {margin:g}" if margin else f"{nominal:g}" for sign in "-+")
+    below = beyond(coverage, nominal - margin, upwards=False)
+    if below:
+        verdict, reason = UNDER_COVERED, f"the whole interval is below {lower_bar}"
+    elif beyond(coverage, nominal + margin, upwards=True):
+        verdict, reason = OVER_COVERED, f"the whole interval is above {upper_bar}"
+    elif below is False:
+        verdict, reason = COVERED, f"the whole interval is at or above {lower_bar}"
     else:
-        verdict, reason = UNDECIDED, f"{bar} lies within the interval: plausible, not shown"
+        verdict, reason = INCONCLUSIVE, f"{lower_bar} lies within the interval: plausible, not shown"
     return CoverageVerdict(verdict, nominal, margin, coverage, reason)
 
 

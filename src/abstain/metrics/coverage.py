@@ -127,29 +127,34 @@ class Strata:
     """Equal chunks of the rows ranked by a key, which know where they end; build them with `of_rows`.
 
     Rows that share a key and stand across the border of two chunks are spread evenly over both: what a random order
-    of them would give on average, so that the order of rows plays no part.
+    of them would give on average, so that the order of rows plays no part. If all rows share one key, the first chunk
+    holds them all and the others are empty.
 
     Attributes:
         tally: counts and covered rows by distinct key, ascending.
         keys: the distinct keys.
         bins: how many chunks there are.
         whole: True when rows have ranks; else chunks have equal weight.
+        one_key: True if all rows share one key.
     """
 
     tally: Tally
     keys: Floats
     bins: int
     whole: bool
+    one_key: bool
 
     @classmethod
     def of_rows(cls, key: Floats, covered: Mask, rows: PredictionRows, *, bins: int) -> Strata:
         """Tally the rows by their key."""
         tally, keys = _by_key(key, rows, covered)
-        return cls(tally, keys, bins, rows.whole)
+        return cls(tally, keys, bins, rows.whole, rows.have_one(key))
 
     def borders(self, total: Floats) -> Floats:
         """Return the weight before each border, (batch, bins + 1); the first chunks take the rest."""
         place = np.arange(self.bins + 1)
+        if self.one_key:
+            return total[:, None] * (place > 0)
         if not self.whole:
             return total[:, None] * place / self.bins
         size, rest = np.divmod(total, self.bins)

@@ -175,21 +175,33 @@ def _curve(rows: _Accepted) -> RiskCoverageCurve:
     )
 
 
-def binning_bounds(curve: RiskCoverageCurve, largest_loss: float) -> tuple[float, float]:
-    """Return by how much AUGRC and AURC can be off where every plateau of a curve is a bin of confidences.
+def binning_bounds(
+    curve: RiskCoverageCurve, largest_loss: float, several: NDArray[np.bool_] | None = None
+) -> tuple[float, float]:
+    """Return the largest errors of AUGRC and AURC if tied blocks of a curve are bins of different confidences.
 
     Within a bin of the share ``w`` that begins at coverage ``c`` the cumulative loss rises by at most ``L`` per item in
     whatever order, so that it encloses at most ``L*w^2/8`` with the straight line that stands for it: this much the
     AUGRC can be off. The AURC divides by the coverage, at least ``c``, and takes the mean loss as straight where it
     is a hyperbola: ``L*(w^2/(8*c) + c*(w/2*(1/c + 1/(c+w)) - ln(1 + w/c)))``; in the first bin it can be anything up
-    to ``L*w``. Areas that end earlier are off by no more.
+    to ``L*w``. Areas that end earlier are off by no more. A bin that holds one value is a real tie and adds no error.
+
+    Args:
+        curve: the curve whose tied blocks are bins.
+        largest_loss: ``L``, the largest loss of an item.
+        several: which bins hold several different confidences. Default: all of them.
 
     >>> from abstain.metrics import risk_coverage_curve
     >>> curve = risk_coverage_curve([0, 1, 1, 0], [0.9, 0.9, 0.4, 0.4])
     >>> [round(bound, 3) for bound in binning_bounds(curve, 1.0)]
     [0.062, 0.591]
+    >>> [round(bound, 3) for bound in binning_bounds(curve, 1.0, np.array([False, True]))]
+    [0.031, 0.091]
     """
     share = np.diff(curve.coverage, prepend=0.0)
+    if several is not None:
+        # A bin of one value has no width: it begins and ends at the same coverage.
+        share = np.where(several, share, 0.0)
     before = np.r_[0.0, curve.coverage[:-1]][1:]
     later = share[1:]
     bent = before * (0.5 * later * (1.0 / before + 1.0 / (before + later)) - np.log1p(later / before))

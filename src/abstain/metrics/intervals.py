@@ -34,6 +34,7 @@ from abstain.metrics.coverage import (
 )
 from abstain.metrics.predictions import IntervalRows, nominal
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
+from abstain.tally import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import Build
-    from abstain.tally import Measure
 
     Floats = NDArray[np.float64]
     Values = float | Floats
@@ -68,6 +68,8 @@ __all__ = [
 
 # How hard the width criterion of the registry punishes a coverage away from the level.
 _ETA = 30.0
+# Why HSIC is undefined if all intervals have the same width.
+ONE_WIDTH = "one width: no information about conditional coverage"
 # How many strata of width the registry looks at.
 _BINS = 3
 
@@ -105,7 +107,8 @@ def interval_size_stratified_coverage(
 
     The first chunks take one row more where the rows do not divide evenly. Rows of one width that stand
     across a border are spread evenly over both sides, so that the order of rows plays no part; widths that differ
-    by no more than the rounding of ``high - low`` are one width. Fractional weights make chunks of equal weight.
+    by no more than the rounding of ``high - low`` are one width. If all rows have one width, the first chunk holds
+    them all and the others are empty. Fractional weights make chunks of equal weight.
     Reference: Angelopoulos et al., "Uncertainty Sets for Image Classifiers using Conformal Prediction", ICLR
     2021.
 
@@ -133,8 +136,8 @@ def interval_hsic(
     The Hilbert-Schmidt independence criterion: ``K`` and ``L`` are Gaussian kernels ``exp(-d**2 / size)`` over
     widths and over coverage, ``H`` centres them. 0 means that wide and narrow intervals cover alike. No matrix is
     built: time and memory are linear in the rows (after a sort), and the result is within 1e-12 of the definition.
-    Two infinite widths count as equal, an infinite and a finite one as infinitely far apart. With a single row it
-    is NaN. Reference: Gretton et al., "A Kernel Statistical Test of Independence", 2007.
+    Two infinite widths count as equal, an infinite and a finite one as infinitely far apart. With a single row, or
+    if all rows have one width, it is NaN. Reference: Gretton et al., "A Kernel Statistical Test of Independence", 2007.
 
     Args:
         y_true: the truths.
@@ -145,14 +148,13 @@ def interval_hsic(
 
     >>> round(interval_hsic([0, 0, 5], [[0, 1], [0, 1], [0, 3]]), 6)
     0.525164
-    >>> interval_hsic([0, 5, 0, 5], [[0, 1]] * 4)                    # one width: nothing to depend on
-    0.0
+    >>> interval_hsic([0, 5, 0, 5], [[0, 1]] * 4)                    # one width: coverage cannot depend on it
+    nan
     """
     sizes = _kernel_sizes(kernel_sizes)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     values = [
-        hsic_measure(width, covered, rows, kernel_sizes=sizes, raw=raw).point
-        for width, covered in zip(rows.width, rows.covered, strict=True)
+        width_hsic_measure(rows, place, kernel_sizes=sizes, raw=raw).point for place in range(rows.levels)
     ]
     return per_level(rows, values)
 
@@ -373,6 +375,18 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
     return np.asarray((total + np.abs(rows.known_truth - median) / 2.0) / (len(levels) + 0.5))
 
 
+def width_hsic_measure(
+    rows: IntervalRows, place: int, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
+) -> Measure:
+    """Return the HSIC of width and coverage at one level; undefined if all rows have one width.
+
+    With one width the formula gives 0 by construction, which is not evidence that coverage is independent of width.
+    """
+    if rows.have_one(rows.ranked_width[place]):
+        return Measure.undefined(("hsic",), rows.units)
+    return hsic_measure(rows.width[place], rows.covered[place], rows, kernel_sizes=kernel_sizes, raw=raw)
+
+
 def checked_eta(eta: float) -> float:
     """Return how hard the width criterion punishes, which must not be negative."""
     strength = _validate.real(eta, "eta")
@@ -397,12 +411,17 @@ def _interval_rows(columns: Columns) -> IntervalRows:
     return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighed_as(bounded)
 
 
+def _have_one_width(columns: Columns) -> bool:
+    rows = columns.once("_interval_rows", lambda: _interval_rows(columns))
+    return rows.have_one(rows.ranked_width[0])
+
+
 def _worst_stratum(rows: IntervalRows) -> Measure:
     return Strata.of_rows(rows.ranked_width[0], rows.covered[0], rows, bins=_BINS).measure("worst").only(-1)
 
 
 def _hsic(rows: IntervalRows) -> Measure:
-    return hsic_measure(rows.width[0], rows.covered[0], rows)
+    return width_hsic_measure(rows, 0)
 
 
 def _criterion(rows: IntervalRows, *, level: float) -> Measure:
@@ -429,6 +448,7 @@ _metric = alike(
     rows="bounded",
     answered_only=True,
 )
+_ONE_WIDTH = when.Condition("one_width", ONE_WIDTH, _have_one_width)
 _LEVEL = Parameter("level", 0.9, _validate.level)
 METRICS: tuple[MetricSpecification, ...] = (
     _metric(
@@ -448,11 +468,14 @@ METRICS: tuple[MetricSpecification, ...] = (
         measure=_over(_worst_stratum),
         direction=HIGHER,
         unit="share",
-        scale_at=lambda columns, _value: share_scale(columns, columns.bounded, parts=_BINS),
+        scale_at=lambda columns, _value: share_scale(
+            columns, columns.bounded, parts=1 if _have_one_width(columns) else _BINS
+        ),
     ),
     _metric(
         interval_hsic,
         when.SINGLE_INTERVAL,
+        _ONE_WIDTH,
         measure=_over(_hsic),
         direction=LOWER,
         unit="dependence",

@@ -64,6 +64,11 @@ class PredictionRows:
         """The weights, ones when there are none."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
+    def have_one(self, values: Floats) -> bool:
+        """Return whether all rows that count have the same value; rows of weight 0 do not count."""
+        counted = values if self.weight is None else values[self.weight > 0.0]
+        return len(counted) > 0 and bool((counted == counted[0]).all())
+
     def tally(self, key: Indices, keys: int, *values: Floats | Mask) -> Tally:
         """Sum the rows and some values of theirs by unit and key."""
         return Tally.of_rows(

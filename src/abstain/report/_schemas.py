@@ -353,7 +353,7 @@ class EstimatePart(Struct, kw_only=True):
 
 
 class VerdictPart(Struct, kw_only=True):
-    """Whether coverage reaches its claim: covered, under-covered or undecided."""
+    """Whether coverage reaches its claim: covered, over-covered, under-covered or inconclusive."""
 
     verdict: str
     reason: str

@@ -30,7 +30,12 @@ __all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table
 
 # A grouping with more groups than this shows its worst; the artifact has them all.
 _MOST_GROUPS = 20
-_STYLES = {r"(?<![-\w])covered\b": "green", r"\bunder-covered\b": "bold red", r"\bundecided\b": "yellow"}
+_STYLES = {
+    r"(?<![-\w])covered\b": "green",
+    r"\bover-covered\b": "cyan",
+    r"\bunder-covered\b": "bold red",
+    r"\binconclusive\b": "yellow",
+}
 
 _MEANINGS = {
     "intervals": {

@@ -89,8 +89,11 @@ def population_line(system: SystemResult) -> str:
             f" (and {population.items_failed:,} failed, {population.items_unscored:,} unscored, not counted)"
         )
     if not math.isnan(system.design_effect):
-        worth = population.answered / max(system.design_effect, 1e-9)
-        text += f"; design effect {system.design_effect:.2f}: the answers say as much as {worth:,.0f} independent ones"
+        meaning = "clusters do not widen the intervals"
+        if system.design_effect > 1.0:
+            worth = population.answered / system.design_effect
+            meaning = f"the answers say as much as {worth:,.0f} independent ones"
+        text += f"; design effect {system.design_effect:.2f}: {meaning}"
     return text
 
 

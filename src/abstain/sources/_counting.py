@@ -11,7 +11,8 @@ over; what comes back is as large as there are different rows, not as there are 
 
 Confidences that take few values are counted as they are. Continuous ones are rounded to ten leading bits, of the
 confidence or of what it lacks of 1: sums, differences and products of floating-point numbers, which are the same in
-every engine. The rounded values are bins in the order of the confidence; each is represented by its mean.
+every engine. The rounded values are bins in the order of the confidence; each is represented by its mean. A bin whose
+least and largest confidence are equal holds one value, and nothing is lost by it.
 
 Engines differ in their words (`_engine`), not in what they are asked (`_statements`).
 """
@@ -247,7 +248,7 @@ class Counting(Statements):
         problems = self._wrong(rows, lambda wrong: self._rows_of_cells(found["number"][wrong], names))
         with rows_named_by(self.table.paths):
             cluster, members, clusters = self._clusters(found, items, problems)
-            made, bins, percent = self._signals(names, found, items, problems)
+            made, percent = self._signals(names, found, items, problems)
         if self.units and self._unit != "c" and members is not None and members.sum() <= MOST_SINGLE:
             # Of many clusters few are judged, and those are left out one by one.
             self._unit = "c"
@@ -262,7 +263,6 @@ class Counting(Statements):
             view=view or (lambda names: self.items(code, names)),
             first=self._first_row(names),
             having=self._having,
-            bins=bins,
             by_chance=self.units and not self._named and not self.engine.in_order,
         )
         return replace(
@@ -309,11 +309,12 @@ class Counting(Statements):
     def _cells_of_rows(
         self, rows: CountedRows, code: Indices, names: Sequence[str]
     ) -> dict[str, NDArray[Any]]:
-        """The cells of rows that were counted in one pass; bins have a mean, and rows that are answered."""
+        """Return the cells of rows that were counted in one pass, with the mean and the ends of each cell's bin."""
         answered = self.kinds.outcome == Outcome.ANSWERED
         levels = rows.levels()
         unknown = len(levels)  # the level of what was not answered
         sums, held = np.zeros(unknown), np.zeros(unknown)
+        low, high = np.full(unknown, np.inf), np.full(unknown, -np.inf)
         parts = []
         for number in range(int(code.max(initial=-1)) + 1):
             kinds = np.flatnonzero(code == number).tolist()
@@ -325,8 +326,12 @@ class Counting(Statements):
                 cells = np.flatnonzero(count)  # faster than to ask for both places at once
                 level, unit = np.divmod(cells.astype(np.uint32), np.uint32(count.shape[1]))
                 there = count.ravel()[cells]
-                sums += sum(rows.sums(kind) for kind in kinds)
                 held += count.sum(axis=1)
+                for kind in kinds:
+                    total, least, largest = rows.bins(kind).T
+                    sums += total
+                    np.minimum(low, least, out=low)
+                    np.maximum(high, largest, out=high)
             else:
                 count = count.sum(axis=0)
                 unit = np.flatnonzero(count)
@@ -340,7 +345,8 @@ class Counting(Statements):
             key = self._signal_keys[name]
             if self._is_continuous(name):
                 with np.errstate(invalid="ignore"):
-                    found |= {f"mean_{key}": np.append(sums / held, np.nan)[level], f"held_{key}": held}
+                    ends = {"mean": sums / held, "low": low, "high": high}
+                found |= {f"{end}_{key}": np.append(column, np.nan)[level] for end, column in ends.items()}
             else:
                 found[key] = own[key][level]
 
@@ -367,7 +373,9 @@ class Counting(Statements):
         rows = self._coded(base.select, names, [*["b.n AS n"] * base.counts, *["b.w AS w"] * base.weighed])
         times = " * b.n" if base.counts else ""
         sums = [
-            f"sum(b.{key}{times}) AS sum_{key}" for name, key in keys.items() if self._is_continuous(name)
+            f"sum(b.{key}{times}) AS sum_{key}, min(b.{key}) AS low_{key}, max(b.{key}) AS high_{key}"
+            for name, key in keys.items()
+            if self._is_continuous(name)
         ]
         parts = [f"{self._cell(name, f'b.{key}')} AS {key}" for name, key in keys.items()]
         counted = [f"{base.count} AS n", f"{base.total} AS total", *sums]
@@ -458,11 +466,6 @@ class Counting(Statements):
     @cached_property
     def _all_answered(self) -> bool:
         return bool((self.kinds.outcome == Outcome.ANSWERED).all())
-
-    @cached_property
-    def _judged_weight(self) -> float:
-        assert self.kinds.weight is not None
-        return float(self.kinds.weight[self.kinds.outcome <= Outcome.ABSTAINED].sum())
 
     @cached_property
     def _all_judged(self) -> bool:
@@ -576,33 +579,27 @@ class Counting(Statements):
 
     def _signals(
         self, names: Sequence[str], found: Found, items: Items, problems: Problems
-    ) -> tuple[dict[str, Signal], dict[str, float], tuple[str, ...]]:
-        """Return the signals of the cells, how wide their bins are, and which of them are per cent."""
+    ) -> tuple[dict[str, Signal], tuple[str, ...]]:
+        """Return the signals of the cells, and which of them are per cent."""
         own = [name for name in names if not name.endswith(ABSENT_SUFFIX)]
         columns: dict[str, NDArray[Any]] = {}
-        bins: dict[str, float] = {}
+        binned: dict[str, Mask] = {}
         for name in names:
             key = self._signal_keys[name]
             if self._is_continuous(name):
-                counted = f"mean_{key}" in found
-                columns[name], held = (
-                    (found[f"mean_{key}"], found[f"held_{key}"])
-                    if counted
-                    else _represented(found[key], found[f"sum_{key}"], items, found)
-                )
-                bins[name] = float(held.max(initial=0.0)) / max(self._judged_weight, 1.0)
+                columns[name], binned[name] = _represented(key, found)
             else:
                 columns[name] = _values.typed(found[key])
         rows = Rows(self.table, {"confidence": own[0]} if own else {}, {}, problems)
-        signals = {name: rows.signal(name, columns) for name in own}
+        signals = {name: replace(rows.signal(name, columns), binned=binned.get(name)) for name in own}
         confidence = self.columns.get("confidence")
         if confidence in signals:
             signals["confidence"] = signals[confidence]
             rows.check_confidence(signals[confidence], items.outcome, confidence)
         percent = self._percent(signals, items)
         for name in percent:
-            signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
-        return signals, bins, percent
+            signals[name] = replace(signals[name], values=signals[name].values / 100.0)
+        return signals, percent
 
     def _percent(self, signals: Mapping[str, Signal], items: Items) -> tuple[str, ...]:
         """Return the signals that are per cent; whether the values tell is asked of all rows of the table."""
@@ -619,18 +616,27 @@ class Counting(Statements):
         return in_percent(told, self.columns, self.roles, np.full(3, Outcome.ANSWERED, np.uint8))
 
 
-def _represented(
-    place: NDArray[Any], total: NDArray[Any], items: Items, found: Found
-) -> tuple[Floats, Floats]:
-    """Return for each cell the mean of its bin, which is the same in all units; and what bins hold that is answered."""
-    bins, index = np.unique(place.astype(np.float64), return_inverse=True)
-    count = np.bincount(index, weights=found["n"].astype(np.float64))
-    with np.errstate(invalid="ignore"):
-        mean = np.bincount(index, weights=total.astype(np.float64)) / count
-    mean = np.where(np.isfinite(mean), mean, bins)
-    answered = items.outcome == Outcome.ANSWERED
-    held: Floats = np.bincount(index[answered], weights=_weights(found)[answered]).astype(np.float64)
-    return mean[index], held
+def _represented(key: str, found: Found) -> tuple[Floats, Mask]:
+    """Return for each cell the value that represents its bin, and whether the bin holds several values.
+
+    The value is the same in all units: the mean of the bin, or the only value that the bin holds.
+    """
+    low, high = (found[f"{end}_{key}"].astype(np.float64) for end in ("low", "high"))
+    if f"mean_{key}" in found:
+        mean = found[f"mean_{key}"]
+    else:
+        bins, index = np.unique(found[key].astype(np.float64), return_inverse=True)
+        count, total = (
+            np.bincount(index, weights=found[name].astype(np.float64)) for name in ("n", f"sum_{key}")
+        )
+        with np.errstate(invalid="ignore"):
+            mean = total / count
+        mean = np.where(np.isfinite(mean), mean, bins)[index]
+        least, largest = np.full(len(bins), np.inf), np.full(len(bins), -np.inf)
+        np.fmin.at(least, index, low)
+        np.fmax.at(largest, index, high)
+        low, high = least[index], largest[index]
+    return np.where(low == high, low, mean), low < high
 
 
 def _weights(found: Found) -> Floats:

@@ -29,13 +29,18 @@
 #define FACTOR 62089911
 enum { DONE = 0, NO_MEMORY = 1, REFUSED = 4 };
 
+/* The confidences that were rounded to one bin: their sum, the least and the largest. */
+typedef struct {
+    double sum, low, high;
+} bin;
+
 typedef struct {
     int64_t columns, low, high; /* how many columns tell kinds apart, of eight bytes together; the least and the largest cluster */
     int64_t rounded, rows, kinds, levels;
     uint64_t kind[MOST_KINDS]; /* the bytes of all columns, the first one lowest */
     double *level;           /* what each level stands for */
     uint32_t **count;        /* by kind: (levels, GROUPS) */
-    double **sum;            /* by kind: of the confidences in each bin; nothing where they are not rounded */
+    bin **bins;              /* by kind: one for each level; empty if confidences are not rounded */
     uint8_t *there;          /* a bit for each cluster, from the lowest */
     int64_t room;            /* for so many levels there is room in `count` */
     uint8_t kind_at[KIND_PLACES];
@@ -45,9 +50,9 @@ typedef struct {
 PUBLIC void abstain_rows_free(rows *r) {
     if (!r) return;
     for (int64_t kind = 0; r->count && kind < r->kinds; kind++) free(r->count[kind]);
-    for (int64_t kind = 0; r->sum && kind < r->kinds; kind++) free(r->sum[kind]);
+    for (int64_t kind = 0; r->bins && kind < r->kinds; kind++) free(r->bins[kind]);
     free(r->count);
-    free(r->sum);
+    free(r->bins);
     free(r->there);
     free(r->level);
     free(r);
@@ -63,9 +68,9 @@ PUBLIC rows *abstain_rows_new(int64_t columns, int64_t low, int64_t high, int64_
     r->room = rounded ? FEW_BINS : FEW_LEVELS;
     r->level = calloc(MOST_LEVELS, sizeof *r->level);
     r->count = calloc(MOST_KINDS, sizeof *r->count);
-    r->sum = calloc(MOST_KINDS, sizeof *r->sum);
+    r->bins = calloc(MOST_KINDS, sizeof *r->bins);
     r->there = calloc((size_t)(high - low) / 8 + 1, 1);
-    if (r->level && r->sum && r->count && r->there) return r;
+    if (r->level && r->bins && r->count && r->there) return r;
     abstain_rows_free(r);
     return NULL;
 }
@@ -95,18 +100,23 @@ static int whole_numbers(const column *c, int64_t first, int64_t size, int64_t *
     return DONE;
 }
 
+static void empty_bins(bin *bins, int64_t size) {
+    for (int64_t i = 0; i < size; i++) bins[i] = (bin){0.0, INFINITY, -INFINITY};
+}
+
 static int add_kind(rows *r, uint64_t packed, uint64_t place) {
     if (r->kinds == MOST_KINDS || (r->kinds + 1) * r->room > MOST_COUNTED) return REFUSED;
     uint32_t *count = calloc((size_t)(r->room * GROUPS), sizeof *count);
-    double *sum = calloc((size_t)r->room, sizeof *sum);
-    if (!count || !sum) {
+    bin *bins = calloc((size_t)r->room, sizeof *bins);
+    if (!count || !bins) {
         free(count);
-        free(sum);
+        free(bins);
         return NO_MEMORY;
     }
+    empty_bins(bins, r->room);
     r->kind[r->kinds] = packed;
     r->count[r->kinds] = count;
-    r->sum[r->kinds] = sum;
+    r->bins[r->kinds] = bins;
     r->kind_at[place] = (uint8_t)++r->kinds;
     return DONE;
 }
@@ -148,9 +158,10 @@ static int more_room(rows *r) {
     for (int64_t kind = 0; kind < r->kinds; kind++) {
         void *count = doubled(r->count[kind], (size_t)(r->room * GROUPS) * sizeof **r->count);
         if (count) r->count[kind] = count;
-        void *sum = doubled(r->sum[kind], (size_t)r->room * sizeof **r->sum);
-        if (sum) r->sum[kind] = sum;
-        if (!count || !sum) return NO_MEMORY;
+        bin *bins = doubled(r->bins[kind], (size_t)r->room * sizeof *bins);
+        if (bins) r->bins[kind] = bins;
+        if (!count || !bins) return NO_MEMORY;
+        empty_bins(bins + r->room, r->room);
     }
     r->room *= 2;
     return DONE;
@@ -215,7 +226,13 @@ PUBLIC int abstain_rows_add(rows *r, int64_t size, const column *cluster, const 
             r->there[place / 8] |= (uint8_t)(1U << place % 8);
             ++*count[i];
         }
-        for (int64_t i = 0; r->rounded && i < here; i++) r->sum[kinds[i]][levels[i]] += confidence[first + i];
+        for (int64_t i = 0; r->rounded && i < here; i++) {
+            double value = confidence[first + i];
+            bin *b = &r->bins[kinds[i]][levels[i]];
+            b->sum += value;
+            if (value < b->low) b->low = value;
+            if (value > b->high) b->high = value;
+        }
     }
     r->rows += size;
     return DONE;

@@ -44,7 +44,7 @@ class _Rows(ctypes.Structure):
         ("kind", ctypes.c_uint64 * 250),
         ("level", ctypes.POINTER(ctypes.c_double)),
         ("count", ctypes.POINTER(ctypes.POINTER(ctypes.c_uint32))),
-        ("sum", ctypes.POINTER(ctypes.POINTER(ctypes.c_double))),
+        ("bins", ctypes.POINTER(ctypes.POINTER(ctypes.c_double))),
     )
 
 
@@ -133,9 +133,13 @@ class CountedRows:
         """Return how many rows of a kind there are by (level, group), for as long as this is kept."""
         return np.ctypeslib.as_array(self._rows.count[kind], (max(self._rows.levels, 1), GROUPS))
 
-    def sums(self, kind: int) -> NDArray[np.float64]:
-        """Return the sum of the confidences of a kind in each bin, for as long as this is kept."""
-        return np.ctypeslib.as_array(self._rows.sum[kind], (max(self._rows.levels, 1),))
+    def bins(self, kind: int) -> NDArray[np.float64]:
+        """Return the sum, the least and the largest of the confidences of a kind in each bin, (level, 3).
+
+        A bin without a row has the sum 0, the least infinity and the largest minus infinity. The array is valid for as
+        long as this object is kept.
+        """
+        return np.ctypeslib.as_array(self._rows.bins[kind], (max(self._rows.levels, 1), 3))
 
     def members(self) -> NDArray[np.float64]:
         """Return how many clusters each group has."""

@@ -125,15 +125,20 @@ def _system_chart(
     system: SystemResult, chart: str | None, confidence: str | None, risk: str, metric: str | None
 ) -> Chart:
     name = _validate.choice(chart or "curve", "chart", SYSTEM_CHARTS)
-    if not system:
+    if not system.basis.confidences:
         raise ArgumentError("there is no confidence to draw; name one (--confidence, confidence=)")
+    if name == "areas" and not system:
+        raise ArgumentError(
+            "areas draws the selective metrics, which were not evaluated because metrics were named; add selective=True"
+        )
     if name == "curve":
         return risk_coverage_chart(system, confidence, risk=risk)
     if name == "curves":
         return curves_chart(system, risk=risk)
     if name == "areas":
         return metric_chart(system, metric or "augrc")
-    asked = system[confidence].name if confidence is not None else next(iter(system))
+    known = system.basis.confidences
+    asked = next(iter(known)) if confidence is None else _validate.choice(confidence, "confidence", known)
     curves = system.profile().reliability
     if asked not in curves:
         others = f"; these are: {', '.join(curves)}" if curves else ""

@@ -26,7 +26,7 @@ from abstain.report.charts._look import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from abstain.evaluation import Line, Profile, Result, Settings, SystemResult, WorkingPoints
     from abstain.report.charts._look import Chart
@@ -62,8 +62,8 @@ def risk_coverage_chart(
     import altair as alt  # noqa: PLC0415
 
     _validate.choice(risk, "risk", RISKS)
-    name = system[next(iter(system)) if confidence is None else confidence].name
     profile = system.profile() if profile is None else profile
+    name = _chosen(confidence, profile.points)
     points, line = profile.points[name], profile.lines[name]
     top = _top(profile, [name], risk)
     x, y = _axes(alt, top, risk, system)
@@ -131,14 +131,10 @@ def systems_chart(
     import altair as alt  # noqa: PLC0415
 
     _validate.choice(risk, "risk", RISKS)
-    shared = [slot for slot in result.first if all(slot in system for system in result.systems.values())]
-    if not shared:
-        raise ArgumentError(
-            "there is no confidence that all systems have; name one (--confidence, confidence=)"
-        )
-    slot = shared[0] if confidence is None else _validate.choice(confidence, "confidence", shared)
     names = list(result.systems)[:_MOST_CURVES]
     drawn = {name: result.systems[name].profile() if profiles is None else profiles[name] for name in names}
+    first, *others = drawn.values()
+    slot = _chosen(confidence, [name for name in first.points if all(name in each.points for each in others)])
     top = max(_top(profile, [slot], risk) for profile in drawn.values())
     x, y = _axes(alt, top, risk, result.first)
     lines = {name: _rows(profile.lines[slot], risk, top) for name, profile in drawn.items()}
@@ -189,7 +185,8 @@ def curves_chart(
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
     distinct, same = _distinct(profile)
-    names = distinct[:_MOST_CURVES] if confidences is None else [system[name].name for name in confidences]
+    asked = distinct[:_MOST_CURVES] if confidences is None else confidences
+    names = [_chosen(name, profile.points) for name in asked]
     top = _top(profile, names, risk)
     x, y = _axes(alt, top, risk, system)
     rows = [row | {"confidence": name} for name in names for row in _rows(profile.lines[name], risk, top)]
@@ -223,6 +220,15 @@ def curves_chart(
     layers = alt.layer(_beyond(system, x, top), *references, lines, marks)
     title = f"{risk.capitalize()} risk over coverage"
     return finished(layers, title, told, width=_WIDTH, height=_HEIGHT)
+
+
+def _chosen(confidence: str | None, known: Collection[str]) -> str:
+    """Return the confidence to draw, which must be among the known ones. Default: the first."""
+    if not known:
+        raise ArgumentError(
+            "there is no confidence that all systems have; name one (--confidence, confidence=)"
+        )
+    return next(iter(known)) if confidence is None else _validate.choice(confidence, "confidence", known)
 
 
 def _axes(alt: Any, top: float, risk: str, system: SystemResult | Result) -> tuple[Any, Any]:

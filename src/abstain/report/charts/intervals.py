@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from abstain.report.charts._look import BLUE, COLOURS, DASHES, GREY, ORANGE, chart_of, finished
+from abstain.report.charts._look import BLUE, COLOURS, DASHES, GREEN, GREY, ORANGE, chart_of, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CHARTS", "charts", "coverage_chart", "groups_chart", "strata_chart", "width_chart"]
 
-# Colours that stay apart for every kind of colour vision; the shapes say the same once more.
-_VERDICTS = ("covered", "under-covered", "undecided")
-_COLOURS = (BLUE, ORANGE, GREY)
-_SHAPES = ("circle", "triangle-down", "square")
+# Colours that differ for every kind of colour vision; the shapes repeat the information.
+_VERDICTS = ("covered", "over-covered", "under-covered", "inconclusive")
+_COLOURS = (BLUE, GREEN, ORANGE, GREY)
+_SHAPES = ("circle", "triangle-up", "triangle-down", "square")
 _ROW_HEIGHT = 22
 _MOST_GROUPS = 40
 
@@ -147,7 +147,7 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
 
 
 def _word(part: Stratum) -> str:
-    return "undecided" if part.verdict is None else part.verdict.verdict
+    return "inconclusive" if part.verdict is None else part.verdict.verdict
 
 
 def _row(x: object, y: float, estimate: Any, verdict: str, **further: float) -> dict[str, Any]:

@@ -166,8 +166,9 @@ def comparison_verdict(result: Result) -> list[str]:
 def coverage_verdict(result: CoverageResult) -> list[str]:
     """Return whether coverage holds, one sentence per claim."""
     return [
-        f"At a claim of {each.claim:g} the {result.kind} are {each.verdict.verdict}: coverage "
-        f"{each.verdict.estimate} ({each.verdict.reason})."
+        f"At a claim of {each.claim:g} the "
+        f"{'verdict is' if each.verdict.verdict == 'inconclusive' else f'{result.kind} are'} "
+        f"{each.verdict.verdict}: coverage {each.verdict.estimate} ({each.verdict.reason})."
         for each in result.claims
     ]
 
@@ -283,9 +284,10 @@ def coverage_definitions(result: CoverageResult) -> dict[str, str]:
     found = {
         "Coverage": "The share of truths that lie within their closed interval, or in their set.",
         "Claim": "The coverage that the predictions promise.",
-        "Verdict on coverage": f"Covered where the exact binomial {100 * settings.level:g}% interval of the coverage, "
-        f"scaled to clusters, lies at or above the claim less a margin of {settings.margin:g}; under-covered where it "
-        "lies below; else undecided.",
+        "Verdict on coverage": f"It depends on the {100 * settings.level:g}% confidence interval of the coverage over "
+        f"clusters and on a margin of {settings.margin:g}. Under-covered: the whole interval is below the claim minus "
+        "the margin. Over-covered: the whole interval is above the claim plus the margin. Covered: the interval is at "
+        "or above the claim minus the margin, but not over-covered. Otherwise inconclusive.",
     }
     metrics = next(iter(result.claims[0].values()), None)
     if metrics is not None and metrics.method != "none":
