@@ -511,6 +511,30 @@ def test_a_damaged_file_is_refused_in_our_own_words(tmp_path: Path) -> None:
             abstain.evaluate(path, engine=engine, **ROLES)
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_confidences_of_32_bits_are_counted_like_those_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+        monkeypatch.setattr(_statements, "HEAD", 4000)
+    table = frame(4000, continuous=True).with_columns(pl.col("c").cast(pl.Float32))
+    path = written(table, tmp_path / "t.parquet")
+    counted, loaded = (abstain.evaluate(path, engine=engine, **ROLES) for engine in ("duckdb", "numpy"))
+    assert counted.only.population == loaded.only.population
+    # Of many rows, confidences are rounded to ten leading bits.
+    tolerance = 1e-3 if large else 1e-12
+    assert counted["c"].aurc.value == pytest.approx(loaded["c"].aurc.value, abs=tolerance)
+
+
+def test_a_statement_that_duckdb_rejects_is_not_reported_as_a_damaged_file(tmp_path: Path) -> None:
+    path = written(frame(20), tmp_path / "t.parquet")
+    table = countable(path, engine="duckdb", **ROLES).count().table
+    for statement in ("SELECT no_such_column FROM range(3)", "SELECT CAST('text' AS DOUBLE)", "SELECT FROM"):
+        with pytest.raises(RuntimeError, match=r"t.parquet: DuckDB rejected a statement of abstain \(\w+\)"):
+            table.run(statement)
+
+
 def test_counting_needs_no_more_memory_for_more_rows(tmp_path: Path) -> None:
     import duckdb  # noqa: PLC0415
 
