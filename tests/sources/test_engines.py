@@ -499,6 +499,15 @@ def test_a_profile_is_drawn_from_what_was_counted(tmp_path: Path) -> None:
     np.testing.assert_allclose(one.optimal.selective_risk[-1], other.optimal.selective_risk[-1], rtol=1e-9)
 
 
+def test_a_rule_counts_rows_and_not_kinds_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("truth,prediction\n" + "Paris,I don't know\n" * 6 + "Paris,Rome\n" * 14)
+    for engine in ("numpy", "duckdb"):
+        found = abstain.evaluate(path, engine=engine, abstain_rule="phrases:I don't know", metrics="accuracy")
+        rule = found.only.provenance["abstention_rule"]
+        assert (rule["abstained"], rule["answered"]) == (6, 14), engine
+
+
 def test_a_damaged_file_is_refused_in_our_own_words(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     frame(20_000).write_parquet(path, compression="snappy")

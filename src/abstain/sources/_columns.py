@@ -290,8 +290,8 @@ class Rows:
             self.problems.report(
                 f"an item has one outcome, and is both abstained and failed {self.problems.place(both)}"
             )
-        broken = broken | _ruled(rulings[1], prediction, truth, declined | broken)
-        declined = declined | _ruled(rulings[0], prediction, truth, declined | broken)
+        broken = broken | self._ruled(rulings[1], prediction, truth, declined | broken)
+        declined = declined | self._ruled(rulings[0], prediction, truth, declined | broken)
         silent = self._silent(prediction) & ~declined & ~broken
         if silent.any() and null_prediction is None:
             names = ", ".join(self.columns[role] for role in _ANSWERS if role in self.columns)
@@ -305,6 +305,17 @@ class Rows:
         outcome[missing(truth)] = Outcome.UNSCORED
         outcome[broken | (silent & (null_prediction != "abstained"))] = Outcome.FAILED
         return outcome
+
+    def _ruled(self, ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
+        """Return the rows that a rule finds, among those whose outcome is not `settled`."""
+        ruled = np.zeros(len(prediction), np.bool_)
+        counts = self.problems.counts
+        for row in np.flatnonzero(~settled) if ruling.rule else ():
+            value = prediction[row]
+            text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
+            rows = 1 if counts is None else int(counts[row])
+            ruled[row] = ruling.declines(text, right=bool(value == truth[row]), rows=rows)
+        return ruled
 
     def _said_outcomes(self) -> NDArray[np.uint8]:
         codes = {name: code for code, name in enumerate(OUTCOMES)}
@@ -466,12 +477,3 @@ def _label_kinds(column: NDArray[Any]) -> set[bool]:
     if known.dtype.kind in "biuf":
         return {False} if len(known) else set()
     return {isinstance(value, str) for value in known.tolist()}
-
-
-def _ruled(ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
-    ruled = np.zeros(len(prediction), np.bool_)
-    for row in np.flatnonzero(~settled) if ruling.rule else ():
-        value = prediction[row]
-        text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
-        ruled[row] = ruling.declines(text, right=bool(value == truth[row]))
-    return ruled

@@ -21,7 +21,7 @@ from abstain import _files, _validate, labels
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome, Signal, columns_from_rows, identifiers, signals_from_rows
-from abstain.sources._rules import looks_like_refusals
+from abstain.sources._rules import joined_counts, looks_like_refusals
 from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
@@ -295,7 +295,25 @@ def concatenate(parts: Sequence[Items]) -> Items:
             "one, or compare them"
         )
     paths = ", ".join(str(part.provenance.get("path")) for part in parts)
-    return joined.with_provenance(path=paths, sha256=None)
+    return joined.with_provenance(path=paths, sha256=None, **_counts_of_all(joined, parts))
+
+
+def _counts_of_all(joined: Items, parts: Sequence[Items]) -> dict[str, Any]:
+    """Return the provenance that counts answers: over all files, not only the first."""
+    rules = [part.provenance["abstention_rule"] for part in parts if "abstention_rule" in part.provenance]
+    counts: dict[str, Any] = {"abstention_rule": joined_counts(rules)} if rules else {}
+    if {"answer", "grade"} <= joined.metadata.keys():
+        rows = zip(
+            joined.metadata["answer"].tolist(),
+            joined.metadata["grade"].tolist(),
+            joined.answered,
+            strict=True,
+        )
+        answers = [
+            (text, grade == 1.0) for text, grade, answered in rows if answered and isinstance(text, str)
+        ]
+        counts |= {"refusals": None} | looks_like_refusals(answers)
+    return counts
 
 
 def _prefixed(part: Items, prefix: str) -> Items:
