@@ -37,6 +37,7 @@ from abstain.calibrators._estimators import (
     TemperatureScalingCalibrator,
 )
 from abstain.calibrators._models import CLIP, TemperatureModel
+from abstain.confidence import select
 from abstain.errors import ArgumentError, DataError, ResultWarning, SignalError
 from abstain.losses import item_loss
 from abstain.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
@@ -130,7 +131,7 @@ def train(
     items: Items,
     *,
     method: str,
-    features: str | Iterable[str],
+    features: str | Iterable[str] | None = None,
     target: str = "correctness",
     folds: int = 5,
     seed: int = 42,
@@ -142,7 +143,8 @@ def train(
         items: the items to learn from.
         method: one of `CALIBRATORS`, or "temperature" for temperature_scaling; "logistic" and "platt" become
             linear for the target "loss".
-        features: names of signals, as a sequence or separated by commas.
+        features: names of signals, as a sequence or separated by commas. Default: the confidence that `evaluate`
+            takes, if it is a signal.
         target: "correctness", "near_correct" or "loss".
         folds: how many folds the clusters are dealt into for the held-out metrics.
         seed: how they are dealt.
@@ -150,7 +152,7 @@ def train(
     """
     method = _validate.choice(OTHER_WORDS.get(method, method), "method", CALIBRATORS)
     _validate.choice(target, "target", TARGETS)
-    names = [part.strip() for part in features.split(",")] if isinstance(features, str) else list(features)
+    names = _feature_names(features, items)
     estimator = _estimator(method, target, len(names))
     rows = _answered(items)
     extracted = extract_features(rows, names)
@@ -196,6 +198,20 @@ def train(
         ),
     )
     return calibration
+
+
+def _feature_names(features: str | Iterable[str] | None, items: Items) -> list[str]:
+    if isinstance(features, str):
+        return [part.strip() for part in features.split(",")]
+    if features is not None:
+        return list(features)
+    names = [name for name in select("default", items) if name in items.signals]
+    if not names:
+        raise ArgumentError(
+            "name the signals to learn from (--features, features=); signals here: "
+            f"{', '.join(sorted(items.signals)) or 'none'}"
+        )
+    return names
 
 
 def filled_message(filled: dict[str, int], rows: int) -> str:

@@ -202,6 +202,44 @@ def read_systems(
     return systems
 
 
+def read_one_system(
+    path: Path,
+    mode: str | None,
+    signals: str | None,
+    reading: Reading,
+    *,
+    purpose: str,
+    everything: bool = False,
+    quiet: bool,
+) -> Items:
+    """Return the items of an input that holds one system.
+
+    Args:
+        path: the input.
+        mode: which experiment of a run file.
+        signals: the confidences or signals that are needed. Default: those that `evaluate` takes.
+        reading: how the input is read.
+        purpose: what is made of the items, for the error if there are several systems.
+        everything: True to read every column of a table.
+        quiet: True to print nothing about guessed columns.
+    """
+    from abstain.cli._options import InputFile  # noqa: PLC0415
+
+    systems = read_systems(
+        {path.stem: InputFile(path, mode)},
+        reading,
+        confidences={path.stem: signals},
+        metrics=None,
+        everything=everything,
+        quiet=quiet,
+    )
+    if len(systems) > 1:
+        raise ArgumentError(
+            f"{path}: holds {len(systems)} systems, and {purpose} is for one; keep the rows of one"
+        )
+    return next(iter(systems.values()))
+
+
 def judge(
     systems: Mapping[str, Items | Countable], settings: Mapping[str, Any], *, show_progress: bool = True
 ) -> Result:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, InputFile, Reading, named, numbers, output_to, spelled_out
-from abstain.cli._steps import check_outputs, files_of, json_file, putting, read_systems
+from abstain.cli._options import Commands, Reading, named, numbers, output_to, spelled_out
+from abstain.cli._steps import check_outputs, files_of, json_file, putting, read_one_system
 from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, at
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from abstain.errors import ResultWarning
     from abstain.guarantees import Policy, PolicyCheck
-    from abstain.items import Items
 
 NOTHING_PROMISED = 4
 
@@ -120,7 +119,15 @@ def threshold_command(
     asked = promise.options
     from abstain.guarantees import split_by_cluster  # noqa: PLC0415
 
-    items = _read(source, mode, confidence, reading, everything=promise.by is not None, quiet=as_json)
+    items = read_one_system(
+        source,
+        mode,
+        confidence,
+        reading,
+        purpose="a policy",
+        everything=promise.by is not None,
+        quiet=as_json,
+    )
     with at(source):
         part, rest = split_by_cluster(items) if split else (items, None)
         policy = choose_threshold(part, confidence=confidence, calibration=calibration, loss=loss, **asked)
@@ -161,31 +168,21 @@ def _check(
         raise ArgumentError(
             f"the policy is for the confidence {policy.confidence.name}, and its threshold says nothing of {confidence}"
         )
-    items = _read(new, mode, policy.confidence.name, reading, everything=policy.by is not None, quiet=as_json)
+    items = read_one_system(
+        new,
+        mode,
+        policy.confidence.name,
+        reading,
+        purpose="a policy",
+        everything=policy.by is not None,
+        quiet=as_json,
+    )
     with at(new):
         found = policy.check(items, calibration=calibration, level=level)
     if as_json:
         say_json(json.dumps(_checked(found), indent=2) + "\n")
         return
     _tell(found.lines, found.warnings)
-
-
-def _read(
-    path: Path, mode: str | None, confidence: str | None, reading: Reading, *, everything: bool, quiet: bool
-) -> Items:
-    systems = read_systems(
-        {path.stem: InputFile(path, mode)},
-        reading,
-        confidences={path.stem: confidence},
-        metrics=None,
-        everything=everything,
-        quiet=quiet,
-    )
-    if len(systems) > 1:
-        raise ArgumentError(
-            f"{path}: holds {len(systems)} systems, and a policy is for one; keep the rows of one"
-        )
-    return next(iter(systems.values()))
 
 
 def _tell(lines: Sequence[str], warnings: Sequence[ResultWarning]) -> None:
