@@ -182,20 +182,18 @@ def read_systems(
 
     asked = () if metrics is None else select_metrics(metrics)
     everything = everything or any({"should_abstain", "results"} & set(metric.needs) for metric in asked)
-    systems: dict[str, Items] = {}
-    for name, source in sources.items():
-        found = doors.read_systems(
-            source.path,
-            mode=source.mode,
-            signals=None if everything else signals_needed(confidences[name] or "default"),
-            metadata=None if everything else (),
-            **reading.options,
-        )
-        # A table of several systems gives their names; those of several inputs are told apart by the input.
-        systems |= {
-            (f"{name} {own}" if len(sources) > 1 else own) if own else name: part
-            for own, part in found.items()
+    systems = doors.name_systems(
+        {
+            name: doors.read_systems(
+                source.path,
+                mode=source.mode,
+                signals=None if everything else signals_needed(confidences[name] or "default"),
+                metadata=None if everything else (),
+                **reading.options,
+            )
+            for name, source in sources.items()
         }
+    )
     if not quiet:
         settled = _settled(confidences)
         _announce(announcements(items.provenance, settled, items.metadata) for items in systems.values())

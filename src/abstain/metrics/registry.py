@@ -33,6 +33,7 @@ __all__ = [
     "ALIASES",
     "BUNDLES",
     "ENTRY_POINT_GROUP",
+    "GROUPED",
     "METRICS",
     "MetricSpecification",
     "find_metric",
@@ -87,6 +88,8 @@ class _BuiltIn(Mapping[str, MetricSpecification]):
 
 
 METRICS: Mapping[str, MetricSpecification] = _BuiltIn()
+# The metrics of groups, unless others are requested.
+GROUPED = ("accuracy", "selective_accuracy", "answer_rate")
 
 _DEFAULTS: dict[str, tuple[str, ...]] = {
     "default_accuracy": ("accuracy", "balanced_accuracy"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         read_evaluation_file,
         write_evaluation_file,
     )
+    from abstain.sources._log_items import stack
     from abstain.sources._matching import match_counted
     from abstain.sources._profiling import cluster_sizes, column_profile, number_columns
     from abstain.sources._read import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         expand,
         is_table,
         items_of_samples,
+        name_systems,
         open_table,
         read,
         read_systems,
@@ -57,12 +59,14 @@ __all__ = [
     "items_of_samples",
     "load_evaluation_file",
     "match_counted",
+    "name_systems",
     "number_columns",
     "open_table",
     "read",
     "read_evaluation_file",
     "read_systems",
     "recognise",
+    "stack",
     "usual_column",
     "write_evaluation_file",
 ]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abstain.sources._tables import SourceTable
     from abstain.sources._values import Problems
 
-__all__ = ["FORMATS", "expand", "is_table", "open_table", "read", "read_systems", "recognise"]
+__all__ = ["FORMATS", "expand", "is_table", "name_systems", "open_table", "read", "read_systems", "recognise"]
 
 MEMBER_LIMIT = 1 << 27
 FORMATS = {
@@ -145,7 +145,8 @@ def read(
         items = next(iter(systems.values()))
         raise ArgumentError(
             f"{items.provenance.get('path', 'the frame')}: holds {len(systems)} systems, told apart by the column "
-            f"{items.provenance['system_column']!r}; abstain.sources.read_systems gives each of them, and "
+            f"{items.provenance['system_column']!r}; abstain.compare takes the table as it is, "
+            "abstain.sources.read_systems gives each of them, and "
             "metadata=[...] with its name makes it a column like any other"
         )
     return next(iter(systems.values()))
@@ -192,6 +193,28 @@ def read_systems(
     from abstain.sources._log_items import concatenate  # noqa: PLC0415
 
     return {"": concatenate(parts)}
+
+
+def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]:
+    """Return all systems of several sources by name.
+
+    A source of one system gives it the name of the source. A table of several systems gives them their own names; if
+    there are other sources, the name of the source goes before.
+
+    Args:
+        sources: by the name of each source, its systems as `read_systems` returns them.
+
+    >>> items = read("tests/data/examples/run_a.json", mode="few_shot")
+    >>> list(name_systems({"table": {"a": items, "b": items}}))
+    ['a', 'b']
+    >>> list(name_systems({"table": {"a": items, "b": items}, "run": {"": items}}))
+    ['table a', 'table b', 'run']
+    """
+    return {
+        (f"{name} {own}" if len(sources) > 1 else own) if own else name: items
+        for name, systems in sources.items()
+        for own, items in systems.items()
+    }
 
 
 def named_roles(
