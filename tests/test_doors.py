@@ -358,6 +358,41 @@ def test_check_offers_the_losses_that_evaluate_takes() -> None:
     call("evaluate", source, "--loss", "abs_norm", "--scale", "0,3")
 
 
+def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
+    columns = {
+        "item": [1, 2, 3, 4],
+        "truth": [0, 1, 2, 3],
+        "prediction": [0, 1, 1, 3],
+        "confidence": [0.9, 0.8, 0.8, 0.6],
+    }
+    source = write(Path("t.csv"), columns)
+    message = (
+        "truth and prediction are whole numbers from 0 to 3, and answers are only right or wrong (loss zero_one). If "
+        'these are scores, add --scale 0,3 --loss abs (scale=(0, 3), loss="abs"); if they are classes, add --loss '
+        'zero_one (loss="zero_one")'
+    )
+    results = (
+        abstain.evaluate(source),
+        abstain.evaluate(source, engine="duckdb"),
+        abstain.compare({"a": source, "b": source}),
+        abstain.gate(source, "aurc above 1"),
+    )
+    for result in results:
+        assert (result.warnings[0].code, result.warnings[0].message) == ("possible_scale", message)
+    assert as_json("evaluate", source, "--json")["warnings"][0]["code"] == "possible_scale"
+    call("report", source, "-o", "page.html")
+    assert message in html.unescape(Path("page.html").read_text())
+    for done in (
+        call("evaluate", source),
+        call("compare", source, source, "--name", "a", "--name", "b"),
+        call("gate", source, "--fail-if", "aurc above 1"),
+        call("check", source),
+    ):
+        assert message in " ".join(done.stdout.split())
+    for settled in (("--loss", "zero_one"), ("--loss", "abs"), ("--scale", "0,3")):
+        assert "whole numbers from" not in call("evaluate", source, *settled).stdout
+
+
 def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
     columns: dict[str, Sequence[object]] = {
         "id": [1, 2, 3, 4],

@@ -49,7 +49,7 @@ def check_command(
     if as_json:
         say_json(json.dumps(_document(found), indent=2) + "\n")
     else:
-        from abstain.evaluation import NEVER_EQUAL, refusal_hint  # noqa: PLC0415
+        from abstain.evaluation import NEVER_EQUAL, refusal_hint, scale_hint  # noqa: PLC0415
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 
         notes = [
@@ -59,7 +59,7 @@ def check_command(
         ]
         for name, items in found.systems.items():
             place = f"{found.source}, {name}" if name else found.source
-            told = (NEVER_EQUAL if items.never_equal else "", refusal_hint(items))
+            told = (scale_hint(items), NEVER_EQUAL if items.never_equal else "", refusal_hint(items))
             notes += [f"{place}: {sentence}" for sentence in told if sentence]
         present(wanted.form, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
     if found.problems:

@@ -33,6 +33,7 @@ from abstain.evaluation._metric_tables import Key
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
 from abstain.evaluation._system import Basis, SystemWork
 from abstain.evaluation._warnings import (
+    POSSIBLE_SCALE,
     comparison_warnings,
     few_clusters,
     general_warnings,
@@ -525,7 +526,13 @@ class _Job:
             settings=settings,
             provenance={**source.provenance, **work.found},
             warnings=(
-                *general_warnings(source, population, settings, ranked=bool(work.confidences) or not wanted),
+                *general_warnings(
+                    source,
+                    population,
+                    settings,
+                    ranked=bool(work.confidences) or not wanted,
+                    loss_named=request.loss is not None,
+                ),
                 *left_out_warnings(found, population),
             ),
             cluster_noun=work.judged.cluster_noun,
@@ -566,7 +573,7 @@ class _Job:
         found += few_clusters(self.matching.clusters, first.cluster_noun, self.request.settings.interval)
         codes = {warning.code for warning in found}
         found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
-        return tuple(dict.fromkeys(found))
+        return tuple(sorted(dict.fromkeys(found), key=lambda each: each.code != POSSIBLE_SCALE))
 
 
 def _intervals(items: Items, settings: Settings) -> Intervals:
