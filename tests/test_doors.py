@@ -393,6 +393,55 @@ def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
         assert "whole numbers from" not in call("evaluate", source, *settled).stdout
 
 
+def test_the_positive_class_of_text_labels_is_named_alike_at_every_door() -> None:
+    # Positive: 2 hits, 1 false alarm, 1 miss.
+    columns = {
+        "truth": ["yes", "yes", "no", "yes", "no"],
+        "prediction": ["yes", "Yes ", "yes", "no", "no"],
+        "confidence": [0.9, 0.8, 0.6, 0.7, 0.9],
+    }
+    source = write(Path("t.csv"), columns)
+    names = ("precision", "recall", "f1", "auroc", "brier_score", "accuracy")
+    # The stated probability of yes: 0.9, 0.8, 0.6, 0.3, 0.1.
+    expected = {
+        "precision": 2 / 3,
+        "recall": 2 / 3,
+        "f1": 2 / 3,
+        "auroc": 5 / 6,
+        "brier_score": (0.01 + 0.04 + 0.36 + 0.49 + 0.01) / 5,
+        "accuracy": 3 / 5,
+    }
+    arrays = {name: columns[name] for name in ("truth", "prediction", "confidence")}
+    results = (
+        abstain.evaluate(source, positive="yes", metrics=names),
+        abstain.evaluate(source, positive="yes", metrics=names, engine="duckdb"),
+        abstain.evaluate(abstain.Items.from_arrays(**arrays, positive="YES"), metrics=names),
+    )
+    for result in results:
+        table = result.only.metrics
+        assert table is not None
+        for name in names:
+            assert table[name].value == pytest.approx(expected[name]), name
+    flags = ("gate", source, "--positive", "yes", "--format", "json", "--fail-if", "f1 below 0.1")
+    (row,) = as_json(*flags)["tables"][0]["rows"]
+    assert row["measured"] == pytest.approx(2 / 3)
+    # Without the positive class, the reason says how to name it.
+    unnamed = abstain.evaluate(source, metrics=names).only.metrics
+    assert unnamed is not None
+    for name in names[:-1]:
+        assert unnamed[name].reason == "the labels are text; name the positive class (--positive, positive=)"
+    assert unnamed["accuracy"].value == 3 / 5
+    message = "the positive label 'maybe' never occurs in the truth"
+    for refused in (
+        lambda: abstain.read(source, positive="maybe"),
+        lambda: abstain.evaluate(source, positive="maybe", engine="duckdb"),
+        lambda: abstain.Items.from_arrays(**arrays, positive="maybe"),
+    ):
+        with pytest.raises(abstain.DataError, match=message):
+            refused()
+    assert message in call("evaluate", source, "--positive", "maybe", code=3).stderr
+
+
 def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
     columns: dict[str, Sequence[object]] = {
         "id": [1, 2, 3, 4],

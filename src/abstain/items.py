@@ -179,6 +179,8 @@ class Items:
         classes: the names of the classes that the columns of `sets` stand for.
         counted: what an engine counted, where rows that are alike are one item with a weight; None where every row of
             the source is here.
+        positive: the label that counts as 1 for binary metrics such as F1 and AUROC, in its canonical form (see
+            `abstain.labels`); all other labels count as 0. None if labels are 0 and 1, or there is no such label.
 
     >>> items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True], confidence=[0.9, 0.6, 0.1])
     >>> items
@@ -203,6 +205,7 @@ class Items:
     sets: Mask | None = None
     classes: tuple[str, ...] = ()
     counted: Counted | None = None
+    positive: int | float | str | None = None
 
     def __post_init__(self) -> None:
         columns = self._columns()
@@ -241,6 +244,7 @@ class Items:
         intervals: Column | None = None,
         sets: Column | None = None,
         classes: Sequence[Any] | None = None,
+        positive: int | float | str | None = None,
     ) -> Self:
         """Build items from columns of one length.
 
@@ -264,6 +268,7 @@ class Items:
             intervals: (rows, 2), lower and upper bounds; NaN only where nothing is answered.
             sets: booleans (rows, classes), True where a class is in the predicted set.
             classes: the names of the classes, one per column of `sets`; 0, 1, 2 ... when left out.
+            positive: the label that counts as 1 for binary metrics such as F1 and AUROC. Default: 1.
         """
         truths, predictions = _label_column(truth, "truth"), _label_column(prediction, "prediction")
         length = len(truths)
@@ -273,7 +278,7 @@ class Items:
         columns = dict(signals or {})
         if confidence is not None:
             columns["confidence"] = confidence
-        return cls(
+        items = cls(
             truth=truths,
             prediction=predictions,
             outcome=outcome,
@@ -295,6 +300,7 @@ class Items:
             sets=member,
             classes=names,
         )
+        return items.with_positive(positive)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Column, **columns: Any) -> Self:  # noqa: N803
@@ -519,6 +525,22 @@ class Items:
     def with_provenance(self, **provenance: Any) -> Items:
         """Return the same items with more said about where they came from."""
         return replace(self, provenance={**self.provenance, **provenance})
+
+    def with_positive(self, label: int | float | str | None) -> Self:
+        """Return the same items with a positive label; None keeps them as they are.
+
+        >>> items = Items.from_arrays(["yes", "no"], ["yes", "yes"])
+        >>> items.with_positive("Yes").positive
+        'yes'
+        """
+        if label is None:
+            return self
+        positive = labels.canonical(label, "positive", 0)
+        if positive not in labels.column(self.truth, "truth").tolist():
+            raise DataError(
+                f"the positive label {label!r} never occurs in the truth; name one that does (--positive, positive=)"
+            )
+        return replace(self, positive=positive)
 
     def where(self, rows: Mask) -> str:
         """Return in words for an error message where a mask is true: the first row, and how many there are."""

@@ -496,6 +496,7 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         "scale": items.scale,
         "largest_loss": _largest_loss(loss, items),
         "may_abstain": items.may_abstain,
+        "positive": items.positive,
     }
     if items.weight is not None:
         given["weight"] = items.weight

@@ -19,7 +19,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
 from abstain._places import row_name
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, at
 from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
 from abstain.labels import is_missing, missing
 from abstain.sources import _values
@@ -98,6 +98,8 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
         sets=sets,
         classes=classes,
     )
+    with at(table.label):
+        items = items.with_positive(roles.positive)
     return items.with_provenance(
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),

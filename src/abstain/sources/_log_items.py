@@ -301,6 +301,7 @@ def stack(parts: Sequence[Items]) -> Items:
         intervals=_joined([part.intervals for part in parts]),
         sets=_joined([part.sets for part in parts]),
         classes=first.classes,
+        positive=first.positive,
     )
 
 

@@ -83,6 +83,7 @@ def read(
     system: str | None = None,
     percent: Sequence[str] | None = None,
     crossed: str | None = None,
+    positive: str | None = None,
     scorer: str | None = None,
     filter: str | None = None,  # noqa: A002
     member_limit: int = MEMBER_LIMIT,
@@ -130,6 +131,7 @@ def read(
             cent if its values tell: none between 0 and 1, and the largest from above 10 up to 100.
         crossed: what a lower bound above the upper one means: "sort" to exchange them, "empty" for an interval that
             holds nothing; an error when left out.
+        positive: the label that counts as 1 for binary metrics such as F1 and AUROC; all others count as 0. Default: 1.
         scorer: which judge of a log: a scorer of Inspect ("name", or "name.key" where it gives several
             values), or a metric of lm-eval.
         filter: which filter of lm-eval samples; all when left out.
@@ -165,6 +167,7 @@ def read_systems(
     cluster_by: str | None = None,
     member_limit: int = MEMBER_LIMIT,
     total_limit: int | None = None,
+    positive: str | None = None,
     problems: Problems | None = None,
     **of_tables: Any,
 ) -> dict[str, Items]:
@@ -183,16 +186,16 @@ def read_systems(
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
     files, kind = recognised(source, format)
     if kind in ("frame", *TABLES):
-        return _read_table(source, files, kind, {**named, **said}, choices, problems)
+        return _read_table(source, files, kind, {**named, **said, "positive": positive}, choices, problems)
     # What is kept of a table is no matter for logs, which keep everything.
     named = {role: value for role, value in named.items() if role not in _KEPT}
     limits = {"member_limit": member_limit, "total_limit": total_limit}
     parts = [_read_log(file, kind, named, choices, limits, **said) for file in files]
-    if len(parts) == 1:
-        return {"": parts[0]}
     from abstain.sources._log_items import concatenate  # noqa: PLC0415
 
-    return {"": concatenate(parts)}
+    items = parts[0] if len(parts) == 1 else concatenate(parts)
+    with at(files[0]):
+        return {"": items.with_positive(positive)}
 
 
 def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]:
