@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from abstain import DataError, Items, Outcome
+from abstain import ArgumentError, DataError, Items, Outcome
 
 
 def test_four_outcomes_stay_apart() -> None:
@@ -144,3 +144,14 @@ def test_names_are_held_as_they_are() -> None:
     for ragged in ({"intervals": [[1], [1, 2]]}, {"sets": [[1], [1, 0]], "classes": ["1", "2"]}):
         with pytest.raises(DataError, match=r"must hold (two numbers|one boolean per class)"):
             Items.from_arrays([1, 2], [1, 2], **ragged)
+
+
+def test_arguments_of_other_packages_name_ours() -> None:
+    with pytest.raises(ArgumentError, match="Items.from_arrays takes no y_true; pass truth="):
+        Items.from_arrays(y_true=[1], y_pred=[1])
+    with pytest.raises(
+        ArgumentError, match=r"Items.from_arrays takes no confidnce \(did you mean 'confidence'\?\)"
+    ):
+        Items.from_arrays([1], [1], confidnce=[0.5])
+    with pytest.raises(ArgumentError, match="Items.from_arrays needs truth and prediction"):
+        Items.from_arrays([1])

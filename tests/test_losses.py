@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from abstain import ArgumentError, Items, evaluate, read
+from abstain import ArgumentError, DataError, Items, evaluate, read
 from abstain.losses import common_loss, item_loss, possible_scale
 
 if TYPE_CHECKING:
@@ -147,3 +147,20 @@ def test_labels_look_like_scores_on_a_scale_of_few_points(
 ) -> None:
     assert possible_scale(Items.from_arrays(truth, prediction)) == expected
     assert possible_scale(Items.from_arrays(truth, prediction, scale=(0, 100))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("mae", "abs"), ("MAE", "abs"), ("0-1", "zero_one"), ("abs_nrm", "abs_norm")]
+)
+def test_another_name_of_a_loss_suggests_the_loss(name: str, meant: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"unknown loss '{name}' \(did you mean '{meant}'\?\)"):
+        evaluate(Items.from_arrays([1, 0], [1, 1]), loss=name)
+
+
+def test_a_decimal_comma_in_a_label_is_named_if_the_loss_needs_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("truth;prediction;confidence\n1;1;0.5\n0,5;1;0.6\n")
+    with pytest.raises(
+        DataError, match="truth has a decimal comma for line 3 of .*t.csv; write numbers with a decimal"
+    ):
+        evaluate(path, loss="abs")

@@ -144,7 +144,15 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
     values = signal.values
     asked_for = _asked_for(items)
     for state, rows, default in (("missing", signal.absent, need.absent), ("null", signal.null, need.null)):
-        if default is None:
+        if default is None and find_variant(variant) is None:
+            _refuse(
+                items,
+                rows & asked_for,
+                f"the confidence {variant!r} is missing (empty, null or NaN)",
+                "every answered item needs one: fill it in, mark the item as abstained or failed, or name another "
+                "confidence",
+            )
+        elif default is None:
             _refuse(
                 items, rows & asked_for, f"confidence {variant} needs the signal {need.key}, which is {state}"
             )
@@ -161,9 +169,9 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
     return values
 
 
-def _refuse(items: Items, rows: NDArray[np.bool_], problem: str) -> None:
+def _refuse(items: Items, rows: NDArray[np.bool_], problem: str, way_out: str = "") -> None:
     if rows.any():
-        raise SignalError(f"{problem} for {items.where(rows)}")
+        raise SignalError(f"{problem} for {items.where(rows)}{way_out and '; ' + way_out}")
 
 
 def _is_number(value: object) -> bool:
@@ -370,7 +378,11 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
 
 def _pieces(asked: str | Iterable[str]) -> list[str]:
     parts = [asked] if isinstance(asked, str) else list(asked)
-    return [piece.strip() for text in parts for piece in str(text).split(",")]
+    if not all(isinstance(part, str) for part in parts):
+        raise ArgumentError(
+            "confidence must be names of signals or columns, got values; pass the name of the column"
+        )
+    return [piece.strip() for text in parts for piece in text.split(",")]
 
 
 def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:

@@ -42,6 +42,21 @@ __all__ = ["CONFIDENCE_NAMES", "Counted", "Items", "Outcome", "OutcomeCounts", "
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
+_ARRAYS = (
+    *(
+        "truth",
+        "prediction",
+        "abstained",
+        "failed",
+        "confidence",
+        "cluster",
+        "item",
+        "signals",
+        "metadata",
+        "scale",
+    ),
+    *("null_prediction", "weight", "intervals", "sets", "classes", "positive"),
+)
 _ABSENT = object()
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 # No file of ours could hold a longer whole number, see `_files.parse_json`.
@@ -228,8 +243,8 @@ class Items:
     @classmethod
     def from_arrays(
         cls,
-        truth: Column,
-        prediction: Column,
+        truth: Column | None = None,
+        prediction: Column | None = None,
         *,
         abstained: Column | None = None,
         failed: Column | None = None,
@@ -245,6 +260,7 @@ class Items:
         sets: Column | None = None,
         classes: Sequence[Any] | None = None,
         positive: int | float | str | None = None,
+        **unknown: Any,
     ) -> Self:
         """Build items from columns of one length.
 
@@ -269,7 +285,12 @@ class Items:
             sets: booleans (rows, classes), True where a class is in the predicted set.
             classes: the names of the classes, one per column of `sets`; 0, 1, 2 ... when left out.
             positive: the label that counts as 1 for binary metrics such as F1 and AUROC. Default: 1.
+            unknown: refused, with the argument that is meant.
         """
+        for name in unknown:
+            raise _validate.unknown_argument("Items.from_arrays", name, _ARRAYS)
+        if truth is None or prediction is None:
+            raise ArgumentError("Items.from_arrays needs truth and prediction, one value per item each")
         truths, predictions = _label_column(truth, "truth"), _label_column(prediction, "prediction")
         length = len(truths)
         _validate.same_length(length, prediction=predictions)
@@ -689,7 +710,8 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
         row = int(np.argmax(crossed))
         raise DataError(
             f"the lower bound {bounds[row, 0]:g} is above the upper bound {bounds[row, 1]:g} at {row_name(row)} "
-            f"({int(crossed.sum())} such rows)"
+            f"({int(crossed.sum())} such rows); swap them, or read the table with --crossed sort "
+            '(crossed="sort")'
         )
     return bounds
 

@@ -261,7 +261,7 @@ def test_bins_keep_the_order_of_a_confidence(tmp_path: Path, low: float) -> None
 
 @pytest.mark.usefixtures("binned")
 @pytest.mark.parametrize(
-    "spelled", ["sure", "1_000", "0x1F", "1,5", "7d", "\uff11", "--3", "1e", "e5", "nan()"]
+    "spelled", ["sure", "1_000", "0x1F", "1,5x", "7d", "\uff11", "--3", "1e", "e5", "nan()"]
 )
 def test_text_among_many_numbers_is_said_to_be_text(tmp_path: Path, spelled: str) -> None:
     numbers = [f"{number / 7:.17g}" for number in range(6000)]
@@ -273,6 +273,17 @@ def test_text_among_many_numbers_is_said_to_be_text(tmp_path: Path, spelled: str
             abstain.evaluate(path, engine=engine)
         told.append(str(caught.value))
     assert told[0] == told[1]
+
+
+@pytest.mark.usefixtures("binned")
+def test_a_decimal_comma_among_many_numbers_names_its_line(tmp_path: Path) -> None:
+    numbers = [f"{number / 7:.17g}" for number in range(6000)]
+    table = pl.DataFrame({"correct": [0, 1, 1] * 2000, "confidence": [*numbers[:-1], "0,5"]})
+    path = written(table, tmp_path / "t.csv")
+    message = "the column 'confidence' has a decimal comma at line 6001; write numbers with a decimal point"
+    for engine in ("numpy", "duckdb"):
+        with pytest.raises(DataError, match=message):
+            abstain.evaluate(path, engine=engine)
 
 
 @pytest.mark.usefixtures("binned")
@@ -297,7 +308,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a confidence is infinite": (
         {"confidence": [0.9, math.inf, 0.7, 0.6, 0.5]},
-        "(is inf|is null|not finite).*(item|for|at) <1>",
+        "(is inf|is missing|not finite).*(item|for|at) <1>",
     ),
     "a confidence is text": (
         {"confidence": ["0.9", "sure", "0.7", "0.6", "0.5"]},

@@ -11,7 +11,6 @@ is 0, and 0 must not win.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +40,7 @@ from abstain.evaluation._warnings import (
 )
 from abstain.inference import NONE, Intervals, resamples_wanted
 from abstain.items import Items
-from abstain.losses import LOSS_NAMES, common_loss, item_loss
+from abstain.losses import check_loss_name, common_loss, item_loss
 from abstain.matching import MATCHES
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
@@ -153,7 +152,7 @@ def evaluate(
     """
     given = _given(systems)
     if isinstance(loss, str):
-        _validate.choice(loss, "loss", LOSS_NAMES)
+        check_loss_name(loss)
     settings = Settings.checked(
         coverage_grid=coverage_grid,
         area_coverage=area_coverage,
@@ -249,10 +248,10 @@ def _check_kinds(systems: Iterable[Any]) -> None:
     for system in systems:
         if isinstance(system, Mapping):
             _check_kinds(system.values())
-        elif system is None or isinstance(system, (bool, int, float, list, tuple)):
+        elif system is None or isinstance(system, (bool, int, float, list, tuple, np.ndarray)):
             raise ArgumentError(
                 "a system must be Items, a data frame, a path, or a mapping from names to them, got "
-                f"{_validate.kind(system)}"
+                f"{_validate.kind(system)}; {_validate.FROM_ARRAYS}"
             )
 
 
@@ -276,10 +275,7 @@ class _Reading:
 
     def systems(self, given: Mapping[str, Any]) -> _Systems:
         """Return the items of every system, and those that are compared."""
-        known = inspect.signature(sources.read).parameters if self.columns else ()
-        for argument in self.columns:
-            if argument not in known:
-                raise ArgumentError(f"evaluate takes no {argument}{_validate.suggestion(argument, known)}")
+        sources.check_arguments("evaluate", self.columns)
         for name, system in given.items():
             if isinstance(system, Items):
                 self._check_unread(name)

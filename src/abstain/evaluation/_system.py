@@ -322,7 +322,7 @@ class SystemWork:
             warnings = (
                 *confidence.warnings,
                 *binned(slot, bins, curve, self.columns.worst_loss),
-                *variant_warnings(metrics, ties, settings),
+                *variant_warnings(metrics, ties, settings, ranks=len(curve)),
             )
             results[slot] = ConfidenceResult(slot, metrics, curve, ties, warnings)
         return results
@@ -521,7 +521,10 @@ def _check_probabilities(
     wrong = (confidence < 0.0) | (confidence > 1.0)
     if believed is not None and slot and wrong.any():
         row = int(np.argmax(wrong))
+        known = confidence[~np.isnan(confidence)]
+        percent = f'; if it is in percent, add --percent {slot} (percent=["{slot}"])'
         raise DataError(
             f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.where(wrong)}; ask for "
             "it with a confidence that is a probability"
+            f"{percent if slot in items.signals and known.min() >= 0.0 and known.max() <= 100.0 else ''}"
         )

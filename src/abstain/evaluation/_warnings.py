@@ -181,11 +181,21 @@ def binned(
 
 
 def variant_warnings(
-    metrics: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings
+    metrics: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings, *, ranks: int
 ) -> tuple[ResultWarning, ...]:
-    """Return what holds for one confidence: ties that matter, an area below its optimum."""
+    """Return what holds for one confidence: ties that matter, an area below its optimum.
+
+    Args:
+        metrics: the estimates of the selective metrics.
+        ties: how far the order of tied items can move the AURC.
+        settings: how the areas were computed.
+        ranks: how many different confidences the answered items have.
+    """
     found = []
-    if ties.matters and f"{ties.best:.3f}" != f"{ties.worst:.3f}":
+    if ranks == 1 and ties.matters:
+        message = "every answered item has the same confidence, so it ranks nothing; name another confidence"
+        found.append(ResultWarning("constant_confidence", message))
+    elif ties.matters and f"{ties.best:.3f}" != f"{ties.worst:.3f}":
         message = (
             f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
             f"tied items alone could put the AURC anywhere from {ties.best:.3f} to {ties.worst:.3f}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from abstain.sources._profiling import cluster_sizes, column_profile, number_columns
     from abstain.sources._read import (
         FORMATS,
+        check_arguments,
         expand,
         is_table,
         items_of_samples,
@@ -50,6 +51,7 @@ __all__ = [
     "EvaluationFile",
     "Problems",
     "SourceTable",
+    "check_arguments",
     "cluster_sizes",
     "column_profile",
     "countables",

@@ -385,7 +385,7 @@ class Rows:
         if values.dtype.kind not in "iuf":
             numbers = [_values.as_number(value) for value in values.tolist()]
             wrong = np.array([number is None for number in numbers], np.bool_) & ~_values.blank(values)
-            if wrong.any():
+            if wrong.any() and not _values.report_decimal_commas(values, name, self.problems):
                 held = {type(value) for value in values[wrong].tolist()}
                 what = "booleans" if held <= {bool, np.bool_} else "text"
                 first = self.problems.place(wrong, most=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import inspect
 import json
 import os
 import re
@@ -31,7 +32,17 @@ if TYPE_CHECKING:
     from abstain.sources._tables import SourceTable
     from abstain.sources._values import Problems
 
-__all__ = ["FORMATS", "expand", "is_table", "name_systems", "open_table", "read", "read_systems", "recognise"]
+__all__ = [
+    "FORMATS",
+    "check_arguments",
+    "expand",
+    "is_table",
+    "name_systems",
+    "open_table",
+    "read",
+    "read_systems",
+    "recognise",
+]
 
 MEMBER_LIMIT = 1 << 27
 FORMATS = {
@@ -46,6 +57,11 @@ FORMATS = {
 TABLES = ("csv", "parquet", "jsonl")
 # What there is to choose within a file that is no table.
 _CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
+# The arguments of `read` that name a column.
+_COLUMN_NAMES = (
+    *("truth", "prediction", "confidence", "abstained", "failed", "correct", "weight", "low", "high", "set"),
+    *("cluster", "cluster_by", "item", "system"),
+)
 _KEPT = ("signals", "metadata", "null_prediction")
 _BEGINNING = 1 << 20
 _PATTERN = "*?["
@@ -89,6 +105,7 @@ def read(
     member_limit: int = MEMBER_LIMIT,
     total_limit: int | None = None,
     problems: Problems | None = None,
+    **unknown: Any,
 ) -> Items:
     """Read items from a file, several files or a data frame.
 
@@ -138,11 +155,14 @@ def read(
         member_limit: most bytes of one sample of an Inspect log, decompressed.
         total_limit: most bytes of all its samples together; 4 MiB and 200 times its own size when left out.
         problems: where to collect what is wrong with the rows of a table, instead of raising the first.
+        unknown: refused, with the argument that is meant.
 
     >>> read("tests/data/examples/run_a.json", mode="few_shot")
     Items(240 items in 30 participants: 150 answered, 66 abstained, 24 failed, 0 unscored)
     """
-    systems = read_systems(source, **{name: value for name, value in locals().items() if name != "source"})
+    check_arguments("read", unknown)
+    known = {name: value for name, value in locals().items() if name not in ("source", "unknown")}
+    systems = read_systems(source, **known)
     if len(systems) > 1:
         items = next(iter(systems.values()))
         raise ArgumentError(
@@ -227,10 +247,30 @@ def named_roles(
     if cluster is not None and cluster_by is not None:
         raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
     given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
+    check_arguments("read", given)
     if isinstance(given.get("failed_rule"), str):
         with at("failed_rule"):
             given["failed_rule"] = AbstentionRule.parse_failed(given["failed_rule"])
     return {role: value for role, value in given.items() if value is not None}
+
+
+def check_arguments(function: str, given: Mapping[str, Any]) -> None:
+    """Raise unless all arguments are those of `read`, and those that name a column are names."""
+    known = [
+        name
+        for name, parameter in inspect.signature(read).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    for name, value in given.items():
+        if name not in known:
+            raise _validate.unknown_argument(function, name, known)
+        if name in _COLUMN_NAMES and value is not None and not isinstance(value, str):
+            column = getattr(value, "name", None)
+            example = column if isinstance(column, str) else "label"
+            raise ArgumentError(
+                f"{name} must be the name of a column, got {_validate.kind(value)}; pass the name, such as "
+                f"{name}={example!r}"
+            )
 
 
 def parsed_rule(rule: AbstentionRule | str | None) -> AbstentionRule | None:
