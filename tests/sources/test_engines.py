@@ -770,7 +770,7 @@ def test_a_signal_that_says_nothing_counts_as_in_memory(
     first = next(place for place, value in enumerate(stated) if value is None) + 2
     missing = sum(value is None for value in stated[: len(table)])
     for engine in ("duckdb", "numpy"):
-        with pytest.raises(SignalError, match="verbalized_confidence, which is null for") as problem:
+        with pytest.raises(SignalError, match="'verbalized_confidence' is missing") as problem:
             abstain.evaluate(path, engine=engine, confidence="verbalized_confidence", **asked)
         assert f"line {first} of {path} ({missing} such items)" in str(problem.value)
 
