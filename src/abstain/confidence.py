@@ -23,7 +23,6 @@ import numpy as np
 from abstain import _validate
 from abstain._signals import ConsistencySignals, TokenSignals, consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError, SignalError
-from abstain.items import CONFIDENCE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -145,13 +144,7 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
     asked_for = _asked_for(items)
     for state, rows, default in (("missing", signal.absent, need.absent), ("null", signal.null, need.null)):
         if default is None and find_variant(variant) is None:
-            _refuse(
-                items,
-                rows & asked_for,
-                f"the confidence {variant!r} is missing (empty, null or NaN)",
-                "every answered item needs one: fill it in, mark the item as abstained or failed, or name another "
-                "confidence",
-            )
+            items.check_stated(variant, rows & asked_for)
         elif default is None:
             _refuse(
                 items, rows & asked_for, f"confidence {variant} needs the signal {need.key}, which is {state}"
@@ -169,9 +162,9 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
     return values
 
 
-def _refuse(items: Items, rows: NDArray[np.bool_], problem: str, way_out: str = "") -> None:
+def _refuse(items: Items, rows: NDArray[np.bool_], problem: str) -> None:
     if rows.any():
-        raise SignalError(f"{problem} for {items.where(rows)}{way_out and '; ' + way_out}")
+        raise SignalError(f"{problem} for {items.where(rows)}")
 
 
 def _is_number(value: object) -> bool:
@@ -406,10 +399,8 @@ def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
 def _default(items: Items) -> tuple[str, ...]:
     if _is_run(items) or "llm_evidence_count" in items.signals:
         return DEFAULT
-    lowered = {name.casefold(): name for name in reversed(list(items.signals))}
-    for usual in CONFIDENCE_NAMES:
-        if usual in lowered:
-            return (lowered[usual],)
+    if items.usual_confidence is not None:
+        return (items.usual_confidence,)
     return tuple(name for signal, name in _RECORDED.items() if signal in items.signals)[:1]
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._brief import brief
 from abstain._places import row_name, row_of_file
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, SignalError
 
 if TYPE_CHECKING:
     import os
@@ -546,6 +546,20 @@ class Items:
     def with_provenance(self, **provenance: Any) -> Items:
         """Return the same items with more said about where they came from."""
         return replace(self, provenance={**self.provenance, **provenance})
+
+    @property
+    def usual_confidence(self) -> str | None:
+        """The signal with a usual name of a confidence, in the order of `CONFIDENCE_NAMES`; None if there is none."""
+        lowered = {name.casefold(): name for name in reversed(list(self.signals))}
+        return next((lowered[usual] for usual in CONFIDENCE_NAMES if usual in lowered), None)
+
+    def check_stated(self, name: str, missing: Mask) -> None:
+        """Raise if the confidence of that name is missing for an item."""
+        if missing.any():
+            raise SignalError(
+                f"the confidence {name!r} is missing (empty, null or NaN) for {self.where(missing)}; every answered "
+                "item needs one: fill it in, mark the item as abstained or failed, or name another confidence"
+            )
 
     def with_positive(self, label: int | float | str | None) -> Self:
         """Return the same items with a positive label; None keeps them as they are.

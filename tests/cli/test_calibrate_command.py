@@ -177,6 +177,14 @@ def test_a_table_without_the_reason_of_missing_predictions_names_options_that_ca
     assert "--null-prediction" in call("calibrate", "train", "--help").stdout
 
 
+def test_a_missing_confidence_of_a_table_is_never_filled_in(tmp_path: Path) -> None:
+    preds = tmp_path / "preds.csv"
+    preds.write_text("truth,prediction,confidence\n1,1,0.9\n0,1,\n1,1,0.8\n0,1,0.3\n")
+    done = call("calibrate", "train", preds, "--method", "isotonic", "-o", tmp_path / "c.json")
+    assert done.exit_code == 3
+    assert "the confidence 'confidence' is missing (empty, null or NaN) for line 3" in done.stderr
+
+
 def test_calibrate_without_a_subcommand_names_the_subcommands(tmp_path: Path) -> None:
     done = call("calibrate", table(tmp_path / "preds.csv"))
     assert (done.exit_code, done.stdout) == (2, "")

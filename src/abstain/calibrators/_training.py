@@ -37,8 +37,8 @@ from abstain.calibrators._estimators import (
     TemperatureScalingCalibrator,
 )
 from abstain.calibrators._models import CLIP, TemperatureModel
-from abstain.confidence import select
 from abstain.errors import ArgumentError, DataError, ResultWarning, SignalError
+from abstain.items import CONFIDENCE_NAMES
 from abstain.losses import item_loss
 from abstain.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 
@@ -143,8 +143,8 @@ def train(
         items: the items to learn from.
         method: one of `CALIBRATORS`, or "temperature" for temperature_scaling; "logistic" and "platt" become
             linear for the target "loss".
-        features: names of signals, as a sequence or separated by commas. Default: the confidence that `evaluate`
-            takes, if it is a signal.
+        features: names of signals, as a sequence or separated by commas. Default: the confidence, if a signal has
+            one of its usual names.
         target: "correctness", "near_correct" or "loss".
         folds: how many folds the clusters are dealt into for the held-out metrics.
         seed: how they are dealt.
@@ -205,13 +205,12 @@ def _feature_names(features: str | Iterable[str] | None, items: Items) -> list[s
         return [part.strip() for part in features.split(",")]
     if features is not None:
         return list(features)
-    names = [name for name in select("default", items) if name in items.signals]
-    if not names:
+    if items.usual_confidence is None:
         raise ArgumentError(
             "name the signals to learn from (--features, features=); signals here: "
             f"{', '.join(sorted(items.signals)) or 'none'}"
         )
-    return names
+    return [items.usual_confidence]
 
 
 def filled_message(filled: dict[str, int], rows: int) -> str:
@@ -355,6 +354,8 @@ class Features:
 def extract_features(items: Items, names: Iterable[str]) -> Features:
     """Return signals as features; a null becomes 0 (similarities and most others) or 3 (``*confidence*``).
 
+    A missing value in the confidence of a table (a column with one of its usual names) is an error.
+
     >>> from abstain import Items
     >>> items = Items.from_arrays([1, 0], [1, 1], signals={"verbalized_confidence": [5, None]})
     >>> features = extract_features(items, ["verbalized_confidence"])
@@ -377,6 +378,10 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
             )
         if signal.absent.any():
             raise SignalError(f"feature {name} is missing for {items.where(signal.absent)}")
+        if (
+            name.casefold() in CONFIDENCE_NAMES
+        ):  # the confidence of a table has no scale to take a default from
+            items.check_stated(name, signal.null & items.answered)
         filled.append(signal.null)
         columns.append(np.where(signal.null, null_default(name), signal.values))
     return Features(wanted, np.stack(columns, axis=1), np.stack(filled, axis=1))

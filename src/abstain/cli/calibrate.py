@@ -23,7 +23,7 @@ _MODE = "Which experiment of the run; needed if there are several."
 _METHOD = "temperature (temperature_scaling), logistic, platt, linear, isotonic, beta, histogram_binning or venn_abers."
 _INPUT = "The run file, table or log to learn from; a pattern in quotes is one input."
 _FEATURES = "Signals or columns to learn from, separated by commas. Default: the confidence."
-_CONFIDENCE = "Calibrate this confidence: a column or signal. Default: the one that `evaluate` takes."
+_CONFIDENCE = "Calibrate this confidence: a column or signal. Default: one with a usual name, such as prob."
 _FOLDS = "Folds of whole participants for the held-out metrics."
 
 VERBALIZED_EXAMPLES = """\b
