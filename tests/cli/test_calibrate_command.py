@@ -185,6 +185,18 @@ def test_a_missing_confidence_of_a_table_is_never_filled_in(tmp_path: Path) -> N
     assert "the confidence 'confidence' is missing (empty, null or NaN) for line 3" in done.stderr
 
 
+def test_features_of_the_call_take_the_place_of_the_confidence_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "abstain.toml").write_text('[columns]\ntruth = "y"\nprediction = "p"\nconfidence = "other"\n')
+    preds = table(tmp_path / "preds.csv")
+    flags = ("--null-prediction", "abstained", "--method", "isotonic", "-o", tmp_path / "c.json")
+    done = call("calibrate", "train", preds, *flags, "--features", "prob")
+    assert done.exit_code == 0, done.stderr
+    assert "isotonic calibrator of correctness on prob" in done.stdout
+
+
 def test_calibrate_without_a_subcommand_names_the_subcommands(tmp_path: Path) -> None:
     done = call("calibrate", table(tmp_path / "preds.csv"))
     assert (done.exit_code, done.stdout) == (2, "")

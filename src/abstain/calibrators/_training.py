@@ -378,9 +378,8 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
             )
         if signal.absent.any():
             raise SignalError(f"feature {name} is missing for {items.where(signal.absent)}")
-        if (
-            name.casefold() in CONFIDENCE_NAMES
-        ):  # the confidence of a table has no scale to take a default from
+        # The confidence of a table has no known scale to take a default from.
+        if name.casefold() in CONFIDENCE_NAMES:
             items.check_stated(name, signal.null & items.answered)
         filled.append(signal.null)
         columns.append(np.where(signal.null, null_default(name), signal.values))
