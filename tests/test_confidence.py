@@ -153,7 +153,7 @@ def test_any_signal_is_a_confidence_by_its_own_name() -> None:
     items = items_with({"margin": 0.25}, {"margin": 0.5})
     assert confidence_values(items, "margin").tolist() == [0.25, 0.5]
     assert confidence_values(items, "secondary:margin+margin:product").tolist() == [0.0625, 0.25]
-    with pytest.raises(SignalError, match="margin, which is null"):
+    with pytest.raises(SignalError, match=r"the confidence 'margin' is missing \(empty, null or NaN\) for"):
         confidence_values(items_with({"margin": 0.25}, {"margin": None}), "margin")
 
 

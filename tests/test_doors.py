@@ -280,6 +280,168 @@ def test_a_table_without_confidence_has_no_areas_at_any_door() -> None:
     assert row["measured"] == expected["accuracy"].value == 0.75
 
 
+def several_systems(path: Path) -> Path:
+    """A table of two systems over ten items: `first` answers all of them rightly, `second` half of them."""
+    columns: dict[str, Sequence[object]] = {
+        "model": ["first"] * 10 + ["second"] * 10,
+        "item": [*range(10), *range(10)],
+        "truth": ["a", "b"] * 10,
+        "prediction": ["a", "b"] * 5 + ["a", "a"] * 5,
+        "confidence": [place / 20 for place in range(20)],
+    }
+    return write(path, columns)
+
+
+def test_a_table_of_several_systems_is_compared_at_every_door() -> None:
+    source = several_systems(Path("long.csv"))
+    result = abstain.compare(source, metrics="accuracy")
+    assert list(result.systems) == ["first", "second"]
+    assert result.difference("first", "second").estimate.value == pytest.approx(-0.5)
+    assert list(abstain.evaluate(source, metrics="accuracy").systems) == ["first", "second"]
+    (row, *_) = as_json("compare", source, "-m", "accuracy", "--format", "json")["tables"][0]["rows"]
+    assert (row["left"], row["right"], row["left_value"], row["right_value"]) == ("first", "second", 1.0, 0.5)
+    found = as_json("check", source, "--json")
+    assert {name: counts["answered"] for name, counts in found["systems"].items()} == {
+        "first": 10,
+        "second": 10,
+    }
+    assert found["outcomes"]["answered"] == 20
+    assert found["signals"]["confidence"]["tied_share"] == 0.0
+    assert found["problems"] == []
+    assert "systems: first (10 items), second (10 items)" in call("check", source).stdout
+    for refused in (
+        lambda: abstain.gate(source, "accuracy below 0.5"),
+        lambda: abstain.gate(source, "accuracy worse by 0.1", baseline=source),
+    ):
+        with pytest.raises(
+            abstain.ArgumentError, match="a gate judges one system, and a table here holds several"
+        ):
+            refused()
+    with pytest.raises(abstain.ArgumentError, match="unknown reference 'third'; known: first, second"):
+        abstain.compare(source, reference="third")
+
+
+def test_a_table_of_one_system_is_no_comparison_at_any_door() -> None:
+    source = source_of(QUESTIONS["class numbers"])
+    with pytest.raises(abstain.ArgumentError, match="at least two systems, got 1"):
+        abstain.compare(source)
+    assert "at least two inputs to compare" in call("compare", source, code=2).stderr
+
+
+def test_groups_need_no_metric_at_any_door() -> None:
+    source = several_systems(Path("long.csv"))
+    one = write(
+        Path("one.csv"),
+        {"item": ["p", "q"] * 5, "truth": [1] * 10, "prediction": [1, 0] * 5, "who": [*range(10)]},
+    )
+    flags = (one, "--cluster", "who", "--by", "item")
+    table = abstain.evaluate(one, cluster="who", by="item").metrics
+    assert table is not None
+    assert [group.label for group in table.groups] == ["item=p", "item=q"]
+    assert table.groups[1].estimates["accuracy"].value == 0.0
+    assert "item=q" in call("evaluate", *flags).stdout
+    call("report", *flags, "-o", "page.html")
+    assert "item=q" in Path("page.html").read_text()
+    for verb in ("evaluate", "report"):
+        assert "unknown group column 'site'" in call(verb, source, "--by", "site", code=2).stderr
+
+
+def test_check_offers_the_losses_that_evaluate_takes() -> None:
+    columns = {"truth": [0, 1, 2, 3], "prediction": [0, 1, 1, 3], "confidence": [0.9, 0.8, 0.7, 0.6]}
+    source = write(Path("t.csv"), columns)
+    kind = "normalized absolute error (abs_norm)"
+    state = as_json("check", source, "--json")["metrics"][kind]
+    refused = call("evaluate", source, "--loss", "abs_norm", code=2).stderr
+    assert not state["possible"]
+    assert state["reason"] in refused
+    assert as_json("check", source, "--scale", "0,3", "--json")["metrics"][kind]["possible"]
+    call("evaluate", source, "--loss", "abs_norm", "--scale", "0,3")
+
+
+def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
+    columns = {
+        "item": [1, 2, 3, 4],
+        "truth": [0, 1, 2, 3],
+        "prediction": [0, 1, 1, 3],
+        "confidence": [0.9, 0.8, 0.8, 0.6],
+    }
+    source = write(Path("t.csv"), columns)
+    message = (
+        "truth and prediction are whole numbers from 0 to 3, and answers are only right or wrong (loss zero_one). If "
+        'these are scores, add --scale 0,3 --loss abs (scale=(0, 3), loss="abs"); if they are classes, add --loss '
+        'zero_one (loss="zero_one")'
+    )
+    results = (
+        abstain.evaluate(source),
+        abstain.evaluate(source, engine="duckdb"),
+        abstain.compare({"a": source, "b": source}),
+        abstain.gate(source, "aurc above 1"),
+    )
+    for result in results:
+        assert (result.warnings[0].code, result.warnings[0].message) == ("possible_scale", message)
+    assert as_json("evaluate", source, "--json")["warnings"][0]["code"] == "possible_scale"
+    call("report", source, "-o", "page.html")
+    assert message in html.unescape(Path("page.html").read_text())
+    for done in (
+        call("evaluate", source),
+        call("compare", source, source, "--name", "a", "--name", "b"),
+        call("gate", source, "--fail-if", "aurc above 1"),
+        call("check", source),
+    ):
+        assert message in " ".join(done.stdout.split())
+    for settled in (("--loss", "zero_one"), ("--loss", "abs"), ("--scale", "0,3")):
+        assert "whole numbers from" not in call("evaluate", source, *settled).stdout
+
+
+def test_the_positive_class_of_text_labels_is_named_alike_at_every_door() -> None:
+    # Positive: 2 hits, 1 false alarm, 1 miss.
+    columns = {
+        "truth": ["yes", "yes", "no", "yes", "no"],
+        "prediction": ["yes", "Yes ", "yes", "no", "no"],
+        "confidence": [0.9, 0.8, 0.6, 0.7, 0.9],
+    }
+    source = write(Path("t.csv"), columns)
+    names = ("precision", "recall", "f1", "auroc", "brier_score", "accuracy")
+    # The stated probability of yes: 0.9, 0.8, 0.6, 0.3, 0.1.
+    expected = {
+        "precision": 2 / 3,
+        "recall": 2 / 3,
+        "f1": 2 / 3,
+        "auroc": 5 / 6,
+        "brier_score": (0.01 + 0.04 + 0.36 + 0.49 + 0.01) / 5,
+        "accuracy": 3 / 5,
+    }
+    arrays = {name: columns[name] for name in ("truth", "prediction", "confidence")}
+    results = (
+        abstain.evaluate(source, positive="yes", metrics=names),
+        abstain.evaluate(source, positive="yes", metrics=names, engine="duckdb"),
+        abstain.evaluate(abstain.Items.from_arrays(**arrays, positive="YES"), metrics=names),
+    )
+    for result in results:
+        table = result.only.metrics
+        assert table is not None
+        for name in names:
+            assert table[name].value == pytest.approx(expected[name]), name
+    flags = ("gate", source, "--positive", "yes", "--format", "json", "--fail-if", "f1 below 0.1")
+    (row,) = as_json(*flags)["tables"][0]["rows"]
+    assert row["measured"] == pytest.approx(2 / 3)
+    # Without the positive class, the reason says how to name it.
+    unnamed = abstain.evaluate(source, metrics=names).only.metrics
+    assert unnamed is not None
+    for name in names[:-1]:
+        assert unnamed[name].reason == "the labels are text; name the positive class (--positive, positive=)"
+    assert unnamed["accuracy"].value == 3 / 5
+    message = "the positive label 'maybe' never occurs in the truth"
+    for refused in (
+        lambda: abstain.read(source, positive="maybe"),
+        lambda: abstain.evaluate(source, positive="maybe", engine="duckdb"),
+        lambda: abstain.Items.from_arrays(**arrays, positive="maybe"),
+    ):
+        with pytest.raises(abstain.DataError, match=message):
+            refused()
+    assert message in call("evaluate", source, "--positive", "maybe", code=3).stderr
+
+
 def test_real_numbers_without_a_loss_are_refused_at_every_door() -> None:
     columns: dict[str, Sequence[object]] = {
         "id": [1, 2, 3, 4],

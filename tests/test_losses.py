@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from abstain import ArgumentError, Items, evaluate, read
-from abstain.losses import common_loss, item_loss
+from abstain import ArgumentError, DataError, Items, evaluate, read
+from abstain.losses import common_loss, item_loss, possible_scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,3 +124,43 @@ def test_several_systems_have_one_loss() -> None:
     assert [found.name for found in common_loss([plain, rated], "abs")] == ["abs", "abs"]
     with pytest.raises(ArgumentError, match="an array cannot fit the rows of all of them"):
         common_loss([plain, rated], np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("truth", "prediction", "expected"),
+    [
+        ([0, 1, 2, 3], [0, 1, 1, 3], (0, 3)),
+        ([1, 2, 5], [1, 1, 4], (1, 5)),
+        (["0", "1", "2"], ["0", "3", "2"], (0, 3)),
+        ([0, 5, 10], [1, 2, 3], (0, 10)),
+        ([0, 1, 1, 0], [0, 1, 2, 3], None),  # two classes
+        ([-1, 0, 1], [0, 0, 1], None),
+        ([0, 1, 11], [0, 1, 2], None),  # a scale of 12 points
+        ([0, 1, 2], [0, 99, 2], None),
+        ([0.5, 1, 2], [0, 1, 2], None),
+        (["ill", "well", "dead"], ["ill", "ill", "well"], None),
+        ([True, False, True], [True, True, True], None),
+    ],
+)
+def test_labels_look_like_scores_on_a_scale_of_few_points(
+    truth: list[Any], prediction: list[Any], expected: tuple[int, int] | None
+) -> None:
+    assert possible_scale(Items.from_arrays(truth, prediction)) == expected
+    assert possible_scale(Items.from_arrays(truth, prediction, scale=(0, 100))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("mae", "abs"), ("MAE", "abs"), ("0-1", "zero_one"), ("abs_nrm", "abs_norm")]
+)
+def test_another_name_of_a_loss_suggests_the_loss(name: str, meant: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"unknown loss '{name}' \(did you mean '{meant}'\?\)"):
+        evaluate(Items.from_arrays([1, 0], [1, 1]), loss=name)
+
+
+def test_a_decimal_comma_in_a_label_is_named_if_the_loss_needs_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("truth;prediction;confidence\n1;1;0.5\n0,5;1;0.6\n")
+    with pytest.raises(
+        DataError, match="truth has a decimal comma for line 3 of .*t.csv; write numbers with a decimal"
+    ):
+        evaluate(path, loss="abs")

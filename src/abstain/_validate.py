@@ -32,6 +32,17 @@ _LONGEST_NAME = 24
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}", re.ASCII)
 _LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
 
+# The way out for a caller who passes arrays to a function that takes a source.
+FROM_ARRAYS = "for arrays, pass abstain.Items.from_arrays(truth, prediction, confidence=...)"
+# How other packages name the arguments that name columns here.
+_OTHER_ARGUMENTS = {
+    **dict.fromkeys(("y_true", "y", "labels", "label", "target", "targets"), "truth"),
+    **dict.fromkeys(("y_pred", "pred", "preds", "predictions"), "prediction"),
+    **dict.fromkeys(("y_prob", "y_score", "prob", "probs", "score", "scores"), "confidence"),
+    **dict.fromkeys(("group", "groups", "clusters"), "cluster"),
+    **dict.fromkeys(("sample_weight", "weights"), "weight"),
+}
+
 # A heavier row would overflow as soon as something is counted with it.
 HEAVIEST = 1e100
 
@@ -272,6 +283,18 @@ def choice(value: str, name: str, options: Iterable[str]) -> str:
     if value not in known:
         raise ArgumentError(f"unknown {name} {value!r}{suggestion(value, known)}; known: {', '.join(known)}")
     return value
+
+
+def unknown_argument(function: str, name: str, known: Iterable[str]) -> ArgumentError:
+    """Return the error for an argument that a function does not have; it names the one that is meant.
+
+    >>> print(unknown_argument("evaluate", "y_true", ["truth"]))
+    evaluate takes no y_true; pass truth=
+    """
+    meant = _OTHER_ARGUMENTS.get(name)
+    return ArgumentError(
+        f"{function} takes no {name}{f'; pass {meant}=' if meant else suggestion(name, known)}"
+    )
 
 
 def suggestion(value: str, options: Iterable[str]) -> str:

@@ -23,7 +23,6 @@ import numpy as np
 from abstain import _validate
 from abstain._signals import ConsistencySignals, TokenSignals, consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError, SignalError
-from abstain.items import CONFIDENCE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -144,7 +143,9 @@ def _column(items: Items, need: Need, variant: str) -> Floats:
     values = signal.values
     asked_for = _asked_for(items)
     for state, rows, default in (("missing", signal.absent, need.absent), ("null", signal.null, need.null)):
-        if default is None:
+        if default is None and find_variant(variant) is None:
+            items.check_stated(variant, rows & asked_for)
+        elif default is None:
             _refuse(
                 items, rows & asked_for, f"confidence {variant} needs the signal {need.key}, which is {state}"
             )
@@ -370,7 +371,11 @@ def select(asked: str | Iterable[str], items: Items, *, calibration: bool = Fals
 
 def _pieces(asked: str | Iterable[str]) -> list[str]:
     parts = [asked] if isinstance(asked, str) else list(asked)
-    return [piece.strip() for text in parts for piece in str(text).split(",")]
+    if not all(isinstance(part, str) for part in parts):
+        raise ArgumentError(
+            "confidence must be names of signals or columns, got values; pass the name of the column"
+        )
+    return [piece.strip() for text in parts for piece in text.split(",")]
 
 
 def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
@@ -394,10 +399,8 @@ def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
 def _default(items: Items) -> tuple[str, ...]:
     if _is_run(items) or "llm_evidence_count" in items.signals:
         return DEFAULT
-    lowered = {name.casefold(): name for name in reversed(list(items.signals))}
-    for usual in CONFIDENCE_NAMES:
-        if usual in lowered:
-            return (lowered[usual],)
+    if items.usual_confidence is not None:
+        return (items.usual_confidence,)
     return tuple(name for signal, name in _RECORDED.items() if signal in items.signals)[:1]
 
 

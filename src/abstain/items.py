@@ -24,7 +24,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._brief import brief
 from abstain._places import row_name, row_of_file
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, SignalError
 
 if TYPE_CHECKING:
     import os
@@ -181,6 +181,8 @@ class Items:
         classes: the names of the classes that the columns of `sets` stand for.
         counted: what an engine counted, where rows that are alike are one item with a weight; None where every row of
             the source is here.
+        positive: the label that counts as 1 for binary metrics such as F1 and AUROC, in its canonical form (see
+            `abstain.labels`); all other labels count as 0. None if labels are 0 and 1, or there is no such label.
 
     >>> items = Items.from_arrays([1, 0, 1], [1, 1, None], abstained=[False, False, True], confidence=[0.9, 0.6, 0.1])
     >>> items
@@ -205,6 +207,7 @@ class Items:
     sets: Mask | None = None
     classes: tuple[str, ...] = ()
     counted: Counted | None = None
+    positive: int | float | str | None = None
 
     def __post_init__(self) -> None:
         columns = self._columns()
@@ -243,6 +246,7 @@ class Items:
         intervals: Column | None = None,
         sets: Column | None = None,
         classes: Sequence[Any] | None = None,
+        positive: int | float | str | None = None,
     ) -> Self:
         """Build items from columns of one length.
 
@@ -266,6 +270,7 @@ class Items:
             intervals: (rows, 2), lower and upper bounds; NaN only where nothing is answered.
             sets: booleans (rows, classes), True where a class is in the predicted set.
             classes: the names of the classes, one per column of `sets`; 0, 1, 2 ... when left out.
+            positive: the label that counts as 1 for binary metrics such as F1 and AUROC. Default: 1.
         """
         truths, predictions = _label_column(truth, "truth"), _label_column(prediction, "prediction")
         length = len(truths)
@@ -275,7 +280,7 @@ class Items:
         columns = dict(signals or {})
         if confidence is not None:
             columns["confidence"] = confidence
-        return cls(
+        items = cls(
             truth=truths,
             prediction=predictions,
             outcome=outcome,
@@ -297,6 +302,7 @@ class Items:
             sets=member,
             classes=names,
         )
+        return items.with_positive(positive)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Column, **columns: Any) -> Self:  # noqa: N803
@@ -522,6 +528,36 @@ class Items:
         """Return the same items with more said about where they came from."""
         return replace(self, provenance={**self.provenance, **provenance})
 
+    @property
+    def usual_confidence(self) -> str | None:
+        """The signal with a usual name of a confidence, in the order of `CONFIDENCE_NAMES`; None if there is none."""
+        lowered = {name.casefold(): name for name in reversed(list(self.signals))}
+        return next((lowered[usual] for usual in CONFIDENCE_NAMES if usual in lowered), None)
+
+    def check_stated(self, name: str, missing: Mask) -> None:
+        """Raise if the confidence of that name is missing for an item."""
+        if missing.any():
+            raise SignalError(
+                f"the confidence {name!r} is missing (empty, null or NaN) for {self.where(missing)}; every answered "
+                "item needs one: fill it in, mark the item as abstained or failed, or name another confidence"
+            )
+
+    def with_positive(self, label: int | float | str | None) -> Self:
+        """Return the same items with a positive label; None keeps them as they are.
+
+        >>> items = Items.from_arrays(["yes", "no"], ["yes", "yes"])
+        >>> items.with_positive("Yes").positive
+        'yes'
+        """
+        if label is None:
+            return self
+        positive = labels.canonical(label, "positive", 0)
+        if positive not in labels.column(self.truth, "truth").tolist():
+            raise DataError(
+                f"the positive label {label!r} never occurs in the truth; name one that does (--positive, positive=)"
+            )
+        return replace(self, positive=positive)
+
     def where(self, rows: Mask) -> str:
         """Return in words for an error message where a mask is true: the first row, and how many there are."""
         count = int(rows.sum())
@@ -669,7 +705,8 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
         row = int(np.argmax(crossed))
         raise DataError(
             f"the lower bound {bounds[row, 0]:g} is above the upper bound {bounds[row, 1]:g} at {row_name(row)} "
-            f"({int(crossed.sum())} such rows)"
+            f"({int(crossed.sum())} such rows); swap them, or read the table with --crossed sort "
+            '(crossed="sort")'
         )
     return bounds
 

@@ -37,6 +37,7 @@ __all__ = [
     "class_names",
     "classes",
     "column",
+    "decimal_commas",
     "exact",
     "is_missing",
     "matches",
@@ -50,6 +51,7 @@ __all__ = [
 # Longer runs of digits are nobody's number, and slow to read as one.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*", re.ASCII)
 _BOOLEANS = {"true": 1, "false": 0}
 # Beyond this a float no longer tells neighbouring whole numbers apart.
 EXACT = 2**53
@@ -145,6 +147,20 @@ def missing(labels: NDArray[Any]) -> Mask:
 def is_missing(value: object) -> bool:
     """True for None and NaN, which are no labels."""
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def decimal_commas(values: NDArray[Any]) -> Mask:
+    """Return True for each text that spells a number with a decimal comma.
+
+    >>> decimal_commas(np.array(["0,5", "0.5", "a,5", None], dtype=object)).tolist()
+    [True, False, False, False]
+    """
+    if values.dtype.kind not in "OU":
+        return np.zeros(len(values), np.bool_)
+    return np.array(
+        [isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None for value in values.tolist()],
+        dtype=np.bool_,
+    )
 
 
 def numbers(labels: NDArray[Any]) -> NDArray[np.float64]:

@@ -7,7 +7,8 @@ item serves as well. A loss is only asked for where an item is answered.
 The rule when none is named, whichever door the items came through: a declared scale gives ``abs_norm`` over
 it; otherwise labels (text, booleans, or numbers that are whole by value in every answered row) are right or
 wrong, ``zero_one``; otherwise the call is refused with the choices. The rule that was applied travels with
-the loss as a sentence.
+the loss as a sentence. `possible_scale` finds labels that look like scores without a declared scale, so that the
+evaluation can warn about them.
 """
 
 from __future__ import annotations
@@ -31,11 +32,28 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Loss = str | Callable[[NDArray[Any], NDArray[Any]], ArrayLike] | ArrayLike
 
-__all__ = ["LOSS_NAMES", "SHARES", "ItemLoss", "common_loss", "item_loss", "named_loss"]
+__all__ = [
+    "LOSS_NAMES",
+    "SHARES",
+    "ItemLoss",
+    "check_loss_name",
+    "common_loss",
+    "item_loss",
+    "named_loss",
+    "possible_scale",
+]
 
 LOSS_NAMES = ("abs", "abs_norm", "zero_one")
 # Losses from 0 to 1, whose means are shares and can be told in per cent.
 SHARES = ("zero_one", "abs_norm")
+# Labels look like scores if the truth has at least so many values, and truth and prediction lie within so many points.
+_FEWEST_SCORES, _MOST_SCORES = 3, 11
+# Other names of losses, which the error for an unknown one suggests the loss for.
+_OTHER_NAMES = {
+    **dict.fromkeys(("mae", "absolute", "absolute_error", "mean_absolute_error", "l1"), "abs"),
+    **dict.fromkeys(("nmae", "normalized", "abs_normalized"), "abs_norm"),
+    **dict.fromkeys(("0-1", "0/1", "01", "zero-one", "error", "accuracy", "correctness"), "zero_one"),
+}
 _CHOICES = "abs, zero_one, or abs_norm with a scale (scale=, --scale)"
 
 
@@ -60,6 +78,22 @@ class ItemLoss:
     __repr__ = brief
 
 
+def check_loss_name(name: str) -> str:
+    """Return the name of a loss; the error for any other suggests the one that is meant.
+
+    >>> check_loss_name("mae")
+    Traceback (most recent call last):
+        ...
+    abstain.errors.ArgumentError: unknown loss 'mae' (did you mean 'abs'?); known: abs, abs_norm, zero_one
+    """
+    meant = _OTHER_NAMES.get(name.casefold())
+    if meant is not None:
+        raise ArgumentError(
+            f"unknown loss {name!r} (did you mean {meant!r}?); known: {', '.join(LOSS_NAMES)}"
+        )
+    return _validate.choice(name, "loss", LOSS_NAMES)
+
+
 def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:
     """Return the loss of every answered item.
 
@@ -80,7 +114,7 @@ def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:
     if loss is None:
         return _named(items, *_implied(items))
     if isinstance(loss, str):
-        return _named(items, _validate.choice(loss, "loss", LOSS_NAMES), "asked for")
+        return _named(items, check_loss_name(loss), "asked for")
     if callable(loss):
         answered = items.answered
         computed = _validate.floats(loss(items.truth[answered], items.prediction[answered]), "loss")
@@ -131,7 +165,7 @@ def named_loss(
     >>> named_loss("abs_norm", np.array([3.0, 0.0]), np.array([0.0, 1.5]), (0.0, 3.0))
     array([1. , 0.5])
     """
-    _validate.choice(name, "loss", LOSS_NAMES)
+    check_loss_name(name)
     if name == "zero_one":
         same = labels.matches(labels.column(truth, "truth"), labels.column(prediction, "prediction"))
         return (~same).astype(np.float64)
@@ -168,8 +202,42 @@ def _implied(items: Items) -> tuple[str, str]:
     return "zero_one", f"{'text' if text else 'whole-number'} labels, no scale declared"
 
 
+def possible_scale(items: Items) -> tuple[int, int] | None:
+    """Return the lowest and highest label if the labels look like scores and no scale is declared, else None.
+
+    They do if truths and predictions are whole numbers from 0 on, the truth has at least 3 different values, and all
+    of them lie on a scale of at most 11 points. Class numbers can look the same, so this is only a reason to ask.
+
+    >>> from abstain import Items
+    >>> possible_scale(Items.from_arrays([0, 1, 3], [0, 2, 3]))
+    (0, 3)
+    >>> possible_scale(Items.from_arrays([0, 1, 1], [0, 1, 0])) is None
+    True
+    """
+    if items.scale is not None:
+        return None
+    rows = items.labelled.judged
+    truth = labels.column(rows.truth, "truth")
+    prediction = labels.column(rows.prediction[rows.answered], "prediction")
+    if not all(column.dtype.kind == "f" and labels.whole(column) for column in (truth, prediction)):
+        return None
+    truth, prediction = truth[~np.isnan(truth)], prediction[~np.isnan(prediction)]
+    if not len(prediction) or len(np.unique(truth)) < _FEWEST_SCORES:
+        return None
+    low, high = (int(end(np.concatenate([truth, prediction]))) for end in (np.min, np.max))
+    return (low, high) if low >= 0 and high - low < _MOST_SCORES else None
+
+
 def _named(items: Items, name: str, why: str) -> ItemLoss:
     answered = items.answered
+    if name != "zero_one":
+        for column in ("truth", "prediction"):
+            commas = answered & labels.decimal_commas(getattr(items, column))
+            if commas.any():
+                raise DataError(
+                    f"{column} has a decimal comma for {items.where(commas)}; write numbers with a decimal point, "
+                    "such as 1.5"
+                )
     values = np.full(len(items), np.nan)
     values[answered] = named_loss(name, items.truth[answered], items.prediction[answered], items.scale)
     if name == "abs_norm":

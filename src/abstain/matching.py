@@ -117,6 +117,8 @@ def match(
     _validate.choice(by, "match", MATCHES)
     if len(systems) < 2:
         raise ArgumentError(f"a comparison needs at least two systems, got {len(systems)}")
+    if len({items.positive for items in systems.values()}) > 1:
+        raise ArgumentError("the systems have different positive labels; name one for all (positive=)")
     for name, items in systems.items():
         if not len(items.judged):
             raise DataError(nothing_judged(name))

@@ -98,6 +98,8 @@ def test_the_schema_is_published(tmp_path: Path) -> None:
         ((*LOGISTIC, "--folds", "1"), 2, "folds must be at least 2"),
         ((*LOGISTIC, "--json", "--quiet"), 2, "exclude each other"),
         ((*LOGISTIC, "--input", TEST), 2, "give one input to learn from, got 2"),
+        ((*LOGISTIC, "--confidence", "token_msp"), 2, "leave it or --features out"),
+        (("--method", "isotonic"), 2, "name the signals to learn from"),
     ],
 )
 def test_nothing_is_written_when_the_call_or_the_data_are_wrong(
@@ -136,3 +138,66 @@ def test_a_broken_artifact_stops_the_evaluation(tmp_path: Path) -> None:
     assert done.exit_code == 3
     assert "model has no scaler" in done.stderr
     assert not metrics.exists()
+
+
+def table(path: Path, rows: int = 60) -> Path:
+    """Every third answer is wrong, every tenth prediction is missing; wrong answers have the lower confidence."""
+    lines = ["patient_id,y,p,prob"]
+    for row in range(rows):
+        wrong = row % 3 == 0
+        prediction = "" if row % 10 == 9 else "no" if wrong else "yes"
+        lines.append(f"{row // 2},yes,{prediction},{0.3 + row / 200 if wrong else 0.6 + row / 200:.3f}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+COLUMNS = ("--truth", "y", "--prediction", "p", "--null-prediction", "abstained")
+
+
+@pytest.mark.parametrize("feature", [("--confidence", "prob"), ("--features", "prob"), ()])
+def test_a_calibrator_of_a_table_serves_evaluate(feature: tuple[str, ...], tmp_path: Path) -> None:
+    preds, artifact, metrics = table(tmp_path / "preds.csv"), tmp_path / "isotonic.json", tmp_path / "m.json"
+    done = call("calibrate", "train", preds, *COLUMNS, *feature, "--method", "isotonic", "-o", artifact)
+    assert done.exit_code == 0, done.stderr
+    assert "54 answered items in 30 clusters" in done.stdout
+    done = call(
+        "evaluate", preds, *COLUMNS, "--confidence", "calibrated", "--calibration", artifact, "-o", metrics,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert "calibrated" in json.loads(metrics.read_text())["confidence_variants"]
+
+
+def test_a_table_without_the_reason_of_missing_predictions_names_options_that_calibrate_has(
+    tmp_path: Path,
+) -> None:
+    preds = table(tmp_path / "preds.csv")
+    done = call("calibrate", "train", preds, *COLUMNS[:4], "--method", "isotonic", "-o", tmp_path / "c.json")
+    assert done.exit_code == 3
+    assert "--null-prediction" in done.stderr
+    assert "--null-prediction" in call("calibrate", "train", "--help").stdout
+
+
+def test_a_missing_confidence_of_a_table_is_never_filled_in(tmp_path: Path) -> None:
+    preds = tmp_path / "preds.csv"
+    preds.write_text("truth,prediction,confidence\n1,1,0.9\n0,1,\n1,1,0.8\n0,1,0.3\n")
+    done = call("calibrate", "train", preds, "--method", "isotonic", "-o", tmp_path / "c.json")
+    assert done.exit_code == 3
+    assert "the confidence 'confidence' is missing (empty, null or NaN) for line 3" in done.stderr
+
+
+def test_features_of_the_call_take_the_place_of_the_confidence_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "abstain.toml").write_text('[columns]\ntruth = "y"\nprediction = "p"\nconfidence = "other"\n')
+    preds = table(tmp_path / "preds.csv")
+    flags = ("--null-prediction", "abstained", "--method", "isotonic", "-o", tmp_path / "c.json")
+    done = call("calibrate", "train", preds, *flags, "--features", "prob")
+    assert done.exit_code == 0, done.stderr
+    assert "isotonic calibrator of correctness on prob" in done.stdout
+
+
+def test_calibrate_without_a_subcommand_names_the_subcommands(tmp_path: Path) -> None:
+    done = call("calibrate", table(tmp_path / "preds.csv"))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "abstain calibrate needs a subcommand (verbalized or train)" in done.stderr

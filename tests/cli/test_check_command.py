@@ -80,7 +80,7 @@ def test_check_a_run_file(run: Run) -> None:
     assert "150 answered, 66 abstained, 24 failed, 0 unscored" in out
     found = check(EXAMPLES / "run_a.json", mode="few_shot")
     assert "hybrid_consistency" in found.servable
-    assert found.metrics["mean absolute error (abs, abs_norm)"].possible
+    assert found.metrics["mean absolute error (abs)"].possible
     code, _, err = run("check", EXAMPLES / "run_a.json")
     assert code == 2
     assert "choose a mode: zero_shot, few_shot" in err

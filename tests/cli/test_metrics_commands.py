@@ -204,7 +204,7 @@ class TestList:
             2,
             "unknown group column 'stage' (did you mean 'ckd_stage'?)",
         ),
-        (("--by", "sex"), 2, "none were asked for"),
+        (("--by", "stage"), 2, "unknown group column 'stage' (did you mean 'ckd_stage'?)"),
         (("--metric", "nowhere:Metric"), 2, "cannot import 'nowhere'"),
         (("--metric", "risk_at_coverage@95"), 2, "did you mean 0.95?"),
         (("--metric", ","), 2, "unknown metric ''"),

@@ -27,11 +27,8 @@ INTERVALS = ("--truth", "y", "--low", "lo", "--high", "hi", "--claim", "0.9", "-
 SETS = ("--truth", "label", "--set", "set", "--claim", "0.9", "--bootstrap-resamples", "0")
 LEARN = ("--mode", "few_shot")
 TRAIN = (*LEARN, "--method", "logistic", "--features", "verbalized_confidence")
-JUDGED = {
-    "--calibration": "calibration.json",
-    "--abstain-rule": "phrases:@phrases.txt",
-    "--failed-rule": "phrases:@phrases.txt",
-}
+RULES = {"--abstain-rule": "phrases:@phrases.txt", "--failed-rule": "phrases:@phrases.txt"}
+JUDGED = {"--calibration": "calibration.json", **RULES}
 RUNS = {"INPUT...": "run.json", "--input": "run.json", **JUDGED}
 TABLE = {"INPUT": "table.csv"}
 CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
@@ -54,8 +51,8 @@ CALLS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
         {"POLICY": "policy.json", "TABLE": "table.csv", "--calibration": "calibration.json"},
         ("-o",),
     ),
-    "calibrate verbalized": (LEARN, {"INPUT": "run.json", "--input": "run.json"}, ("-o",)),
-    "calibrate train": (TRAIN, {"INPUT": "run.json", "--input": "run.json"}, ("-o",)),
+    "calibrate verbalized": (LEARN, {"INPUT": "run.json", "--input": "run.json", **RULES}, ("-o",)),
+    "calibrate train": (TRAIN, {"INPUT": "run.json", "--input": "run.json", **RULES}, ("-o",)),
     "intervals": (INTERVALS, {"TABLE": "table.csv"}, ("-o",)),
     "sets": (SETS, {"TABLE": "sets.jsonl"}, ("-o",)),
     "run": (

@@ -182,6 +182,8 @@ def test_bad_calls() -> None:
     text = Items.from_arrays([1], [1], cluster=["0"], item=["0"], confidence=[1.0])
     with pytest.raises(DataError, match="the clusters are numbers in .* and text in"):
         judged({"a": a, "b": text})
+    with pytest.raises(ArgumentError, match=r"different positive labels; name one for all \(positive=\)"):
+        judged({"a": a.with_positive(1), "b": b.with_positive(0)})
     elsewhere = replace(b, cluster=b.cluster + 1000)
     with pytest.raises(DataError, match="no item in common"):
         judged({"a": a, "b": elsewhere}, intersection_only=True)

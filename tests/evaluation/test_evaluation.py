@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 
 import abstain
@@ -150,21 +151,6 @@ class TestUndefinedIsSaid:
         assert "nothing was answered" in variant.aurc.reason
         assert result.warnings[0].code == "nothing_answered"
         assert not variant.risk_at_coverage[0.1].defined
-
-    def test_a_risk_is_found_by_the_coverage_of_the_grid(self) -> None:
-        """By hand: of twelve items the four surest are right, then one in two is wrong: 0 and 4/12."""
-        items = Items.from_arrays(
-            [1] * 12, [1] * 4 + [0, 1] * 4, confidence=range(12, 0, -1), item=list(range(12))
-        )
-        found = evaluate(items, coverage_grid=[1 / 3, 1.0], interval="none")["confidence"].risk_at_coverage
-        assert (found[1 / 3].value, found[1].value) == (0.0, pytest.approx(1 / 3))
-        with pytest.raises(
-            ArgumentError,
-            match=r"no coverage 0.55: the coverages are 0.333333, 1; add it with coverage_grid=",
-        ):
-            found[0.55]
-        with pytest.raises(ArgumentError, match="coverage must be a number, got 'half'"):
-            found["half"]
 
     def test_a_coverage_that_cannot_be_reached(self, few_shot: Items) -> None:
         risk = evaluate(few_shot, confidence="llm", resamples=30)["llm"].risk_at_coverage[0.9]
@@ -546,3 +532,44 @@ def test_point_estimates_need_little_memory_beyond_the_columns() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 10 * sum(column.nbytes for column in (truth, said, sure, declined))
+
+
+FRAME = pl.DataFrame({"truth": [1, 0, 1], "prediction": [1, 1, 0], "sure": [50, 60, 70], "g": [1, 1, 2]})
+
+
+@pytest.mark.parametrize("function", [abstain.evaluate, abstain.read, abstain.check])
+def test_wrong_arguments_say_what_to_pass(function: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"takes no y_true; pass truth="):
+        function(FRAME, y_true="truth")
+    with pytest.raises(ArgumentError, match=r"takes no y_pred; pass prediction="):
+        function(FRAME, y_pred="prediction")
+    message = "cluster must be the name of a column, got a Series; pass the name, such as cluster='g'"
+    with pytest.raises(ArgumentError, match=message):
+        function(FRAME, cluster=FRAME["g"])
+    with pytest.raises(ArgumentError, match=r"for arrays, pass abstain.Items.from_arrays\(truth, prediction"):
+        function(np.array([1, 0, 1]))
+
+
+def test_arrays_in_place_of_a_system_name_from_arrays() -> None:
+    arrays = np.array([1, 0, 1]), np.array([1, 1, 0]), np.array([0.5, 0.6, 0.7])
+    for given in (arrays, [array.tolist() for array in arrays]):
+        with pytest.raises(
+            ArgumentError, match=r"for arrays, pass abstain.Items.from_arrays\(truth, prediction"
+        ):
+            abstain.evaluate(*given)
+    with pytest.raises(ArgumentError, match="confidence must be names of signals or columns, got values"):
+        abstain.evaluate(FRAME, confidence=FRAME["sure"])
+
+
+def test_percentages_that_are_not_recognized_name_the_option() -> None:
+    with pytest.raises(DataError, match=r'if it is in percent, add --percent sure \(percent=\["sure"\]\)'):
+        abstain.evaluate(FRAME, confidence="sure", metrics="brier_score")
+    items = abstain.read(FRAME, percent=["sure"])
+    assert items.signals["sure"].values.tolist() == [0.5, 0.6, 0.7]
+
+
+def test_a_constant_confidence_ranks_nothing() -> None:
+    items = Items.from_arrays([1, 0, 1, 0], [1, 1, 1, 1], confidence=[0.5] * 4)
+    (warning,) = abstain.evaluate(items)["confidence"].warnings
+    assert warning.code == "constant_confidence"
+    assert "every answered item has the same confidence, so it ranks nothing" in warning.message

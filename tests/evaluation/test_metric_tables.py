@@ -330,13 +330,6 @@ class TestBadInput:
         ):
             table_of(items, metrics="accuracy", by="ckd_stages")
 
-    def test_groups_without_metrics(self) -> None:
-        with pytest.raises(
-            ArgumentError,
-            match=r"none were asked for; name some \(metrics, --metric\)",
-        ):
-            abstain.evaluate(results_to_items(drawn(size=5)), by="sex")
-
     def test_a_column_of_measurements_is_no_grouping(self) -> None:
         items = Items.from_arrays(np.ones(200), np.ones(200), metadata={"egfr": np.arange(200) / 7})
         with pytest.raises(DataError, match="egfr makes 200 groups; name a column with at most 100 values"):

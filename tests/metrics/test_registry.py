@@ -296,3 +296,12 @@ class TestBadInput:
             ArgumentError, match=r"wrong: compute\(\) must return a MetricScore, got a number"
         ):
             measured(Wrong, [EvaluationResult(1, 1)])
+
+
+def test_names_of_metrics_are_compared_without_regard_to_case() -> None:
+    assert [metric.key for metric in select_metrics("AURC,Ece@10,Risk_At_Coverage@0.8", coverage=False)] == [
+        "aurc",
+        "expected_calibration_error@10",
+        "risk_at_coverage@0.8",
+    ]
+    assert select_metrics("Default_Accuracy") == select_metrics("default_accuracy")

@@ -300,6 +300,30 @@ def test_values_of_every_kind(tmp_path: Path) -> None:
     assert items.item.tolist() == list(range(10))
 
 
+def test_a_rule_counts_the_answers_of_every_file(tmp_path: Path) -> None:
+    for name, refusals in (("a", 4), ("b", 3)):
+        answers = ["I don't know"] * refusals + ["Rome"] * 6
+        samples = [
+            {
+                "id": f"{name}{number}",
+                "target": "Paris",
+                "scores": {"s": {"value": "I", "answer": answer}},
+            }
+            for number, answer in enumerate(answers)
+        ]
+        log = {"status": "success", "eval": {"task": "t"}, "samples": samples}
+        (tmp_path / f"{name}.json").write_text(json.dumps(log))
+    items = read(str(tmp_path / "*.json"))
+    assert items.provenance["refusals"] == {"count": 7, "answers": 19, "phrases": ("I don't know",)}
+    items = read(str(tmp_path / "*.json"), abstain_rule="phrases:I don't know")
+    assert items.provenance["abstention_rule"] == {
+        "rule": "phrases:I don't know",
+        "abstained": 7,
+        "answered": 12,
+    }
+    assert items.counts.abstained == 7
+
+
 def test_partial_verdicts_are_grades(tmp_path: Path) -> None:
     samples = [
         {"id": name, "target": ["a", "b"], "scores": {"s": {"value": name}}} for name in ("C", "P", "I", "N")

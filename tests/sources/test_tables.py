@@ -202,7 +202,8 @@ def test_a_signal_of_an_abstention_need_not_be_there(tmp_path: Path) -> None:
     assert result.cmax.value == 0.5
     (tmp_path / "t.csv").write_text("label,pred,prob,abstained\n1,1,0.5,false\n0,1,,false\n")
     with pytest.raises(
-        DataError, match="confidence needs the signal confidence, which is null for line 3 of .*t.csv"
+        DataError,
+        match=r"the confidence 'confidence' is missing \(empty, null or NaN\) for line 3 of .*t.csv; every",
     ):
         evaluate(read(tmp_path / "t.csv"), loss="zero_one", resamples=0)
 

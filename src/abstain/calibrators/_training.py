@@ -38,6 +38,7 @@ from abstain.calibrators._estimators import (
 )
 from abstain.calibrators._models import CLIP, TemperatureModel
 from abstain.errors import ArgumentError, DataError, ResultWarning, SignalError
+from abstain.items import CONFIDENCE_NAMES
 from abstain.losses import item_loss
 from abstain.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 
@@ -130,7 +131,7 @@ def train(
     items: Items,
     *,
     method: str,
-    features: str | Iterable[str],
+    features: str | Iterable[str] | None = None,
     target: str = "correctness",
     folds: int = 5,
     seed: int = 42,
@@ -142,7 +143,8 @@ def train(
         items: the items to learn from.
         method: one of `CALIBRATORS`, or "temperature" for temperature_scaling; "logistic" and "platt" become
             linear for the target "loss".
-        features: names of signals, as a sequence or separated by commas.
+        features: names of signals, as a sequence or separated by commas. Default: the confidence, if a signal has
+            one of its usual names.
         target: "correctness", "near_correct" or "loss".
         folds: how many folds the clusters are dealt into for the held-out metrics.
         seed: how they are dealt.
@@ -150,7 +152,7 @@ def train(
     """
     method = _validate.choice(OTHER_WORDS.get(method, method), "method", CALIBRATORS)
     _validate.choice(target, "target", TARGETS)
-    names = [part.strip() for part in features.split(",")] if isinstance(features, str) else list(features)
+    names = _feature_names(features, items)
     estimator = _estimator(method, target, len(names))
     rows = _answered(items)
     extracted = extract_features(rows, names)
@@ -196,6 +198,19 @@ def train(
         ),
     )
     return calibration
+
+
+def _feature_names(features: str | Iterable[str] | None, items: Items) -> list[str]:
+    if isinstance(features, str):
+        return [part.strip() for part in features.split(",")]
+    if features is not None:
+        return list(features)
+    if items.usual_confidence is None:
+        raise ArgumentError(
+            "name the signals to learn from (--features, features=); signals here: "
+            f"{', '.join(sorted(items.signals)) or 'none'}"
+        )
+    return [items.usual_confidence]
 
 
 def filled_message(filled: dict[str, int], rows: int) -> str:
@@ -339,6 +354,8 @@ class Features:
 def extract_features(items: Items, names: Iterable[str]) -> Features:
     """Return signals as features; a null becomes 0 (similarities and most others) or 3 (``*confidence*``).
 
+    A missing value in the confidence of a table (a column with one of its usual names) is an error.
+
     >>> from abstain import Items
     >>> items = Items.from_arrays([1, 0], [1, 1], signals={"verbalized_confidence": [5, None]})
     >>> features = extract_features(items, ["verbalized_confidence"])
@@ -361,6 +378,9 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
             )
         if signal.absent.any():
             raise SignalError(f"feature {name} is missing for {items.where(signal.absent)}")
+        # The confidence of a table has no known scale to take a default from.
+        if name.casefold() in CONFIDENCE_NAMES:
+            items.check_stated(name, signal.null & items.answered)
         filled.append(signal.null)
         columns.append(np.where(signal.null, null_default(name), signal.values))
     return Features(wanted, np.stack(columns, axis=1), np.stack(filled, axis=1))

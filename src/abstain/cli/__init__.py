@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import typer
 from typer.main import get_command
 
-from abstain.cli._program import Program, Verb
+from abstain.cli._program import Program, Verb, VerbGroup
 from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class _Loaded(Mapping[str, Any]):
             commands = {name: commands[name]}
         within = typer.Typer(
             name=name,
+            cls=VerbGroup,
             help=None if name in commands else module.HELP,
             no_args_is_help=name not in commands,
             add_completion=False,

@@ -49,7 +49,12 @@ COLUMNS = (
 )
 _SETTINGS = ("loss", "level", "gates", "columns", "names")
 # Options that say the same thing in two ways: who gives one of them on the command line means none of the others.
-_INSTEAD = {"correct": ("truth", "prediction"), "truth": ("correct",), "prediction": ("correct",)}
+_INSTEAD = {
+    "correct": ("truth", "prediction"),
+    "truth": ("correct",),
+    "prediction": ("correct",),
+    "features": ("confidence",),
+}
 _FLAGS = {"fail_if": "--fail-if", "names": "--name"}
 _applied: list[str] = []
 

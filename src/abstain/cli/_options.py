@@ -69,6 +69,9 @@ _JOIN = "A second table with the columns that the first lacks, such as the truth
 _SYSTEM = "Whose row it is, in a table of several systems; else a column called system or model."
 _PERCENT = "This confidence is per cent; may be repeated. `none` where values above 10 are no per cent."
 CROSSED = "What a lower bound above the upper one means: sort or empty; an error when left out."
+_POSITIVE = (
+    "The label that counts as 1 for binary metrics such as f1 and auroc; others count as 0. Default: 1."
+)
 _ENGINE = (
     "What reads a table: numpy loads it; duckdb (by default above 256 MB) and spark count its rows where they are. "
     "The numbers are the same."
@@ -235,6 +238,7 @@ class Reading:
     system: Annotated[str | None, _column("--system", _SYSTEM)] = None
     percent: Annotated[list[str] | None, _column("--percent", _PERCENT)] = None
     crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None
+    positive: Annotated[str | None, named("--positive", "LABEL", _POSITIVE)] = None
     scorer: Annotated[
         str | None, named("--scorer", "NAME", "Inspect: which scorer. lm-eval: which metric.")
     ] = None

@@ -28,7 +28,7 @@ from abstain.errors import AbstainError, ArgumentError, DataError, lacks_memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CRASHED", "HEADINGS", "Program", "Verb"]
+__all__ = ["CRASHED", "HEADINGS", "Program", "Verb", "VerbGroup"]
 
 CRASHED = 70
 _INTERRUPTED = 130
@@ -75,6 +75,20 @@ class Verb(TyperCommand):
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
+
+
+class VerbGroup(TyperGroup):
+    """A verb that has subcommands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the subcommand of a call; an error names all of them."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            names = self.list_commands(ctx)
+            raise ArgumentError(
+                f"abstain {self.name} needs a subcommand ({' or '.join(names)}), got {args[0]!r}; see "
+                f"abstain {self.name} {names[-1]} --help"
+            )
+        return super().resolve_command(ctx, args)
 
 
 class Program(TyperGroup):

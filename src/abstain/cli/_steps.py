@@ -183,24 +183,60 @@ def read_systems(
 
     asked = () if metrics is None else select_metrics(metrics)
     everything = everything or any({"should_abstain", "results"} & set(metric.needs) for metric in asked)
-    systems: dict[str, Items] = {}
-    for name, source in sources.items():
-        found = doors.read_systems(
-            source.path,
-            mode=source.mode,
-            signals=None if everything else signals_needed(confidences[name] or "default"),
-            metadata=None if everything else (),
-            **reading.options,
-        )
-        # A table of several systems gives their names; those of several inputs are told apart by the input.
-        systems |= {
-            (f"{name} {own}" if len(sources) > 1 else own) if own else name: part
-            for own, part in found.items()
+    systems = doors.name_systems(
+        {
+            name: doors.read_systems(
+                source.path,
+                mode=source.mode,
+                signals=None if everything else signals_needed(confidences[name] or "default"),
+                metadata=None if everything else (),
+                **reading.options,
+            )
+            for name, source in sources.items()
         }
+    )
     if not quiet:
         settled = _settled(confidences)
         _announce(announcements(items.provenance, settled, items.metadata) for items in systems.values())
     return systems
+
+
+def read_one_system(
+    path: Path,
+    mode: str | None,
+    signals: str | None,
+    reading: Reading,
+    *,
+    purpose: str,
+    everything: bool = False,
+    quiet: bool,
+) -> Items:
+    """Return the items of an input that holds one system.
+
+    Args:
+        path: the input.
+        mode: which experiment of a run file.
+        signals: the confidences or signals that are needed. Default: those that `evaluate` takes.
+        reading: how the input is read.
+        purpose: what is made of the items, for the error if there are several systems.
+        everything: True to read every column of a table.
+        quiet: True to print nothing about guessed columns.
+    """
+    from abstain.cli._options import InputFile  # noqa: PLC0415
+
+    systems = read_systems(
+        {path.stem: InputFile(path, mode)},
+        reading,
+        confidences={path.stem: signals},
+        metrics=None,
+        everything=everything,
+        quiet=quiet,
+    )
+    if len(systems) > 1:
+        raise ArgumentError(
+            f"{path}: holds {len(systems)} systems, and {purpose} is for one; keep the rows of one"
+        )
+    return next(iter(systems.values()))
 
 
 def judge(

@@ -1,4 +1,4 @@
-"""`abstain calibrate`: learn from a run how far its confidence can be believed, and write what was learned."""
+"""`abstain calibrate`: fit a calibrator to the answers of one input, and write it to a file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, SummaryFormat, named, output_to, spelled_out
-from abstain.cli._steps import Forms, check_outputs, files_of, json_file, printing, publish
+from abstain.cli._options import Commands, Reading, SummaryFormat, named, output_to, spelled_out
+from abstain.cli._steps import Forms, check_outputs, files_of, json_file, printing, publish, read_one_system
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, at
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _MODE = "Which experiment of the run; needed if there are several."
 _METHOD = "temperature (temperature_scaling), logistic, platt, linear, isotonic, beta, histogram_binning or venn_abers."
+_INPUT = "The run file, table or log to learn from; a pattern in quotes is one input."
+_FEATURES = "Signals or columns to learn from, separated by commas. Default: the confidence."
+_CONFIDENCE = "Calibrate this confidence: a column or signal. Default: one with a usual name, such as prob."
 _FOLDS = "Folds of whole participants for the held-out metrics."
 
 VERBALIZED_EXAMPLES = """\b
@@ -38,6 +41,8 @@ Examples:
       -o logistic.json
   abstain calibrate train train.json --method isotonic \\
       --features token_msp -o isotonic.json
+  abstain calibrate train preds.csv --truth label --prediction pred \\
+      --confidence prob --method isotonic -o isotonic.json
   abstain evaluate test.json --calibration isotonic.json \\
       --confidence calibrated
 """
@@ -47,11 +52,11 @@ Output = Annotated[Path, output_to("Where the artifact goes.")]
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """The run to learn from."""
+    """The input to learn from."""
 
     inputs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="INPUT", help="The run file to learn from.", show_default=False),
+        typer.Argument(metavar="INPUT", help=_INPUT, show_default=False),
     ] = None
     further_inputs: Annotated[list[Path] | None, named("--input", "FILE", "The same, as an option.")] = None
     mode: Annotated[str | None, named("--mode", "MODE", _MODE)] = None
@@ -79,7 +84,7 @@ class Checking:
 
 
 @spelled_out
-def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking) -> None:
+def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, reading: Reading) -> None:
     """Fit the temperature of a confidence stated as 1 to 5."""
 
     def fit(items: Items) -> Calibration:
@@ -87,7 +92,7 @@ def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking) ->
 
         return fit_verbalized(items, folds=checking.folds, seed=checking.seed)
 
-    _calibrate(fit, lesson, output, checking)
+    _calibrate(fit, lesson, "verbalized_confidence", reading, output, checking)
 
 
 @spelled_out
@@ -95,34 +100,46 @@ def train_command(
     *,
     output: Output,
     method: Annotated[str, named("--method", "NAME", _METHOD)],
-    features: Annotated[str, named("--features", "NAMES", "Signals to learn from, separated by commas.")],
+    features: Annotated[str | None, named("--features", "NAMES", _FEATURES)] = None,
+    confidence: Annotated[str | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
     lesson: Lesson,
     target: Annotated[
         str, typer.Option(metavar="NAME", help="What to predict: correctness, near_correct or loss.")
     ] = "correctness",
     checking: Checking,
+    reading: Reading,
 ) -> None:
     """Train a calibrator on signals of the answered items."""
+    if features is not None and confidence is not None:
+        raise ArgumentError("--confidence names the one feature to learn from; leave it or --features out")
+    names = features or confidence
 
     def fit(items: Items) -> Calibration:
         from abstain.calibrators import train  # noqa: PLC0415
 
         folds, seed = checking.folds, checking.seed
-        return train(items, method=method, features=features, target=target, folds=folds, seed=seed)
+        return train(items, method=method, features=names, target=target, folds=folds, seed=seed)
 
-    _calibrate(fit, lesson, output, checking)
+    _calibrate(fit, lesson, names, reading, output, checking)
 
 
-def _calibrate(fit: Callable[[Items], Calibration], lesson: Lesson, output: Path, checking: Checking) -> None:
-    from abstain import read  # noqa: PLC0415
+def _calibrate(
+    fit: Callable[[Items], Calibration],
+    lesson: Lesson,
+    signals: str | None,
+    reading: Reading,
+    output: Path,
+    checking: Checking,
+) -> None:
     from abstain.report.calibration import calibration_summary, calibration_table  # noqa: PLC0415
 
     wanted = printing(checking.table_format, None, as_json=checking.as_json, quiet=checking.quiet)
     json_file(output, "a calibration")
     path = lesson.path
-    files = files_of(path)
+    files = files_of(path, reading)
     check_outputs(output, inputs=files)
-    items = read(path, mode=lesson.mode)
+    quiet = checking.as_json or checking.quiet
+    items = read_one_system(path, lesson.mode, signals, reading, purpose="a calibration", quiet=quiet)
     with at(path):
         calibration = fit(items)
     forms = Forms(

@@ -49,7 +49,7 @@ def check_command(
     if as_json:
         say_json(json.dumps(_document(found), indent=2) + "\n")
     else:
-        from abstain.evaluation import NEVER_EQUAL, refusal_hint  # noqa: PLC0415
+        from abstain.evaluation import NEVER_EQUAL, refusal_hint, scale_hint  # noqa: PLC0415
         from abstain.report.check import check_summary, check_table  # noqa: PLC0415
 
         notes = [
@@ -57,8 +57,10 @@ def check_command(
             for line in announcements(found.items.provenance, metadata=found.items.metadata)
             if "guessed" not in line
         ]
-        told = (NEVER_EQUAL if found.items.never_equal else "", refusal_hint(found.items))
-        notes += [f"{found.source}: {sentence}" for sentence in told if sentence]
+        for name, items in found.systems.items():
+            place = f"{found.source}, {name}" if name else found.source
+            told = (scale_hint(items), NEVER_EQUAL if items.never_equal else "", refusal_hint(items))
+            notes += [f"{place}: {sentence}" for sentence in told if sentence]
         present(wanted.form, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
     if found.problems:
         raise typer.Exit(PROBLEMS)
@@ -67,13 +69,18 @@ def check_command(
 def _document(found: SourceCheck) -> dict[str, Any]:
     from abstain.report.artifact import finite  # noqa: PLC0415
 
-    counts = found.counts
+    outcomes = ("answered", "abstained", "failed", "unscored")
     return {
         "source": found.source,
         "format": found.format,
+        "systems": {
+            name: {outcome: getattr(items.counts, outcome) for outcome in outcomes}
+            for name, items in found.systems.items()
+            if name
+        },
         "columns": dict(found.columns),
         "guessed": list(found.guessed),
-        "outcomes": {name: getattr(counts, name) for name in ("answered", "abstained", "failed", "unscored")},
+        "outcomes": {outcome: getattr(found.counts, outcome) for outcome in outcomes},
         "clusters": asdict(found.clusters),
         "signals": {
             name: {field: finite(value) for field, value in asdict(signal).items()}

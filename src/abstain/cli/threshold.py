@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, InputFile, Reading, named, numbers, output_to, spelled_out
+from abstain.cli._options import Commands, Reading, named, numbers, output_to, spelled_out
 from abstain.cli._steps import (
     check_outputs,
     files_of,
     json_file,
     putting,
+    read_one_system,
     read_policy_argument,
-    read_systems,
 )
 from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, FormatError, at
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from abstain.errors import ResultWarning
     from abstain.guarantees import Policy, PolicyCheck
-    from abstain.items import Items
 
 NOTHING_PROMISED = 4
 
@@ -131,7 +130,15 @@ def threshold_command(
     from abstain.guarantees import is_policy_file, split_by_cluster  # noqa: PLC0415
 
     try:
-        items = _read(source, mode, confidence, reading, everything=promise.by is not None, quiet=as_json)
+        items = read_one_system(
+            source,
+            mode,
+            confidence,
+            reading,
+            purpose="a policy",
+            everything=promise.by is not None,
+            quiet=as_json,
+        )
     except FormatError:
         if not is_policy_file(source):
             raise
@@ -173,7 +180,15 @@ def _check(
 ) -> None:
     swapped = f"abstain threshold {shlex.quote(str(new))} --check {shlex.quote(str(source))}"
     policy = read_policy_argument(source, new, swapped)
-    items = _read(new, mode, policy.confidence.name, reading, everything=policy.by is not None, quiet=as_json)
+    items = read_one_system(
+        new,
+        mode,
+        policy.confidence.name,
+        reading,
+        purpose="a policy",
+        everything=policy.by is not None,
+        quiet=as_json,
+    )
     with at(new):
         found = policy.check(items, confidence=confidence, calibration=calibration, level=level)
     if as_json:
@@ -181,24 +196,6 @@ def _check(
     else:
         _tell(found.lines, found.warnings)
     raise typer.Exit(found.exit_code)
-
-
-def _read(
-    path: Path, mode: str | None, confidence: str | None, reading: Reading, *, everything: bool, quiet: bool
-) -> Items:
-    systems = read_systems(
-        {path.stem: InputFile(path, mode)},
-        reading,
-        confidences={path.stem: confidence},
-        metrics=None,
-        everything=everything,
-        quiet=quiet,
-    )
-    if len(systems) > 1:
-        raise ArgumentError(
-            f"{path}: holds {len(systems)} systems, and a policy is for one; keep the rows of one"
-        )
-    return next(iter(systems.values()))
 
 
 def _tell(lines: Sequence[str], warnings: Sequence[ResultWarning]) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SystemResult,
     )
     from abstain.evaluation._system import Basis
-    from abstain.evaluation._warnings import NEVER_EQUAL, nothing_judged, refusal_hint
+    from abstain.evaluation._warnings import NEVER_EQUAL, nothing_judged, refusal_hint, scale_hint
 else:
     __getattr__, __dir__ = door(__name__)
 
@@ -66,4 +66,5 @@ __all__ = [
     "parse_condition",
     "power",
     "refusal_hint",
+    "scale_hint",
 ]

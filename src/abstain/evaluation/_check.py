@@ -29,11 +29,12 @@ from abstain.sources import (
     countables,
     counted_or_loaded,
     number_columns,
-    read,
+    read_systems,
+    stack,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -98,7 +99,8 @@ class SourceCheck:
         metrics: every kind of metric, and whether it is possible here.
         defaults: the confidence and the loss that are used when none is named, and the rule that says so.
         problems: what is wrong, by row.
-        items: the items themselves.
+        items: the items themselves, of all systems.
+        systems: the items of each system, by name. A source of one system has one without a name.
     """
 
     source: str
@@ -114,6 +116,7 @@ class SourceCheck:
     defaults: Mapping[str, str]
     problems: tuple[str, ...]
     items: Items
+    systems: Mapping[str, Items]
 
     __repr__ = brief
 
@@ -157,14 +160,16 @@ def check(
 def _of_loaded(source: Any, options: Mapping[str, Any]) -> SourceCheck:
     problems = Problems()
     # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
-    items = read(source, **{"metadata": (), **options}, problems=problems)
-    if GUIDANCE in items.provenance.get("unread", ()):
-        items = read(source, **{"metadata": (GUIDANCE,), **options}, problems=Problems())
+    systems = read_systems(source, **{"metadata": (), **options}, problems=problems)
+    if GUIDANCE in next(iter(systems.values())).provenance.get("unread", ()):
+        systems = read_systems(source, **{"metadata": (GUIDANCE,), **options}, problems=Problems())
+    items = stack(list(systems.values())) if len(systems) > 1 else next(iter(systems.values()))
     return _found(
         items,
+        systems,
         problems,
         clusters=_cluster_sizes(items),
-        signals={name: _signal_summary(items, name) for name in items.signals},
+        signals={name: _signal_summary(systems.values(), name) for name in items.signals},
         metadata=(*items.metadata, *items.provenance.get("unread", ())),
     )
 
@@ -187,8 +192,10 @@ def _of_counted(table: Countable) -> SourceCheck:
     taken = {*counting.columns.values(), *columns, *items.metadata}
     unread = [name for name, kind in counting.table.kinds.items() if name not in taken and kind in kinds]
     several, smallest, median, largest = cluster_sizes(counting)
+    items = replace(items, signals=kept)
     return _found(
-        replace(items, signals=kept),
+        items,
+        {"": items},
         problems,
         clusters=ClusterSizes(items.cluster_noun, several, smallest, median, largest),
         signals=signals,
@@ -205,6 +212,7 @@ def _profiled(counting: Counting, items: Items, name: str) -> SignalSummary:
 
 def _found(
     items: Items,
+    systems: Mapping[str, Items],
     problems: Problems,
     *,
     clusters: ClusterSizes,
@@ -227,10 +235,11 @@ def _found(
         signals=signals,
         metadata=metadata,
         confidences=confidences,
-        metrics=_metrics(items, servable),
+        metrics=_metrics_of_all(systems, servable),
         defaults=_defaults(judged),
         problems=tuple(dict.fromkeys(problems.found)),
         items=items,
+        systems=systems,
     )
 
 
@@ -271,28 +280,43 @@ def _cluster_sizes(items: Items) -> ClusterSizes:
     )
 
 
-def _signal_summary(items: Items, name: str) -> SignalSummary:
-    values = items.signals[name].values[items.answered]
-    known = values[~np.isnan(values)]
-    sizes = np.unique(known, return_counts=True)[1]
-    tied = float(sizes[sizes > 1].sum() / len(known)) if len(known) else 0.0
-    low, high = (float(known.min()), float(known.max())) if len(known) else (float("nan"), float("nan"))
-    return SignalSummary(len(sizes), tied, len(values) - len(known), low, high)
+def _signal_summary(systems: Iterable[Items], name: str) -> SignalSummary:
+    """Return the summary of a signal. Items of different systems are not tied."""
+    parts = [items.signals[name].values[items.answered] for items in systems]
+    known = [values[~np.isnan(values)] for values in parts]
+    sizes = [np.unique(values, return_counts=True)[1] for values in known]
+    pooled = np.concatenate(known)
+    if not len(pooled):
+        return SignalSummary(0, 0.0, sum(map(len, parts)), float("nan"), float("nan"))
+    tied = sum(int(each[each > 1].sum()) for each in sizes) / len(pooled)
+    missing = sum(map(len, parts)) - len(pooled)
+    return SignalSummary(len(np.unique(pooled)), tied, missing, float(pooled.min()), float(pooled.max()))
 
 
 # What is looked at for each kind of metric, and whether any confidence that is a probability may serve.
 _METRICS: dict[str, tuple[str, ...]] = {
     "coverage, abstention rate": ("answer_rate", "abstention_rate"),
     "accuracy, selective accuracy (zero_one)": ("accuracy", "selective_accuracy"),
-    "mean absolute error (abs, abs_norm)": ("mean_absolute_error",),
+    "mean absolute error (abs)": ("mean_absolute_error",),
     "risk-coverage curve, AURC, AUGRC": ("aurc", "augrc"),
     "balanced accuracy": ("balanced_accuracy",),
     "calibration (ECE, smooth ECE)": ("expected_calibration_error", "smooth_calibration_error"),
     "Brier score": ("brier_score",),
     "abstention safety, deferral alignment": ("abstention_accuracy", "deferral_alignment"),
 }
+_NORMALIZED = "normalized absolute error (abs_norm)"
 _INTERVALS, _COVERAGE = "intervals over clusters", "interval and set coverage"
 _OF_PROBABILITIES = ("calibration (ECE, smooth ECE)", "Brier score")
+
+
+def _metrics_of_all(systems: Mapping[str, Items], servable: Sequence[str]) -> dict[str, Availability]:
+    """Return the availability of every kind of metric: possible if it is possible for each of the systems."""
+    found: dict[str, Availability] = {}
+    for name, items in systems.items():
+        for kind, state in _metrics(items, servable).items():
+            if found.setdefault(kind, state).possible and not state.possible:
+                found[kind] = Availability(False, f"{name}: {state.reason}")
+    return found
 
 
 def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
@@ -300,7 +324,7 @@ def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
     judged = items.judged
     if not len(judged):
         nothing = Availability(False, "no item is answered or abstained")
-        return dict.fromkeys((*_METRICS, _INTERVALS, _COVERAGE), nothing)
+        return dict.fromkeys((*_METRICS, _NORMALIZED, _INTERVALS, _COVERAGE), nothing)
     found = {}
     for kind, names in _METRICS.items():
         found[kind] = _evaluated(items, names, None)
@@ -311,6 +335,7 @@ def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
             if served is not None:
                 found[kind] = Availability(True, f"with --confidence {served}")
     return found | {
+        _NORMALIZED: _loss_served(judged, "abs_norm"),
         _INTERVALS: _stated(_several_clusters(judged)),
         _COVERAGE: _predicted_ranges(items),
     }
@@ -328,6 +353,14 @@ def _evaluated(items: Items, names: Sequence[str], confidence: str | None) -> Av
     assert table is not None
     asked = [table.estimates[name] for name, key in table.keys_of.items() if key.metric in names]
     return _stated(next((estimate.reason for estimate in asked if not estimate.defined), ""))
+
+
+def _loss_served(judged: Items, loss: str) -> Availability:
+    try:
+        item_loss(judged, loss)
+    except AbstainError as problem:
+        return Availability(False, str(problem))
+    return Availability(True)
 
 
 def _is_probability(judged: Items, name: str) -> bool:

@@ -32,6 +32,7 @@ from abstain.evaluation._metric_tables import Key
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
 from abstain.evaluation._system import Basis, SystemWork
 from abstain.evaluation._warnings import (
+    POSSIBLE_SCALE,
     comparison_warnings,
     few_clusters,
     general_warnings,
@@ -39,11 +40,11 @@ from abstain.evaluation._warnings import (
 )
 from abstain.inference import NONE, Intervals, resamples_wanted
 from abstain.items import Items
-from abstain.losses import LOSS_NAMES, common_loss, item_loss
+from abstain.losses import check_loss_name, common_loss, item_loss
 from abstain.matching import MATCHES
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
-from abstain.metrics.registry import BUNDLES, METRICS, select_metrics
+from abstain.metrics.registry import BUNDLES, GROUPED, METRICS, select_metrics
 from abstain.metrics.selective import in_convention
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def evaluate(
 
     Args:
         systems: the items of one system; of several, each by itself or by name in a mapping. A data frame (pandas,
-            polars, Arrow), a path, or anything else that `abstain.read` takes, does as well.
+            polars, Arrow), a path, or anything else that `abstain.read` takes, does as well. A table with a column
+            ``system`` or ``model`` holds one system per value of it (see `abstain.sources.read_systems`).
         confidence: names of variants or signals, "default", "all", or a sequence of those; a mapping gives each
             system its own one. When left out, the default of the source; where it has none, areas are not computed.
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
@@ -108,7 +110,8 @@ def evaluate(
             selective metrics; when given without a confidence, these alone, by the first default confidence.
         selective: whether the selective metrics are wanted beside those named; when left out, where none are named or
             a confidence is.
-        by: one or more metadata columns; every one of the metrics is also given by group.
+        by: one or more metadata columns; every one of the metrics is also given by group. Default metrics: accuracy,
+            selective accuracy and answer rate.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
             When left out: what a declared scale or the kind of labels imply (see `abstain.losses`).
         coverage_grid: coverages at which the selective risk is asked for.
@@ -149,7 +152,7 @@ def evaluate(
     """
     given = _given(systems)
     if isinstance(loss, str):
-        _validate.choice(loss, "loss", LOSS_NAMES)
+        check_loss_name(loss)
     settings = Settings.checked(
         coverage_grid=coverage_grid,
         area_coverage=area_coverage,
@@ -158,15 +161,12 @@ def evaluate(
         seed=seed,
         level=level,
         convention=convention,
-        reference=None if reference is None else _validate.choice(reference, "reference", given),
+        reference=reference,
         margin=margin,
         simultaneous=simultaneous,
     )
-    if metrics is None and by is not None:
-        raise ArgumentError(
-            "by gives metrics by group, and none were asked for; name some (metrics, --metric)"
-        )
-    asked = () if metrics is None else select_metrics(metrics, coverage=False)
+    chosen = GROUPED if metrics is None and by is not None else metrics
+    asked = () if chosen is None else select_metrics(chosen, coverage=False)
     request = _Request(
         asked=tuple(in_convention(metric, convention) for metric in asked),
         selective=(metrics is None or confidence is not None) if selective is None else bool(selective),
@@ -182,6 +182,8 @@ def evaluate(
         "truth_may_differ": truth_may_differ,
     }
     named, kept, matched = _Reading(columns, engine, memory, request, matching).systems(given)
+    if reference is not None:
+        _validate.choice(reference, "reference", named)
     if any(map(_is_run, named.values())):
         drawn = resamples_wanted(resamples, interval, of_a_run=True)
         request = replace(request, settings=replace(settings, resamples=drawn))
@@ -194,8 +196,8 @@ def evaluate(
 def compare(*systems: Any, **options: Any) -> Result:
     """Judge two or more systems on the same items, and the differences between them, right - left.
 
-    Items are matched by their names; see `evaluate`, whose options these are. Where metrics are named, systems are
-    compared by these alone.
+    One table is enough if a column ``system`` or ``model`` names the system of each row. Items are matched by their
+    names; see `evaluate`, whose options these are. If metrics are named, systems are compared only by these.
 
     >>> from abstain import Items
     >>> truth, item = [0, 1] * 20, list(range(40))
@@ -210,9 +212,15 @@ def compare(*systems: Any, **options: Any) -> Result:
     """
     _check_kinds(systems)
     count = sum(len(system) if isinstance(system, Mapping) else 1 for system in systems)
-    if count < 2:
+    if not count or (count == 1 and isinstance(next(iter(_given(systems).values())), Items)):
         raise ArgumentError(f"a comparison needs at least two systems, got {count}")
-    return evaluate(*systems, **{"selective": options.get("metrics") is None, **options})
+    result = evaluate(*systems, **{"selective": options.get("metrics") is None, **options})
+    if len(result.systems) < 2:
+        raise ArgumentError(
+            "a comparison needs at least two systems, got 1: this source has no column that names the system of each "
+            "row (system=, --system), or only one name in it"
+        )
+    return result
 
 
 def _is_run(items: Items) -> bool:
@@ -240,10 +248,10 @@ def _check_kinds(systems: Iterable[Any]) -> None:
     for system in systems:
         if isinstance(system, Mapping):
             _check_kinds(system.values())
-        elif system is None or isinstance(system, (bool, int, float, list, tuple)):
+        elif system is None or isinstance(system, (bool, int, float, list, tuple, np.ndarray)):
             raise ArgumentError(
                 "a system must be Items, a data frame, a path, or a mapping from names to them, got "
-                f"{_validate.kind(system)}"
+                f"{_validate.kind(system)}; {_validate.FROM_ARRAYS}"
             )
 
 
@@ -267,7 +275,7 @@ class _Reading:
 
     def systems(self, given: Mapping[str, Any]) -> _Systems:
         """Return the items of every system, and those that are compared."""
-        sources.check_reading_arguments(self.columns, evaluate)
+        sources.check_arguments(self.columns, evaluate)
         for name, system in given.items():
             if isinstance(system, Items):
                 sources.check_not_read({**self.columns, "engine": self.engine, "memory": self.memory}, name)
@@ -276,10 +284,14 @@ class _Reading:
         return sources.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
 
     def _loaded(self, given: Mapping[str, Any]) -> _Systems:
-        named = {
-            name: system if isinstance(system, Items) else sources.read(system, **self.columns)
-            for name, system in given.items()
-        }
+        named = sources.name_systems(
+            {
+                name: {"": system}
+                if isinstance(system, Items)
+                else sources.read_systems(system, **self.columns)
+                for name, system in given.items()
+            }
+        )
         if len(named) == 1:
             return _Systems(named, named, None)
         return _Systems(named, *match_items(named, **self.matching))
@@ -503,7 +515,13 @@ class _Job:
             settings=settings,
             provenance={**source.provenance, **work.found},
             warnings=(
-                *general_warnings(source, population, settings, ranked=bool(work.confidences) or not wanted),
+                *general_warnings(
+                    source,
+                    population,
+                    settings,
+                    ranked=bool(work.confidences) or not wanted,
+                    loss_named=request.loss is not None,
+                ),
                 *left_out_warnings(found, population),
             ),
             cluster_noun=work.judged.cluster_noun,
@@ -544,7 +562,7 @@ class _Job:
         found += few_clusters(self.matching.clusters, first.cluster_noun, self.request.settings.interval)
         codes = {warning.code for warning in found}
         found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
-        return tuple(dict.fromkeys(found))
+        return tuple(sorted(dict.fromkeys(found), key=lambda each: each.code != POSSIBLE_SCALE))
 
 
 def _intervals(items: Items, settings: Settings) -> Intervals:

@@ -215,6 +215,7 @@ def gate(
     clusters = compared = 0
     if levels:
         own = evaluate({_NEW: run}, metrics=[condition.metric for condition in levels], **asked)
+        _check_one_system(own, (_NEW,))
         results.append(own)
         judged.append(own.only)
         clusters = own.only.population.included
@@ -228,6 +229,7 @@ def gate(
             truth_may_differ=truth_may_differ,
             **asked,
         )
+        _check_one_system(comparison, (_BASELINE, _NEW))
         results.append(comparison)
         judged += [comparison.systems[_NEW], comparison.systems[_BASELINE]]
         compared = 0 if comparison.matching is None else comparison.matching.clusters
@@ -258,6 +260,14 @@ def gate(
         warnings=tuple(dict.fromkeys(warnings)),
         provenance=tuple({system.name: system.provenance for system in judged}.values()) or (run.provenance,),
     )
+
+
+def _check_one_system(result: Result, names: Sequence[str]) -> None:
+    """Raise if a table held several systems."""
+    if len(result.systems) > len(names):
+        raise ArgumentError(
+            "a gate judges one system, and a table here holds several; keep the rows of one of them"
+        )
 
 
 def _check_items(run: Any) -> None:

@@ -326,7 +326,7 @@ class SystemWork:
             warnings = (
                 *confidence.warnings,
                 *binned(slot, items, rows, curve),
-                *variant_warnings(metrics, ties, settings),
+                *variant_warnings(metrics, ties, settings, ranks=len(curve)),
             )
             results[slot] = ConfidenceResult(slot, metrics, curve, ties, warnings)
         return results
@@ -501,6 +501,7 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         "scale": items.scale,
         "largest_loss": _largest_loss(loss, items),
         "may_abstain": items.may_abstain,
+        "positive": items.positive,
     }
     if items.weight is not None:
         given["weight"] = items.weight
@@ -525,7 +526,10 @@ def _check_probabilities(
     wrong = (confidence < 0.0) | (confidence > 1.0)
     if believed is not None and slot and wrong.any():
         row = int(np.argmax(wrong))
+        known = confidence[~np.isnan(confidence)]
+        percent = f'; if it is in percent, add --percent {slot} (percent=["{slot}"])'
         raise DataError(
             f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.where(wrong)}; ask for "
             "it with a confidence that is a probability"
+            f"{percent if slot in items.signals and known.min() >= 0.0 and known.max() <= 100.0 else ''}"
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from abstain.confidence import no_confidence
 from abstain.errors import ResultWarning
+from abstain.losses import possible_scale
 from abstain.metrics.curves import binning_bounds
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "EMPTY_RANGE",
     "FEW_CLUSTERS",
     "NEVER_EQUAL",
+    "POSSIBLE_SCALE",
     "binned",
     "comparison_warnings",
     "few_clusters",
@@ -32,6 +34,7 @@ __all__ = [
     "left_out_warnings",
     "nothing_judged",
     "refusal_hint",
+    "scale_hint",
     "variant_warnings",
 ]
 
@@ -45,6 +48,8 @@ SIMULATED_COVERAGE = {
 # Of which metrics it is said what the items that were left out could do to them, and of how many at most.
 _BOUNDED = ("augrc", "aurc", "accuracy", "selective_accuracy")
 _MOST_BOUNDED = 4
+# The code of the warning that comes before all others: it puts every number in doubt.
+POSSIBLE_SCALE = "possible_scale"
 NEVER_EQUAL = (
     "no prediction ever equals its truth; are truth and prediction the right columns, and written alike?"
 )
@@ -53,13 +58,14 @@ EMPTY_RANGE = "nothing was answered: the area over an empty range, no achievemen
 
 
 def general_warnings(
-    items: Items, population: Population, settings: Settings, *, ranked: bool
+    items: Items, population: Population, settings: Settings, *, ranked: bool, loss_named: bool
 ) -> tuple[ResultWarning, ...]:
     """Return what holds for all numbers of a system: its answers, and clusters that are few, forgotten or left out."""
-    found = []
     noun = items.cluster_noun
     if not population.items:
         return (ResultWarning("nothing_judged", nothing_judged(items)),)
+    scores = "" if loss_named else scale_hint(items)
+    found = [ResultWarning(POSSIBLE_SCALE, scores)] if scores else []
     if not population.answered:
         message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
         found.append(ResultWarning("nothing_answered", message))
@@ -89,6 +95,19 @@ def general_warnings(
         found.append(ResultWarning("rows_unnamed", message))
     found += few_clusters(population.included, noun, settings.interval)
     return tuple(found)
+
+
+def scale_hint(items: Items) -> str:
+    """Return how to declare a scale if the labels look like scores, else nothing."""
+    scale = possible_scale(items)
+    if scale is None:
+        return ""
+    low, high = scale
+    return (
+        f"truth and prediction are whole numbers from {low} to {high}, and answers are only right or wrong (loss "
+        f"zero_one). If these are scores, add --scale {low},{high} --loss abs (scale=({low}, {high}), "
+        'loss="abs"); if they are classes, add --loss zero_one (loss="zero_one")'
+    )
 
 
 def refusal_hint(items: Items) -> str:
@@ -166,11 +185,21 @@ def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> 
 
 
 def variant_warnings(
-    metrics: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings
+    metrics: Mapping[str, Estimate], ties: TieSensitivity, settings: Settings, *, ranks: int
 ) -> tuple[ResultWarning, ...]:
-    """Return what holds for one confidence: ties that matter, an area below its optimum."""
+    """Return what holds for one confidence: ties that matter, an area below its optimum.
+
+    Args:
+        metrics: the estimates of the selective metrics.
+        ties: how far the order of tied items can move the AURC.
+        settings: how the areas were computed.
+        ranks: how many different confidences the answered items have.
+    """
     found = []
-    if ties.matters and f"{ties.best:.3f}" != f"{ties.worst:.3f}":
+    if ranks == 1 and ties.matters:
+        message = "every answered item has the same confidence, so it ranks nothing; name another confidence"
+        found.append(ResultWarning("constant_confidence", message))
+    elif ties.matters and f"{ties.best:.3f}" != f"{ties.worst:.3f}":
         message = (
             f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
             f"tied items alone could put the AURC anywhere from {ties.best:.3f} to {ties.worst:.3f}"

@@ -55,6 +55,8 @@ class Columns:
         sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
         class_index: which of these classes the truth is; None where truths are such numbers themselves.
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
+        positive: the label that counts as 1 for binary metrics, in its canonical form; all others count as 0. None if
+            it was not named: then the labels must be 0 and 1.
         shared: what was worked out of these rows and does not depend on the confidence; the same for each of them.
     """
 
@@ -74,6 +76,7 @@ class Columns:
     sets: Mask = field(default_factory=lambda: np.empty((0, 0), np.bool_))
     class_index: Indices | None = None
     results: Sequence[EvaluationResult] | None = None
+    positive: labels.Label = None
     shared: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -98,6 +101,7 @@ class Columns:
         confidence: Column | None = None,
         should_abstain: Column | None = None,
         sample_weight: Column | None = None,
+        positive: object = None,
     ) -> Columns:
         """Check the arguments of an array function, all of one length and in one unit."""
         given: dict[str, NDArray[Any]] = {}
@@ -125,6 +129,7 @@ class Columns:
             length,
             answered=~declined,
             weight=_validate.weights(sample_weight, length),
+            positive=labels.canonical(positive, "positive", 0),
             **{names.get(name, name): values for name, values in given.items()},
         )
 
@@ -337,24 +342,36 @@ class Columns:
 
     @cached_property
     def event(self) -> Floats:
-        """1 where the truth is the label 1, else 0; for labels that are all 0 or 1."""
-        return _is_label(self.truth, 1)
+        """1 if the truth is the positive label, else 0."""
+        return _is_label(self.truth, self._positive)
 
     @cached_property
-    def prediction_is_one(self) -> Floats:
-        """1 where the prediction is the label 1, else 0."""
-        return _is_label(self.prediction, 1)
+    def prediction_is_positive(self) -> Floats:
+        """1 if the prediction is the positive label, else 0."""
+        return _is_label(self.prediction, self._positive)
+
+    @property
+    def _positive(self) -> labels.Label:
+        return 1 if self.positive is None else self.positive
 
     @cached_property
     def event_probability(self) -> Floats:
-        """The stated probability of the label 1: the confidence where that was predicted, else its complement."""
-        return np.where(self.prediction_is_one == 1.0, self.confidence, 1.0 - self.confidence)
+        """The stated probability of the positive label: the confidence if it was predicted, else its complement."""
+        return np.where(self.prediction_is_positive == 1.0, self.confidence, 1.0 - self.confidence)
 
     @cached_property
     def binary(self) -> Mask:
-        """True where both truth and prediction are 0 or 1."""
-        labels = (self.truth, self.prediction)
-        return np.logical_and(*((_is_label(column, 0) + _is_label(column, 1)) > 0 for column in labels))
+        """True if truth and prediction count as 0 or 1: they are, or the positive label was named."""
+        if self.positive is not None:
+            return np.ones(len(self), np.bool_)
+        columns = (self.truth, self.prediction)
+        return np.logical_and(*((_is_label(column, 0) + _is_label(column, 1)) > 0 for column in columns))
+
+    @cached_property
+    def positive_unnamed(self) -> bool:
+        """True if truths are text and no label was named as the positive one."""
+        text = self.truth.dtype.kind == "O" and any(isinstance(label, str) for label in self.truth.tolist())
+        return self.positive is None and text
 
     def take(self, rows: Mask | Indices) -> Columns:
         """Return some rows; the units stay as they are."""
@@ -451,10 +468,10 @@ def guidance(values: Column, name: str = "should_abstain") -> Floats:
     return result
 
 
-def _is_label(labels: NDArray[Any], label: int) -> Floats:
-    if labels.dtype.kind == "f":
-        return (labels == label).astype(np.float64)
-    return np.array([value == label for value in labels.tolist()], dtype=np.float64)
+def _is_label(column: NDArray[Any], label: labels.Label) -> Floats:
+    if column.dtype.kind == "f" and not isinstance(label, str):
+        return (column == label).astype(np.float64)
+    return np.array([value == label for value in column.tolist()], dtype=np.float64)
 
 
 def ratio(above: Floats, below: Floats | Indices, *, empty: float = np.nan) -> Floats:

@@ -416,8 +416,13 @@ NOT_ALL_RANKED = Condition(
 )
 NOT_BINARY = Condition(
     "non_binary_labels_or_predictions",
-    "some labels or predictions are neither 0 nor 1",
+    "some labels or predictions are neither 0 nor 1; name the positive class (--positive, positive=)",
     lambda rows: bool((rows.stated & ~rows.binary).any()),
+)
+POSITIVE_UNNAMED = Condition(
+    "non_binary_labels_or_predictions",
+    "the labels are text; name the positive class (--positive, positive=)",
+    lambda rows: rows.positive_unnamed,
 )
 NOT_NUMBERS = Condition(
     "labels_are_not_numbers",
@@ -463,17 +468,17 @@ ONE_CORRECTNESS = Condition(
 )
 ONE_EVENT = Condition(
     "one_kind_of_row",
-    "the truths are all 1 or all 0, and an AUROC compares two kinds",
+    "the truths are all positive or all negative, and an AUROC compares two kinds",
     lambda rows: len(np.unique(rows.event[rows.stated])) < 2,
 )
 NO_POSITIVE_ANSWER = Condition(
     "no_positive_answers",
-    "nothing was answered with the label 1",
-    lambda rows: not ((rows.prediction_is_one == 1.0) & rows.answered).any(),
+    "nothing was answered with the positive label (1, unless another is named)",
+    lambda rows: not ((rows.prediction_is_positive == 1.0) & rows.answered).any(),
 )
 NO_POSITIVE_TRUTH = Condition(
     "no_positive_truths",
-    "no answered row has the truth 1",
+    "no answered row has the positive label (1, unless another is named) as its truth",
     lambda rows: not ((rows.event == 1.0) & rows.answered).any(),
 )
 NO_INTERVALS = Condition(

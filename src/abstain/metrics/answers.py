@@ -246,10 +246,10 @@ def classification_scores(
     >>> scores.coverage, scores.recall
     (0.75, 1.0)
     """
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    detected = detection_measure(
-        columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")], positive
+    columns = Columns.checked(
+        y_true, y_pred, abstained=abstained, sample_weight=sample_weight, positive=positive
     )
+    detected = detection_measure(columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")])
     return ClassificationScores(
         coverage=coverage_of(columns),
         n=float(columns.weight.sum()),
@@ -281,15 +281,11 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
     return Measure((name,), columns.units, tally.walk_width, finish)
 
 
-def detection_measure(
-    columns: Columns, metrics: Sequence[MetricSpecification], positive: Label = 1
-) -> Measure:
-    """Return the measure of precision, recall and F1 of one label, over the answered rows."""
+def detection_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return the measure of precision, recall and F1 of the positive label, over the answered rows."""
     rows = columns.take(columns.answered)
-    every = np.repeat(labels.column([positive], "positive"), len(rows))
-    truth, said = labels.matches(rows.truth, every), labels.matches(every, rows.prediction)
-    values = [flags.astype(np.float64) for flags in (truth & said, said, truth)]
-    return sums_measure(rows, metrics, values, _Detected)
+    truth, said = rows.event, rows.prediction_is_positive
+    return sums_measure(rows, metrics, [truth * said, said, truth], _Detected)
 
 
 class _Detected(NamedTuple):
@@ -344,7 +340,7 @@ def _macro_f1(columns: Columns) -> Measure:
 
 
 def _auroc(columns: Columns) -> Measure:
-    """The AUROC of the stated probability of the label 1."""
+    """The AUROC of the stated probability of the positive label."""
     rows = columns.take(columns.stated)
     return auroc_measure("auroc", rows.event, rows.event_probability, rows)
 
@@ -373,18 +369,33 @@ def _detected(
     abstained: Column | None,
     sample_weight: Column | None,
 ) -> float:
-    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
-    return detection_measure(columns, [_BY_NAME[name]], positive).point
+    columns = Columns.checked(
+        y_true, y_pred, abstained=abstained, sample_weight=sample_weight, positive=positive
+    )
+    return detection_measure(columns, [_BY_NAME[name]]).point
 
 
 _metric = alike(arguments=LABELS, direction=HIGHER, unit="share", answered_only=True)
 METRICS: tuple[MetricSpecification, ...] = (
     _metric(accuracy, measure=outcome_measure, finish=lambda t: ratio(t.correct, t.n), answered_only=False),
     _metric(balanced_accuracy, when.ONE_CLASS, measure=alone(_balanced_accuracy), answered_only=False),
-    _metric(precision, when.NO_POSITIVE_ANSWER, measure=detection_measure, finish=lambda t: t.precision),
-    _metric(recall, when.NO_POSITIVE_TRUTH, measure=detection_measure, finish=lambda t: t.recall),
+    _metric(
+        precision,
+        when.POSITIVE_UNNAMED,
+        when.NO_POSITIVE_ANSWER,
+        measure=detection_measure,
+        finish=lambda t: t.precision,
+    ),
+    _metric(
+        recall,
+        when.POSITIVE_UNNAMED,
+        when.NO_POSITIVE_TRUTH,
+        measure=detection_measure,
+        finish=lambda t: t.recall,
+    ),
     _metric(
         f1,
+        when.POSITIVE_UNNAMED,
         when.NO_POSITIVE_ANSWER,
         when.NO_POSITIVE_TRUTH,
         measure=detection_measure,
@@ -394,6 +405,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     _metric(
         auroc,
         when.NO_CONFIDENCE,
+        when.POSITIVE_UNNAMED,
         when.NOT_BINARY,
         when.ONE_EVENT,
         arguments={"y_true": "event", "score": "event_probability"},

@@ -642,6 +642,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         brier_score,
+        when.POSITIVE_UNNAMED,
         when.NOT_BINARY,
         measure=_stated(_brier_score),
         arguments={"y_true": "event", "confidence": "event_probability"},

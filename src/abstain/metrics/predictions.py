@@ -353,7 +353,8 @@ def _refuse_bounds(low: Floats, high: Floats) -> NoReturn:
             )
         raise DataError(
             f"intervals are crossed at {where}: low {ends[0]:g} > high {ends[1]:g} "
-            f"({int(rows.sum())} such rows); the lower bound comes first"
+            f"({int(rows.sum())} such rows); the lower bound comes first: swap them, or read the table with "
+            '--crossed sort (crossed="sort")'
         )
     row = int(np.argmax(((low == np.inf) | (high == -np.inf)).any(axis=0)))
     raise DataError(

@@ -33,6 +33,7 @@ __all__ = [
     "ALIASES",
     "BUNDLES",
     "ENTRY_POINT_GROUP",
+    "GROUPED",
     "METRICS",
     "MetricSpecification",
     "find_metric",
@@ -87,6 +88,8 @@ class _BuiltIn(Mapping[str, MetricSpecification]):
 
 
 METRICS: Mapping[str, MetricSpecification] = _BuiltIn()
+# The metrics of groups, unless others are requested.
+GROUPED = ("accuracy", "selective_accuracy", "answer_rate")
 
 _DEFAULTS: dict[str, tuple[str, ...]] = {
     "default_accuracy": ("accuracy", "balanced_accuracy"),
@@ -177,6 +180,8 @@ def known_metrics() -> dict[str, MetricSpecification]:
 def find_metric(metric: MetricLike) -> MetricSpecification:
     """Return one metric: by name, by alias, with a parameter (``risk_at_coverage@0.8``), by import path, or itself.
 
+    Names are compared without regard to case.
+
     >>> find_metric("ece").key, find_metric("ece@10").key, find_metric("coverage_at_risk@0.05").key
     ('expected_calibration_error', 'expected_calibration_error@10', 'coverage_at_risk@0.05')
     """
@@ -185,6 +190,7 @@ def find_metric(metric: MetricLike) -> MetricSpecification:
     if not isinstance(metric, str):
         return user_specification(metric)
     text, _, parameter = metric.strip().partition("@")
+    text = _as_known(text)
     name = ALIASES.get(text, text)
     if ":" in name:
         found: MetricSpecification | None = user_specification(imported_metric(name))
@@ -217,7 +223,7 @@ def select_metrics(
     for part in [asked] if single else asked:  # type: ignore[union-attr]
         pieces: list[Any] = [piece.strip() for piece in part.split(",")] if isinstance(part, str) else [part]
         for piece in pieces:
-            names = BUNDLES.get(piece, (piece,)) if isinstance(piece, str) else (piece,)
+            names = BUNDLES.get(_as_known(piece), (piece,)) if isinstance(piece, str) else (piece,)
             for metric in map(find_metric, names):
                 first = found.setdefault(metric.key, metric)
                 if (first.function, first.settings) != (metric.function, metric.settings):
@@ -227,6 +233,16 @@ def select_metrics(
     if coverage and any(metric.answered_only for metric in found.values()):
         found.setdefault("answer_rate", METRICS["answer_rate"])
     return tuple(found.values())
+
+
+def _as_known(name: str) -> str:
+    """Return the name of a metric, an alias or a bundle as it is known, if only its case differs."""
+    if ":" in name or name in METRICS or name in ALIASES or name in BUNDLES or name in _registered:
+        return name
+    known = [*known_metrics(), *ALIASES, *BUNDLES]
+    if name in known:
+        return name
+    return next((each for each in known if each.casefold() == name.casefold()), name)
 
 
 def _taken(name: str) -> ArgumentError:

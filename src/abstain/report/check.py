@@ -30,6 +30,9 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
             for role, name in found.columns.items()
         )
         parts.append(line(f"columns: {columns}"))
+    if len(found.systems) > 1:
+        systems = ", ".join(f"{name} ({items.counts.total:,} items)" for name, items in found.systems.items())
+        parts.append(line(f"systems: {systems}"))
     coverage = f", coverage {counts.coverage:.3f}" if counts.n else ""
     parts += [
         line(
@@ -116,6 +119,7 @@ def check_table(found: SourceCheck) -> Table:
         ("column", role, name, "guessed" if role in found.guessed else "")
         for role, name in found.columns.items()
     ]
+    rows += [("system", name, items.counts.total, "") for name, items in found.systems.items() if name]
     rows += [
         ("outcome", name, getattr(counts, name), "")
         for name in ("answered", "abstained", "failed", "unscored")

@@ -19,16 +19,18 @@ if TYPE_CHECKING:
         read_evaluation_file,
         write_evaluation_file,
     )
+    from abstain.sources._log_items import stack
     from abstain.sources._matching import match_counted
     from abstain.sources._profiling import cluster_sizes, column_profile, number_columns
     from abstain.sources._read import (
         FORMATS,
+        check_arguments,
         check_not_read,
-        check_reading_arguments,
         expand,
         is_table,
         items_of_argument,
         items_of_samples,
+        name_systems,
         open_table,
         read,
         read_systems,
@@ -51,8 +53,8 @@ __all__ = [
     "EvaluationFile",
     "Problems",
     "SourceTable",
+    "check_arguments",
     "check_not_read",
-    "check_reading_arguments",
     "cluster_sizes",
     "column_profile",
     "countables",
@@ -63,12 +65,14 @@ __all__ = [
     "items_of_samples",
     "load_evaluation_file",
     "match_counted",
+    "name_systems",
     "number_columns",
     "open_table",
     "read",
     "read_evaluation_file",
     "read_systems",
     "recognise",
+    "stack",
     "usual_column",
     "write_evaluation_file",
 ]

@@ -19,7 +19,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
 from abstain._places import row_name
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, at
 from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
 from abstain.labels import is_missing, missing
 from abstain.sources import _values
@@ -98,6 +98,8 @@ def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]
         sets=sets,
         classes=classes,
     )
+    with at(table.label):
+        items = items.with_positive(roles.positive)
     return items.with_provenance(
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
@@ -290,8 +292,8 @@ class Rows:
             self.problems.report(
                 f"an item has one outcome, and is both abstained and failed {self.problems.place(both)}"
             )
-        broken = broken | _ruled(rulings[1], prediction, truth, declined | broken)
-        declined = declined | _ruled(rulings[0], prediction, truth, declined | broken)
+        broken = broken | self._ruled(rulings[1], prediction, truth, declined | broken)
+        declined = declined | self._ruled(rulings[0], prediction, truth, declined | broken)
         silent = self._silent(prediction) & ~declined & ~broken
         if silent.any() and null_prediction is None:
             names = ", ".join(self.columns[role] for role in _ANSWERS if role in self.columns)
@@ -305,6 +307,17 @@ class Rows:
         outcome[missing(truth)] = Outcome.UNSCORED
         outcome[broken | (silent & (null_prediction != "abstained"))] = Outcome.FAILED
         return outcome
+
+    def _ruled(self, ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
+        """Return the rows that a rule finds, among those whose outcome is not `settled`."""
+        ruled = np.zeros(len(prediction), np.bool_)
+        counts = self.problems.counts
+        for row in np.flatnonzero(~settled) if ruling.rule else ():
+            value = prediction[row]
+            text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
+            rows = 1 if counts is None else int(counts[row])
+            ruled[row] = ruling.declines(text, right=bool(value == truth[row]), rows=rows)
+        return ruled
 
     def _said_outcomes(self) -> NDArray[np.uint8]:
         codes = {name: code for code, name in enumerate(OUTCOMES)}
@@ -372,7 +385,7 @@ class Rows:
         if values.dtype.kind not in "iuf":
             numbers = [_values.as_number(value) for value in values.tolist()]
             wrong = np.array([number is None for number in numbers], np.bool_) & ~_values.blank(values)
-            if wrong.any():
+            if wrong.any() and not _values.report_decimal_commas(values, name, self.problems):
                 held = {type(value) for value in values[wrong].tolist()}
                 what = "booleans" if held <= {bool, np.bool_} else "text"
                 first = self.problems.place(wrong, most=1)
@@ -466,12 +479,3 @@ def _label_kinds(column: NDArray[Any]) -> set[bool]:
     if known.dtype.kind in "biuf":
         return {False} if len(known) else set()
     return {isinstance(value, str) for value in known.tolist()}
-
-
-def _ruled(ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
-    ruled = np.zeros(len(prediction), np.bool_)
-    for row in np.flatnonzero(~settled) if ruling.rule else ():
-        value = prediction[row]
-        text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
-        ruled[row] = ruling.declines(text, right=bool(value == truth[row]))
-    return ruled

@@ -299,8 +299,9 @@ class Counting(Statements):
             return
         numbered = f"SELECT b.r AS r FROM ({self._select(numbers=True)}) AS b WHERE {wrong}"
         problems = self._wrong(count, lambda _: self.first(numbered))
+        text = self.engine.fetch(f"SELECT {value} AS v FROM {rows} LIMIT 1")["v"]
         with rows_named_by(self.table.paths):
-            Rows(self.table, {}, {}, problems).signal(name, {name: np.array(["text"], dtype=object)})
+            Rows(self.table, {}, {}, problems).signal(name, {name: text.astype(object)})
 
     def _counted_already(self, names: Sequence[str]) -> bool:
         """True where the rows that were counted in one pass tell these signals."""

@@ -30,6 +30,17 @@ _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
 _EXACT_NUMBER = re.compile(r"^(DECIMAL.*|U?HUGEINT|BIGNUM|VARINT)$")
 _LIST = re.compile(r"\[\d*\]$")
+# The errors that DuckDB raises about a statement. Errors about reading a file are of other classes.
+_OUR_MISTAKES = (
+    "BinderException",
+    "CatalogException",
+    "ConversionException",
+    "InvalidTypeException",
+    "OutOfRangeException",
+    "ParserException",
+    "SyntaxException",
+    "TypeMismatchException",
+)
 _NESTED = re.compile(r"(^(STRUCT|MAP|UNION|BLOB|BIT|LIST|ARRAY|VARIANT|GEOMETRY))")
 
 
@@ -62,9 +73,12 @@ class DuckTable(QueriedTable):
         """Note the kind of every column, and what to select to get it."""
         self._kinds: dict[str, str] = {}
         self._expressions: dict[str, str] = {}
+        self._text_columns: set[str] = set()
         for name, type_name, own in zip(names, map(str, types), inner or names, strict=True):
             self._kinds[name] = _kind(type_name)
             self._expressions[name] = _expression(_sql.identifier(own), type_name)
+            if _kind(type_name) in ("text", "list") or _EXACT_NUMBER.match(type_name):
+                self._text_columns.add(name)
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection | None:
@@ -77,7 +91,12 @@ class DuckTable(QueriedTable):
         return self._connection.sql(statement)
 
     def fetch(self, work: Callable[[], Any], progress: Callable[[], float] | None = None) -> Any:
-        """Run a query of this table; say in our own words what goes wrong, and to whoever waits how far it is."""
+        """Run a query of this table and show its progress; errors do not quote DuckDB.
+
+        Raises:
+            FormatError: DuckDB cannot read the files.
+            RuntimeError: DuckDB rejects the statement, which is a defect of this package.
+        """
         import duckdb  # noqa: PLC0415
 
         try:
@@ -92,6 +111,11 @@ class DuckTable(QueriedTable):
             if not isinstance(problem, duckdb.Error):
                 raise
             self._check_snapshot()
+            if type(problem).__name__ in _OUR_MISTAKES:
+                raise RuntimeError(
+                    f"{self.label}: DuckDB rejected a statement of abstain ({type(problem).__name__}); the file is not "
+                    "the cause, so please report this as a defect of abstain"
+                ) from None
             raise self._explained(problem) from None
         self._check_snapshot()
         return found
@@ -171,11 +195,7 @@ class DuckTable(QueriedTable):
 
     def is_text(self, name: str) -> bool:
         """True where that is text, whatever the text may spell."""
-        return (
-            self.text_alone
-            or self._expressions[name].startswith("CAST(")
-            or self._kinds[name] in ("text", "list")
-        )
+        return self.text_alone or name in self._text_columns
 
 
 def _kind(type_name: str) -> str:

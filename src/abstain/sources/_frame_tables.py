@@ -38,7 +38,7 @@ def open_frame(source: object) -> SourceTable:
     except TypeError:
         raise ArgumentError(
             f"a source of type {type(source).__name__} cannot be read; pass a path, several paths, or a pandas, "
-            "polars, PyArrow or DuckDB table"
+            f"polars, PyArrow or DuckDB table; {_validate.FROM_ARRAYS}"
         ) from None
     except DuplicateError:
         raise DataError("the frame has two columns of one name; rename one of them") from None

@@ -21,7 +21,7 @@ from abstain import _files, _validate, labels
 from abstain._signals import consistency_signals, token_signals
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome, Signal, columns_from_rows, identifiers, signals_from_rows
-from abstain.sources._rules import looks_like_refusals
+from abstain.sources._rules import joined_counts, looks_like_refusals
 from abstain.sources._values import as_number
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = [
     "keep_scalars",
     "named_cluster",
     "scalar",
+    "stack",
     "token_log_signals",
 ]
 
@@ -261,7 +262,6 @@ def concatenate(parts: Sequence[Items]) -> Items:
     tasks = [part.provenance.get("task") for part in parts]
     if len(set(tasks)) > 1 and all(tasks):
         parts = [_prefixed(part, f"{task}/") for part, task in zip(parts, tasks, strict=True)]
-    first = parts[0]
     if len({(part.truth.dtype.kind == "f", part.scale) for part in parts}) > 1:
         raise DataError(
             "the files are not scored alike (labels in one, grades or another scale in the other)"
@@ -270,8 +270,22 @@ def concatenate(parts: Sequence[Items]) -> Items:
         raise DataError(
             "the files do not predict alike (intervals, or sets of the same classes, in some alone)"
         )
+    joined = stack(parts)
+    row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
+    if row is not None:
+        raise DataError(
+            f"{joined.describe_row(row)} stands in more than one file; read the files one by "
+            "one, or compare them"
+        )
+    paths = ", ".join(str(part.provenance.get("path")) for part in parts)
+    return joined.with_provenance(path=paths, sha256=None, **_counts_of_all(joined, parts))
+
+
+def stack(parts: Sequence[Items]) -> Items:
+    """Return the rows of items of one kind one after the other, with the provenance of the first."""
+    first = parts[0]
     weighed = any(part.weight is not None for part in parts)
-    joined = Items(
+    return Items(
         truth=np.concatenate([part.truth for part in parts]),
         prediction=np.concatenate([part.prediction for part in parts]),
         outcome=np.concatenate([part.outcome for part in parts]),
@@ -287,15 +301,26 @@ def concatenate(parts: Sequence[Items]) -> Items:
         intervals=_joined([part.intervals for part in parts]),
         sets=_joined([part.sets for part in parts]),
         classes=first.classes,
+        positive=first.positive,
     )
-    row = _first_repeated(zip(joined.cluster.tolist(), joined.item.tolist(), strict=True))
-    if row is not None:
-        raise DataError(
-            f"{joined.describe_row(row)} stands in more than one file; read the files one by "
-            "one, or compare them"
+
+
+def _counts_of_all(joined: Items, parts: Sequence[Items]) -> dict[str, Any]:
+    """Return the provenance that counts answers: over all files, not only the first."""
+    rules = [part.provenance["abstention_rule"] for part in parts if "abstention_rule" in part.provenance]
+    counts: dict[str, Any] = {"abstention_rule": joined_counts(rules)} if rules else {}
+    if {"answer", "grade"} <= joined.metadata.keys():
+        rows = zip(
+            joined.metadata["answer"].tolist(),
+            joined.metadata["grade"].tolist(),
+            joined.answered,
+            strict=True,
         )
-    paths = ", ".join(str(part.provenance.get("path")) for part in parts)
-    return joined.with_provenance(path=paths, sha256=None)
+        answers = [
+            (text, grade == 1.0) for text, grade, answered in rows if answered and isinstance(text, str)
+        ]
+        counts |= {"refusals": None} | looks_like_refusals(answers)
+    return counts
 
 
 def _prefixed(part: Items, prefix: str) -> Items:

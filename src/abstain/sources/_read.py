@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from abstain.sources._tables import SourceTable
     from abstain.sources._values import Problems
 
-__all__ = ["FORMATS", "expand", "is_table", "open_table", "read", "read_systems", "recognise"]
+__all__ = [
+    "FORMATS",
+    "check_arguments",
+    "expand",
+    "is_table",
+    "name_systems",
+    "open_table",
+    "read",
+    "read_systems",
+    "recognise",
+]
 
 MEMBER_LIMIT = 1 << 27
 FORMATS = {
@@ -47,6 +57,11 @@ FORMATS = {
 TABLES = ("csv", "parquet", "jsonl")
 # What there is to choose within a file that is no table.
 _CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
+# The arguments of `read` that name a column.
+_COLUMN_NAMES = (
+    *("truth", "prediction", "confidence", "abstained", "failed", "correct", "weight", "low", "high", "set"),
+    *("cluster", "cluster_by", "item", "system"),
+)
 _KEPT = ("signals", "metadata", "null_prediction")
 _BEGINNING = 1 << 20
 _PATTERN = "*?["
@@ -84,6 +99,7 @@ def read(
     system: str | None = None,
     percent: Sequence[str] | None = None,
     crossed: str | None = None,
+    positive: str | None = None,
     scorer: str | None = None,
     filter: str | None = None,  # noqa: A002
     member_limit: int = MEMBER_LIMIT,
@@ -131,6 +147,7 @@ def read(
             cent if its values tell: none between 0 and 1, and the largest from above 10 up to 100.
         crossed: what a lower bound above the upper one means: "sort" to exchange them, "empty" for an interval that
             holds nothing; an error when left out.
+        positive: the label that counts as 1 for binary metrics such as F1 and AUROC; all others count as 0. Default: 1.
         scorer: which judge of a log: a scorer of Inspect ("name", or "name.key" where it gives several
             values), or a metric of lm-eval.
         filter: which filter of lm-eval samples; all when left out.
@@ -146,7 +163,8 @@ def read(
         items = next(iter(systems.values()))
         raise ArgumentError(
             f"{items.provenance.get('path', 'the frame')}: holds {len(systems)} systems, told apart by the column "
-            f"{items.provenance['system_column']!r}; abstain.sources.read_systems gives each of them, and "
+            f"{items.provenance['system_column']!r}; abstain.compare takes the table as it is, "
+            "abstain.sources.read_systems gives each of them, and "
             "metadata=[...] with its name makes it a column like any other"
         )
     return next(iter(systems.values()))
@@ -165,6 +183,7 @@ def read_systems(
     cluster_by: str | None = None,
     member_limit: int = MEMBER_LIMIT,
     total_limit: int | None = None,
+    positive: str | None = None,
     problems: Problems | None = None,
     **of_tables: Any,
 ) -> dict[str, Items]:
@@ -183,16 +202,38 @@ def read_systems(
     choices = {"mode": mode, "scorer": scorer, "filter": filter}
     files, kind = recognised(source, format)
     if kind in ("frame", *TABLES):
-        return _read_table(source, files, kind, {**named, **said}, choices, problems)
+        return _read_table(source, files, kind, {**named, **said, "positive": positive}, choices, problems)
     # What is kept of a table is no matter for logs, which keep everything.
     named = {role: value for role, value in named.items() if role not in _KEPT}
     limits = {"member_limit": member_limit, "total_limit": total_limit}
     parts = [_read_log(file, kind, named, choices, limits, **said) for file in files]
-    if len(parts) == 1:
-        return {"": parts[0]}
     from abstain.sources._log_items import concatenate  # noqa: PLC0415
 
-    return {"": concatenate(parts)}
+    items = parts[0] if len(parts) == 1 else concatenate(parts)
+    with at(files[0]):
+        return {"": items.with_positive(positive)}
+
+
+def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]:
+    """Return all systems of several sources by name.
+
+    A source of one system gives it the name of the source. A table of several systems gives them their own names; if
+    there are other sources, the name of the source goes before.
+
+    Args:
+        sources: by the name of each source, its systems as `read_systems` returns them.
+
+    >>> items = read("tests/data/examples/run_a.json", mode="few_shot")
+    >>> list(name_systems({"table": {"a": items, "b": items}}))
+    ['a', 'b']
+    >>> list(name_systems({"table": {"a": items, "b": items}, "run": {"": items}}))
+    ['table a', 'table b', 'run']
+    """
+    return {
+        (f"{name} {own}" if len(sources) > 1 else own) if own else name: items
+        for name, systems in sources.items()
+        for own, items in systems.items()
+    }
 
 
 def items_of_argument(source: Any, reading: Mapping[str, Any], function: Callable[..., Any]) -> Items:
@@ -203,7 +244,7 @@ def items_of_argument(source: Any, reading: Mapping[str, Any], function: Callabl
         reading: how a data frame or a file is read: arguments of `read`.
         function: the function, for messages.
     """
-    check_reading_arguments(reading, function)
+    check_arguments(reading, function)
     if source is None or isinstance(source, (bool, int, float, list, tuple, Mapping)):
         raise ArgumentError(
             f"{function.__name__} takes Items, a data frame or a path, got {_validate.kind(source)}"
@@ -212,21 +253,6 @@ def items_of_argument(source: Any, reading: Mapping[str, Any], function: Callabl
         check_not_read(reading, "the source")
         return source
     return read(source, **reading)
-
-
-def check_reading_arguments(reading: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    """Raise if an argument is neither one of `read` nor one of the function that it was passed to."""
-    known = [
-        name
-        for each in (read, function)
-        for name, parameter in inspect.signature(each).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    ]
-    for argument in reading:
-        if argument not in known:
-            raise ArgumentError(
-                f"{function.__name__} takes no {argument}{_validate.suggestion(argument, known)}"
-            )
 
 
 def check_not_read(reading: Mapping[str, Any], name: str) -> None:
@@ -245,10 +271,36 @@ def named_roles(
     if cluster is not None and cluster_by is not None:
         raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
     given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
+    check_arguments(given, read)
     if isinstance(given.get("failed_rule"), str):
         with at("failed_rule"):
             given["failed_rule"] = AbstentionRule.parse_failed(given["failed_rule"])
     return {role: value for role, value in given.items() if value is not None}
+
+
+def check_arguments(given: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Raise unless all arguments are those of `read`, and those that name a column are names.
+
+    Args:
+        given: the arguments.
+        function: the function that they were passed to, whose own arguments are suggested too.
+    """
+    known = [
+        name
+        for each in dict.fromkeys((read, function))
+        for name, parameter in inspect.signature(each).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    for name, value in given.items():
+        if name not in known:
+            raise _validate.unknown_argument(function.__name__, name, known)
+        if name in _COLUMN_NAMES and value is not None and not isinstance(value, str):
+            column = getattr(value, "name", None)
+            example = column if isinstance(column, str) else "label"
+            raise ArgumentError(
+                f"{name} must be the name of a column, got {_validate.kind(value)}; pass the name, such as "
+                f"{name}={example!r}"
+            )
 
 
 def parsed_rule(rule: AbstentionRule | str | None) -> AbstentionRule | None:

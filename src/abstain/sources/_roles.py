@@ -95,6 +95,7 @@ class Roles:
     rule: AbstentionRule | None = None
     failed_rule: AbstentionRule | None = None
     scale: Sequence[float] | None = None
+    positive: str | None = None
 
     def __post_init__(self) -> None:
         if self.null_prediction is not None:

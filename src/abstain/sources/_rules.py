@@ -23,9 +23,9 @@ from abstain import _files
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["REFUSALS", "AbstentionRule", "Determination", "Ruling", "looks_like_refusals"]
+__all__ = ["REFUSALS", "AbstentionRule", "Determination", "Ruling", "joined_counts", "looks_like_refusals"]
 
 # Answers that hold one of these look like refusals; a rule that counts them so is proposed, never applied unasked.
 REFUSALS = (
@@ -162,17 +162,29 @@ class Ruling:
     rule: AbstentionRule | None
     counts: Counter[str] = field(default_factory=Counter)
 
-    def declines(self, *answers: str | None, right: bool | None) -> bool:
-        """True where the rule says abstained; see `AbstentionRule.determine`."""
+    def declines(self, *answers: str | None, right: bool | None, rows: int = 1) -> bool:
+        """True if the rule finds an abstention; see `AbstentionRule.determine`. `rows` is how many rows gave it."""
         if self.rule is None:
             return False
         found = self.rule.determine(*answers, right=right)
-        self.counts[found.value] += 1
+        self.counts[found.value] += rows
         return found is Determination.ABSTAINED
 
     def provenance(self, name: str = "abstention_rule") -> dict[str, Any]:
         """Return what the items' provenance says of the rule."""
         return {} if self.rule is None else {name: {"rule": self.rule.text, **self.counts}}
+
+
+def joined_counts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the provenance of a rule that was applied to several files: its text, and its counts over all of them.
+
+    >>> joined_counts([{"rule": "choice:E", "abstained": 6}, {"rule": "choice:E", "abstained": 4, "answered": 9}])
+    {'rule': 'choice:E', 'abstained': 10, 'answered': 9}
+    """
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update({name: count for name, count in part.items() if name != "rule"})
+    return {"rule": parts[0]["rule"], **counts}
 
 
 def looks_like_refusals(answers: Sequence[tuple[str, bool]]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ __all__ = [
     "as_numbers",
     "as_verdicts",
     "blank",
+    "report_decimal_commas",
     "text_of",
     "typed",
     "uncrossed",
@@ -187,11 +188,22 @@ def as_numbers(values: NDArray[Any], name: str, problems: Problems, *, gaps: boo
         wrong = np.array([number is None for number in parsed], np.bool_) & ~nothing
         numbers = np.array([math.nan if number is None else number for number in parsed], dtype=np.float64)
         nothing |= np.isnan(numbers) & ~wrong
-    if wrong.any():
+    if wrong.any() and not report_decimal_commas(values, name, problems):
         problems.report(f"the column {name!r} must hold numbers, got something else {problems.place(wrong)}")
     if not gaps:
         _complete(nothing, name, problems)
     return numbers
+
+
+def report_decimal_commas(values: NDArray[Any], name: str, problems: Problems) -> bool:
+    """Report numbers that are written with a decimal comma; return whether there are any."""
+    commas = labels.decimal_commas(values)
+    if commas.any():
+        problems.report(
+            f"the column {name!r} has a decimal comma {problems.place(commas)}",
+            way_out="write numbers with a decimal point, such as 0.5",
+        )
+    return bool(commas.any())
 
 
 def as_number(value: object) -> float | None:
