@@ -309,8 +309,8 @@ def test_the_default_of_a_run_file_is_that_of_the_format() -> None:
 def test_what_is_said_where_there_is_none() -> None:
     bare = Items.from_arrays([1], [1])
     sentence = "no confidence in this source; name one (--confidence, confidence=) or record one"
-    assert no_confidence(bare) == sentence
-    # A log can be told how one is recorded.
+    assert no_confidence(bare).startswith(f"{sentence}: add a column with one number per answer")
+    # A log is recorded in another way than a table.
     told = no_confidence(bare.with_provenance(format="inspect"))
     assert told.startswith(f"{sentence}: ask for log-probabilities")
     page, _, anchor = told.partition("(")[2].rpartition("(")[2].rstrip(")").partition("#")

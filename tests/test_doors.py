@@ -183,7 +183,7 @@ def test_compare_says_what_python_says(question: Question) -> None:
         assert row["left_value"] == row["right_value"]
         # Matched items are sorted by name, and sums in another order differ in their last digit.
         assert row["left_value"] == pytest.approx(expected.estimates[metric].value, abs=1e-12)
-        assert (row["difference"], row["verdict"]) == (0.0, "cannot tell")
+        assert (row["difference"], row["verdict"]) == (0.0, "inconclusive")
         assert (row["left"], row["right"]) == ("preds", "same")
     text = call("compare", source, same, *question.flags, *COUNTED).stdout
     assert question.rule.partition(": ")[2] in text
@@ -193,18 +193,18 @@ def test_a_gate_judges_what_python_says(question: Question) -> None:
     source = source_of(question)
     expected = in_python(source, question)["confidence"].aurc
     flags = ("gate", source, *question.flags, *COUNTED, "--format", "json", "--fail-if")
-    (row,) = as_json(*flags, "aurc above 99")["tables"][0]["rows"]
+    (row, bound) = as_json(*flags, "aurc above 99", "--fail-if", "cmax below 0.01")["tables"][0]["rows"]
     assert (row["measured"], row["measured_low"], row["measured_high"]) == (
         expected.value,
         expected.low,
         expected.high,
     )
-    assert row["verdict"] == "pass"
+    assert row["verdict"] == bound["verdict"] == "pass"
     call(*flags, f"aurc above {expected.low / 2}", code=1 if expected.low else 4)
     keywords = question.keywords
     loss = keywords.pop("loss", None)
     own = abstain.gate(
-        abstain.read(source, **keywords), "aurc above 99", loss=loss, resamples=RESAMPLES
+        abstain.read(source, **keywords), ["aurc above 99", "cmax below 0.01"], loss=loss, resamples=RESAMPLES
     ).checks[0]
     assert own.words == row["in_words"]
 
@@ -249,7 +249,8 @@ def test_a_run_file_is_judged_alike_everywhere() -> None:
         assert variant["augrc_full"] == expected[name].augrc.value
     defaults = as_json("check", run, *mode, "--json")["defaults"]
     assert (defaults["confidence"], defaults["loss_rule"]) == ("llm, total_evidence", expected.loss.rule)
-    flags = ("gate", run, *mode, *COUNTED, "--format", "json", "--fail-if", "augrc above 1")
+    conditions = ("--fail-if", "augrc above 1", "--fail-if", "cmax below 0.1")
+    flags = ("gate", run, *mode, *COUNTED, "--format", "json", *conditions)
     assert as_json(*flags)["tables"][0]["rows"][0]["measured"] == expected["llm"].augrc.value
     (row, *_) = as_json("compare", run, run, *mode, *COUNTED, "--format", "json")["tables"][0]["rows"]
     assert row["left_value"] == row["right_value"] == pytest.approx(expected["llm"].augrc.value, abs=1e-12)
@@ -316,7 +317,7 @@ def test_a_table_of_several_systems_is_compared_at_every_door() -> None:
         with pytest.raises(
             abstain.ArgumentError, match="a gate judges one system, and a table here holds several"
         ):
-            refused()
+            refused()  # type: ignore[no-untyped-call]
     with pytest.raises(abstain.ArgumentError, match="unknown reference 'third'; known: first, second"):
         abstain.compare(source, reference="third")
 
@@ -347,7 +348,11 @@ def test_groups_need_no_metric_at_any_door() -> None:
 
 
 def test_check_offers_the_losses_that_evaluate_takes() -> None:
-    columns = {"truth": [0, 1, 2, 3], "prediction": [0, 1, 1, 3], "confidence": [0.9, 0.8, 0.7, 0.6]}
+    columns: dict[str, Sequence[object]] = {
+        "truth": [0, 1, 2, 3],
+        "prediction": [0, 1, 1, 3],
+        "confidence": [0.9, 0.8, 0.7, 0.6],
+    }
     source = write(Path("t.csv"), columns)
     kind = "normalized absolute error (abs_norm)"
     state = as_json("check", source, "--json")["metrics"][kind]
@@ -359,7 +364,7 @@ def test_check_offers_the_losses_that_evaluate_takes() -> None:
 
 
 def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
-    columns = {
+    columns: dict[str, Sequence[object]] = {
         "item": [1, 2, 3, 4],
         "truth": [0, 1, 2, 3],
         "prediction": [0, 1, 1, 3],
@@ -385,17 +390,27 @@ def test_scores_without_a_scale_are_the_first_warning_at_every_door() -> None:
     for done in (
         call("evaluate", source),
         call("compare", source, source, "--name", "a", "--name", "b"),
-        call("gate", source, "--fail-if", "aurc above 1"),
+        call("gate", source, "--fail-if", "accuracy below 0.01"),
         call("check", source),
     ):
         assert message in " ".join(done.stdout.split())
+    # It is the first line of the summary, before any number.
+    assert (
+        call("evaluate", source)
+        .stdout.lstrip()
+        .startswith("! truth and prediction are whole numbers from 0 to 3")
+    )
+    assert (
+        as_json("compare", source, source, "--name", "a", "--name", "b", "--json")["warnings"][0]["message"]
+        == message
+    )
     for settled in (("--loss", "zero_one"), ("--loss", "abs"), ("--scale", "0,3")):
         assert "whole numbers from" not in call("evaluate", source, *settled).stdout
 
 
 def test_the_positive_class_of_text_labels_is_named_alike_at_every_door() -> None:
     # Positive: 2 hits, 1 false alarm, 1 miss.
-    columns = {
+    columns: dict[str, Sequence[object]] = {
         "truth": ["yes", "yes", "no", "yes", "no"],
         "prediction": ["yes", "Yes ", "yes", "no", "no"],
         "confidence": [0.9, 0.8, 0.6, 0.7, 0.9],
@@ -411,7 +426,7 @@ def test_the_positive_class_of_text_labels_is_named_alike_at_every_door() -> Non
         "brier_score": (0.01 + 0.04 + 0.36 + 0.49 + 0.01) / 5,
         "accuracy": 3 / 5,
     }
-    arrays = {name: columns[name] for name in ("truth", "prediction", "confidence")}
+    arrays: dict[str, Any] = {name: columns[name] for name in ("truth", "prediction", "confidence")}
     results = (
         abstain.evaluate(source, positive="yes", metrics=names),
         abstain.evaluate(source, positive="yes", metrics=names, engine="duckdb"),
@@ -472,7 +487,7 @@ SIDES = {
     WORSE: (range(2), range(0, 40, 2)),
     EVEN: ((3, 12, 25), (7, 18, 30)),
 }
-VERDICTS = {BETTER: "right", WORSE: "left", EVEN: "cannot tell"}
+VERDICTS = {BETTER: "right", WORSE: "left", EVEN: "inconclusive"}
 NAMES = ("a.csv", "b.csv")
 
 
@@ -510,9 +525,9 @@ def test_every_door_gives_one_verdict(case: str) -> None:
     assert expected.verdict == VERDICTS[case]
     assert expected.words.startswith(
         {
-            BETTER: "b is better than a by 0.",
-            WORSE: "a is better than b by 0.",
-            EVEN: "cannot tell a and b apart",
+            BETTER: "AUGRC at coverage 1.00: b is better than a by 0.",
+            WORSE: "AUGRC at coverage 1.00: a is better than b by 0.",
+            EVEN: "AUGRC at coverage 1.00: inconclusive, b - a = ",
         }[case]
     )
 
@@ -532,7 +547,7 @@ def test_every_door_gives_one_verdict(case: str) -> None:
     )
     assert (row["in_words"], row["sentence"]) == (expected.in_words, expected.words)
 
-    # Worse than the baseline: fails; better: passes; cannot tell: undecided.
+    # Worse than the baseline fails, better passes, and anything else is inconclusive.
     code = {BETTER: 0, WORSE: 1, EVEN: 4}[case]
     call("gate", right, "--baseline", left, "--fail-if", "augrc worse by 0", *COUNTED, code=code)
     gated = abstain.gate(
@@ -555,7 +570,7 @@ def test_every_door_says_it_in_the_same_words(case: str) -> None:
     in_words = {
         BETTER: f"{difference.right} is better",
         WORSE: f"{difference.left} is better",
-        EVEN: "cannot tell",
+        EVEN: "inconclusive",
     }
     assert difference.in_words == in_words[case]
     for said in (evaluated, asked, *pages):
@@ -573,7 +588,17 @@ def test_the_order_of_rows_changes_nothing(case: str) -> None:
     verbs = (
         ("evaluate", left, right, *COUNTED, "--format", "csv"),
         ("compare", left, right, *COUNTED, "--format", "csv"),
-        ("gate", right, "--baseline", left, "--fail-if", "augrc worse by 0", "--undecided", "pass", *COUNTED),
+        (
+            "gate",
+            right,
+            "--baseline",
+            left,
+            "--fail-if",
+            "augrc worse by 0",
+            "--inconclusive",
+            "pass",
+            *COUNTED,
+        ),
     )
     code = {BETTER: 0, WORSE: 1, EVEN: 0}[case]
     said = [call(*verb, code=code if verb[0] == "gate" else 0).stdout for verb in verbs]

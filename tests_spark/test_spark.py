@@ -86,6 +86,36 @@ def test_clusters_are_in_the_same_groups(spark: Any, tmp_path: Path, names: str)
     )
 
 
+def test_a_system_that_declines_more_does_not_win(spark: Any, tmp_path: Path) -> None:
+    """The timid system gives the same answers and declines most of them: the conclusion is that of rows in memory."""
+    number = pl.arange(400, eager=True)
+    table = pl.DataFrame(
+        {"id": number, "patient": number // 4, "truth": 1, "confidence": number * 37 % 101 / 101}
+    )
+    answer = (pl.col("id") % 3 > 0).cast(pl.Int64)
+    tables = {
+        "ok": table.with_columns(prediction=answer),
+        "timid": table.with_columns(prediction=pl.when(pl.col("id") * 7 % 10 < 2).then(answer)),
+    }
+    asked: dict[str, Any] = {
+        "metrics": ["augrc", "selective_accuracy", "wrong_rate"],
+        "null_prediction": "abstained",
+        "cluster": "patient",
+        "item": "id",
+    }
+    loaded = abstain.compare(tables, **asked)
+    systems = comparisons.files(tables, tmp_path)
+    rows = {name: spark.read.parquet(str(path)) for name, path in systems.items()}
+    counted = abstain.compare(rows, **asked)
+    comparisons.assert_same_comparison(counted, loaded)
+    assert loaded.headline is not None
+    assert counted.headline is not None
+    assert counted.headline.winner == loaded.headline.winner != "timid"
+    assert counted.headline.sentence == loaded.headline.sentence
+    assert counted.headline.basis == "matched coverage"
+    assert not any(each.winner == "timid" for each in counted.differences)
+
+
 @pytest.mark.parametrize("question", ["selective", "a metric by group", "items alone", "weights"])
 def test_systems_are_compared_where_they_are(spark: Any, tmp_path: Path, question: str) -> None:
     asked = {**comparisons.ROLES, **comparisons.QUESTIONS[question]}
@@ -223,7 +253,7 @@ def test_what_is_wrong_is_counted(spark: Any) -> None:
         DataError, match=r"the Spark DataFrame: the prediction \(prediction\) is missing in 1 row and"
     ):
         abstain.evaluate(rows)
-    with pytest.raises(DataError, match="needs the signal confidence, which is null for 1 item of the table"):
+    with pytest.raises(DataError, match="the confidence .confidence. is missing .* for 1 item of the table"):
         abstain.evaluate(rows, null_prediction="abstained")
     with pytest.raises(ArgumentError, match="has no column 'truht'"):
         abstain.evaluate(rows, truth="truht")

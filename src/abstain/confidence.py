@@ -61,6 +61,7 @@ _RECORDING = {
     "inspect": "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata",
     "lm-eval": "multiple choice has log-likelihoods; a generation task needs repeats",
 }
+_RECORDING_A_TABLE = "add a column with one number per answer, such as the probability that the model states"
 _HOW = "docs/how-to/bring-your-own-data.md#record-a-confidence"
 # What logs say of token probabilities, of repeated answers and of stated confidence, by the signal it is made of.
 _RECORDED = {
@@ -340,9 +341,9 @@ def unregister_confidence(name: str) -> None:
 
 
 def no_confidence(items: Items) -> str:
-    """Return the sentence for a source without any confidence; of a log, with how one is recorded."""
-    way = _RECORDING.get(items.provenance.get("format", ""))
-    return _NO_CONFIDENCE if way is None else f"{_NO_CONFIDENCE}: {way} ({_HOW})"
+    """Return the sentence for a source without any confidence, with how one is recorded."""
+    way = _RECORDING.get(items.provenance.get("format", ""), _RECORDING_A_TABLE)
+    return f"{_NO_CONFIDENCE}: {way} ({_HOW})"
 
 
 def select(asked: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:

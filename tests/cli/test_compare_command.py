@@ -43,12 +43,13 @@ def test_words_come_first() -> None:
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.startswith("2 systems, 200 items of 25 participants, matched by participant")
     words, table = done.stdout.split("\n----------", maxsplit=1)
-    assert "simpleqa_f: few_shot is better than zero_shot by 0.144 [" in words
-    assert (
-        "augrc: cannot tell zero_shot and few_shot apart; more than 100 times as many participants would"
-        in words
+    first, *_ = (line for line in words.splitlines() if line.startswith("  - "))
+    assert first.startswith(
+        "  - AUGRC at coverage 0.56: inconclusive, few_shot - zero_shot = -0.014 [-0.032, 0.003]"
     )
-    assert "risk: at coverage 0.56, few_shot is better than zero_shot by 0.131 [" in words
+    assert "  - SimpleQA F: few_shot is better than zero_shot by 0.144 [" in words
+    assert "  - Selective risk at coverage 0.56: few_shot is better than zero_shot by 0.131 [" in words
+    assert "not comparable" not in words
     assert "few_shot is better" in table
     assert "zero_shot is better" not in table
 
@@ -57,15 +58,21 @@ def test_csv_has_the_differences_with_ranks_and_words() -> None:
     done = call("compare", *BOTH, "--format", "csv")
     whole, matched = rows_of(done.stdout)
     assert (whole["metric"], whole["left"], whole["right"]) == ("augrc", "zero_shot", "few_shot")
-    assert (whole["left_rank"], whole["right_rank"]) == ("1", "2")
+    assert [matched[f"{side}_rank{end}"] for side in ("left", "right") for end in ("", "_worst")] == [
+        "1",
+        "2",
+    ] * 2
     assert float(whole["difference_low"]) < float(whole["difference"]) < float(whole["difference_high"])
     assert float(whole["difference"]) == pytest.approx(
         float(whole["right_value"]) - float(whole["left_value"])
     )
-    assert 0 < float(whole["p"]) <= float(whole["p_holm"]) <= 1
-    assert int(whole["more_clusters"]) > 0
-    assert (whole["verdict"], whole["in_words"]) == ("cannot tell", "cannot tell")
-    assert whole["sentence"].startswith("cannot tell zero_shot and few_shot apart")
+    assert 0 < float(matched["p"]) <= float(matched["p_holm"]) <= 1
+    assert int(matched["more_clusters"]) > 0
+    assert (whole["verdict"], whole["in_words"], whole["basis"]) == ("", "not comparable", "own coverages")
+    assert whole["no_verdict"] == "not comparable: coverages 0.58 and 0.67"
+    assert (matched["verdict"], matched["in_words"]) == ("inconclusive", "inconclusive")
+    assert matched["sentence"].startswith("AUGRC at coverage 0.58: inconclusive, few_shot - zero_shot = ")
+    assert (matched["basis"], matched["no_verdict"]) == ("matched coverage", "")
     assert float(matched["coverage"]) == pytest.approx(245 / 424)
 
 
@@ -73,9 +80,19 @@ def test_csv_has_the_differences_with_ranks_and_words() -> None:
 def test_every_format_says_the_same(form: str) -> None:
     done = call("compare", *BOTH, "--format", form)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "cannot tell" in done.stdout
+    assert "inconclusive" in done.stdout
     if form == "json":
-        tables = json.loads(done.stdout)["tables"]
+        document = json.loads(done.stdout)
+        headline, tables = document["headline"], document["tables"]
+        assert headline.keys() == {
+            "metric", "basis", "coverage", "winner", "difference", "low", "high", "sentence",
+        }  # fmt: skip
+        assert (headline["metric"], headline["basis"], headline["winner"]) == (
+            "augrc",
+            "matched coverage",
+            None,
+        )
+        assert headline["coverage"] == pytest.approx(245 / 424)
         assert [table["title"] for table in tables] == ["Differences between systems", "Systems"]
         assert tables[1]["rows"][0]["system"] == "zero_shot"
 
@@ -169,13 +186,13 @@ def test_tables_of_evaluate_hold_what_the_artifact_holds(tmp_path: Path) -> None
 
 def test_two_inputs_give_a_table_of_differences() -> None:
     done = call("evaluate", *BOTH, "--metric", "accuracy", "--confidence", "llm", "--format", "csv")
-    rows = {row["metric"]: row for row in rows_of(done.stdout)}
+    rows = {row["metric"]: row for row in rows_of(done.stdout)}  # the last of a metric is at matched coverage
     for name in ("aurc", "accuracy"):
         row = rows[name]
         assert (row["left"], row["right"]) == ("zero_shot", "few_shot")
         assert float(row["difference"]) == pytest.approx(float(row["right_value"]) - float(row["left_value"]))
         assert row["difference_low"]
-        assert row["verdict"] in ("left", "right", "cannot tell")
+        assert row["verdict"] in ("left", "right", "inconclusive")
 
 
 def test_format_excludes_other_ways_to_print() -> None:
@@ -241,7 +258,13 @@ def test_tables_are_matched_by_the_names_of_their_items(tmp_path: Path) -> None:
     )
     assert "c is better than a by " in done.stdout
     assert "c is better than b by " in done.stdout
-    assert re.search(r"cannot tell a and b apart; about [\d,]+ more patients would", done.stdout)
+    assert (
+        "AUGRC: c is better than every other system. Smallest lead: AUGRC at coverage 1.00: c is"
+        in done.stdout
+    )
+    assert re.search(
+        r"inconclusive, b - a = .*; about [\d,]+ more patients would decide it", " ".join(done.stdout.split())
+    )
     assert "guessed truth = label" in done.stderr
     assert call(*TABLES, "--bootstrap-resamples", 100, "--quiet").stderr == ""
 

@@ -83,7 +83,7 @@ CALLS: dict[str, tuple[object, ...]] = {
         "json",
     ),
     "compare not the same": ("compare", A, B, *NAMED, *QUICK),
-    "gate": ("gate", A, *NAMED, *QUICK, "--fail-if", "aurc above 0.9"),
+    "gate": ("gate", A, *NAMED, *QUICK, "--fail-if", "accuracy below 0.01"),
     "check": ("check", A, *PREDICTED),
     "check json": ("check", A, *PREDICTED, "--json"),
     "check broken": ("check", "broken\x9b.json"),

@@ -106,7 +106,8 @@ def test_check_split_and_gate() -> None:
     assert "the promise that at most 12% of answers are wrong is broken: its risk is " in failed.stdout
     assert call("gate", "few.csv", "--policy", "policy.json", *CLUSTERED).exit_code == 4
     assert (
-        call("gate", "few.csv", "--policy", "policy.json", *CLUSTERED, "--undecided", "fail").exit_code == 1
+        call("gate", "few.csv", "--policy", "policy.json", *CLUSTERED, "--inconclusive", "fail").exit_code
+        == 1
     )
 
 

@@ -67,7 +67,9 @@ def test_two_systems_by_hand() -> None:
     (difference,) = found.differences
     assert difference.estimate.value == pytest.approx(-0.125)
     low, high = difference.estimate.interval
-    assert difference.words == f"B is better than A by 0.125 [{-high:.3f}, {-low:.3f}]"
+    assert (
+        difference.words == f"AUGRC at coverage 1.00: B is better than A by 0.125 [{-high:.3f}, {-low:.3f}]"
+    )
     assert difference.winner == "B"
     assert difference.p == difference.p_adjusted < 0.05
     assert (str(rank(found, "A", "augrc")), str(rank(found, "B", "augrc"))) == ("2", "1")
@@ -81,8 +83,12 @@ def test_two_sides_and_named_systems_are_one_comparison() -> None:
     many: Any = compare({"l": left, "r": right}, metrics=["aurc", "augrc"], confidence="llm", **options)
     assert many.matching.judged == 8 * many.matching.clusters == 424
     for metric in ("aurc", "augrc"):
-        found, expected = many.difference("l", "r", metric), two.difference("left", "right", metric)
+        found = many.difference("l", "r", metric, matched=False)
+        expected = two.difference("left", "right", metric, matched=False)
         assert found.estimate == expected.estimate == getattr(two.deltas["llm"], metric)
+        found, expected = many.difference("l", "r", metric), two.difference("left", "right", metric)
+        assert found.matched
+        assert found.estimate == expected.estimate
         assert (found.p, found.p_adjusted, found.verdict) == (
             expected.p,
             expected.p_adjusted,
@@ -237,10 +243,8 @@ def test_many_systems_every_pair_one_family() -> None:
     adjusted = sorted(each.p_adjusted for each in found.differences)
     assert adjusted[0] == pytest.approx(min(3 * raw[0], 1))
     assert found.difference("c", "a").winner == "c"
-    assert rank(found, "c", "augrc") == Rank(1, 1, 1)
-    ranks = [rank(found, name, "augrc") for name in "ab"]
-    assert sorted(rank.place for rank in ranks) == [2, 3]
-    assert {(rank.best, rank.worst) for rank in ranks} == {(2, 3)}
+    assert rank(found, "c", "augrc") == Rank(1, 1)
+    assert [rank(found, name, "augrc") for name in "ab"] == [Rank(2, 3), Rank(2, 3)]
     against = judged(systems, reference="b")
     assert [(each.left, each.right) for each in against.differences] == [("b", "a"), ("b", "c")]
 
@@ -248,11 +252,13 @@ def test_many_systems_every_pair_one_family() -> None:
 def test_every_metric_is_a_family_of_its_own_and_named_in_words() -> None:
     found = judged({"a": system(1), "b": system(2, quality=3.0)}, metrics="augrc,accuracy,cmax")
     assert [each.metric for each in found.differences] == ["accuracy", "cmax", "augrc"]
-    assert found.words[0].startswith("accuracy: b is better than a by ")
+    assert found.words[0].startswith("Accuracy: b is better than a by ")
+    assert found.words[2].startswith("AUGRC at coverage 1.00: b is better than a by ")
     assert found.difference("a", "b", "accuracy").winner == "b"
     # Two systems are a family of one, whatever else is asked beside: the p-value is its own.
-    assert all(each.p == each.p_adjusted and each.family == 1 for each in found.differences)
-    # Coverage is neither good nor bad, so nobody is ranked by it.
+    assert all(each.p == each.p_adjusted and each.family == 1 for each in found.differences if each.verdict)
+    # Coverage is neither good nor bad, so that it has no verdict and ranks nothing.
+    assert found.difference("a", "b", "cmax").verdict is None
     assert rank(found, "a", "cmax") is None
     with pytest.raises(ArgumentError, match="a and b were not compared by aurc"):
         found.difference("a", "b", "aurc")
@@ -260,12 +266,19 @@ def test_every_metric_is_a_family_of_its_own_and_named_in_words() -> None:
 
 def test_different_coverage_is_compared_at_matched_coverage_too() -> None:
     """The shy system has the smaller AUGRC for answering less; where both answer as much, it is the worse one."""
-    shy, bold = system(1, quality=0.3, declines=0.6), system(2, quality=1.5)
+    shy, bold = system(1, quality=-0.5, declines=0.6), system(2, quality=1.5)
     found = judged({"shy": shy, "bold": bold})
     whole, matched = found.differences
     assert (whole.matched, matched.matched) == (False, True)
     assert matched.coverage == pytest.approx(shy.counts.coverage)
-    assert matched.words.startswith(f"at coverage {matched.coverage:.2f}, ")
+    assert matched.words.startswith(f"AUGRC at coverage {matched.coverage:.2f}: bold is better than shy by ")
+    assert whole.verdict is None
+    assert whole.no_verdict == f"not comparable: coverages {shy.counts.coverage:.2f} and 1.00"
+    assert whole.in_words == "not comparable"
+    assert whole.estimate.interval is not None
+    assert found.difference("shy", "bold") is matched
+    assert found.headline.winner == "bold"
+    assert [str(rank(found, name, "augrc")) for name in ("shy", "bold")] == ["2", "1"]
     assert found.systems["shy"].estimate("augrc").value < found.systems["bold"].estimate("augrc").value
     assert matched.left_value > matched.right_value
     assert any(warning.code == "coverage_differs" for warning in found.warnings)
@@ -290,15 +303,20 @@ def test_both_intervals_at_matched_coverage_lie_on_the_side_of_the_difference() 
         assert matched.estimate.low < matched.estimate.value < matched.estimate.high < 0.0
 
 
-def test_where_nothing_can_be_matched_it_is_said() -> None:
+def test_without_a_confidence_the_answers_that_are_left_are_taken_at_random() -> None:
+    """Half of the answers, all tied: the selective accuracy stays, the proportion of wrong answers halves."""
     shy, bold = system(1, declines=0.5), system(2)
     bare = {name: replace(items, signals={}) for name, items in (("shy", shy), ("bold", bold))}
-    found = judged(bare, metrics="accuracy")
-    assert not any(each.matched for each in found.differences)
+    found = judged(bare, metrics="accuracy,selective_accuracy,wrong_rate")
+    accuracy = found.difference("shy", "bold", "selective_accuracy")
+    assert accuracy.matched
+    assert accuracy.coverage == pytest.approx(shy.counts.coverage)
+    own = found.systems["bold"].estimate("selective_accuracy").value
+    assert accuracy.right_value == pytest.approx(own)
+    wrong = found.difference("shy", "bold", "wrong_rate")
+    assert wrong.right_value == pytest.approx((1 - own) * accuracy.coverage)
     (warning,) = found.warnings
-    assert warning.message.endswith(
-        "without a confidence and a loss they cannot be compared at matched coverage"
-    )
+    assert warning.message.endswith("without a confidence, answers are left out at random")
 
 
 def test_any_name_will_do() -> None:
@@ -314,12 +332,12 @@ def test_nothing_answered_never_wins() -> None:
     for metrics in ("augrc", "aurc", "accuracy", "selective_accuracy", "effective_reliability"):
         found = judged({"silent": silent, "b": system(2, quality=-2.0), "c": system(3)}, metrics=metrics)
         assert rank(found, "silent", metrics) is None
-        assert rank(found, "c", metrics).place == 1
+        assert rank(found, "c", metrics).best == 1
         for each in found.differences:
             assert each.winner != "silent"
             if "silent" in (each.left, each.right):
                 assert math.isnan(each.p)
-                assert "silent answered nothing, and what is not answered must not win" in each.words
+                assert "silent answered nothing, and a system that answers nothing must not win" in each.words
         assert any(warning.code == "nothing_answered" for warning in found.warnings)
 
 
@@ -332,14 +350,14 @@ def test_verdicts_need_no_resamples_and_do_not_depend_on_them() -> None:
     assert few.difference("a", "b").estimate.percentile is not None
 
 
-@pytest.mark.parametrize(("quality", "verdict"), [(4.0, "right"), (-4.0, "left"), (1.0, "cannot tell")])
+@pytest.mark.parametrize(("quality", "verdict"), [(4.0, "right"), (-4.0, "left"), (1.0, "inconclusive")])
 def test_the_verdict_and_the_interval_are_one_decision(quality: float, verdict: str) -> None:
     found = judged({"a": system(1), "b": system(2, quality=quality)}, metrics="augrc,accuracy")
     for each in found.differences:
         low, high = each.estimate.interval
         assert each.verdict == verdict
-        assert (each.verdict == "cannot tell") == (low <= 0.0 <= high)
-        told = {"right": "b is better", "left": "a is better", "cannot tell": "cannot tell"}
+        assert (each.verdict == "inconclusive") == (low <= 0.0 <= high)
+        told = {"right": "b is better", "left": "a is better", "inconclusive": "inconclusive"}
         assert each.in_words == told[verdict]
 
 
@@ -353,7 +371,7 @@ def test_many_pairs_are_decided_where_the_data_are_clear() -> None:
         assert extreme.p_adjusted < 1e-6
     assert sum(each.winner is not None for each in found.differences) > 100
     for each in found.differences:
-        if "more clusters would" in each.words:
+        if "more clusters would decide" in each.words:
             assert each.clusters_needed > 60
 
 
@@ -368,7 +386,8 @@ def test_intervals_that_hold_together_are_wider() -> None:
 
 def test_one_cluster_is_no_verdict() -> None:
     found = judged({"a": system(1, clusters=1), "b": system(2, quality=4.0, clusters=1)})
-    assert found.words == ("cannot compare a and b: one cluster alone says nothing about others",)
+    reason = "one cluster alone says nothing about others"
+    assert found.words == (f"AUGRC at coverage 1.00: cannot compare a and b: {reason}",)
 
 
 def test_undefined_metrics_say_why() -> None:
@@ -377,8 +396,11 @@ def test_undefined_metrics_say_why() -> None:
     assert rank(found, "a", "deferral_alignment") is None
 
 
+INCONCLUSIVE = "inconclusive, C - A = 0.0030 [-0.0050, 0.0110]"
+
+
 def difference(**changes: Any) -> Difference:
-    """A difference that cannot be told: 0.003 with a standard error of 0.004 over 60 participants."""
+    """A difference that decides nothing: 0.003 with a standard error of 0.004 over 60 participants."""
     made = Difference(
         metric="augrc",
         direction="lower",
@@ -398,28 +420,30 @@ def difference(**changes: Any) -> Difference:
 
 def test_power_in_words() -> None:
     # 60 * (2.801585 * 0.004 / 0.003)^2 = 837.2, so 778 more, which two figures round up to 780.
-    cannot = "cannot tell A and C apart"
-    assert difference(clusters_needed=838.0).words == f"{cannot}; about 780 more participants would"
-    assert difference(clusters_needed=300.0).words == f"{cannot}; about 240 more participants would"
-    assert difference(clusters_needed=67.0).words == f"{cannot}; about 7 more participants would"
+    cannot = "AUGRC of answered items: inconclusive, C - A = 0.0030 [-0.0050, 0.0110]"
+    assert difference(clusters_needed=838.0).words == f"{cannot}; about 780 more participants would decide it"
+    assert difference(clusters_needed=300.0).words == f"{cannot}; about 240 more participants would decide it"
+    assert difference(clusters_needed=67.0).words == f"{cannot}; about 7 more participants would decide it"
     assert difference(clusters_needed=math.inf).words == f"{cannot}; they do not differ here"
     assert (
         difference(clusters_needed=6001.0).words
-        == f"{cannot}; more than 100 times as many participants would"
+        == f"{cannot}; more than 100 times as many participants would decide it"
     )
-    assert difference(clusters_needed=6000.0).words == f"{cannot}; about 6,000 more participants would"
-    assert difference(clusters_needed=1260.0).words.endswith("about 1,200 more participants would")
+    assert (
+        difference(clusters_needed=6000.0).words == f"{cannot}; about 6,000 more participants would decide it"
+    )
+    assert difference(clusters_needed=1260.0).words.endswith("about 1,200 more participants would decide it")
     # More data would tell only where there are fewer than that.
     assert difference(clusters_needed=60.0).words == difference(clusters_needed=50.0).words == cannot
 
 
 def test_margins_in_words() -> None:
     within = difference(margin=MarginVerdict(0.02, left_not_worse=True, right_not_worse=True))
-    assert within.words == "cannot tell A and C apart; they are within 0.02 of each other"
+    assert within.finding == f"{INCONCLUSIVE}; they are within 0.02 of each other"
     one = difference(margin=MarginVerdict(0.01, left_not_worse=True, right_not_worse=False))
-    assert one.words == "cannot tell A and C apart; A is not worse than C by more than 0.01"
+    assert one.finding == f"{INCONCLUSIVE}; A is not worse than C by more than 0.01"
     none = difference(margin=MarginVerdict(0.001, left_not_worse=False, right_not_worse=False))
-    assert none.words == "cannot tell A and C apart"
+    assert none.finding == INCONCLUSIVE
 
 
 def test_margins_by_hand() -> None:
@@ -440,18 +464,25 @@ def test_verdicts_in_words() -> None:
     told = {"p": 0.001, "p_adjusted": 0.003}
     change = Estimate(-0.012, -0.020, -0.004, se=0.004, clusters=60)
     better = difference(estimate=change, right="B", **told)
-    assert better.words == "B is better than A by 0.012 [0.004, 0.020]"
+    assert better.words == "AUGRC of answered items: B is better than A by 0.0120 [0.0040, 0.0200]"
     assert (better.verdict, better.in_words, better.winner) == ("right", "B is better", "B")
     higher = replace(better, direction="higher")
-    assert higher.words == "A is better than B by 0.012 [0.004, 0.020]"
+    assert higher.finding == "A is better than B by 0.0120 [0.0040, 0.0200]"
     assert (higher.verdict, higher.in_words, higher.winner) == ("left", "A is better", "A")
-    neither = replace(better, direction="neither")
-    assert neither.words == "A is higher than B by 0.012 [0.004, 0.020]"
-    assert (neither.verdict, neither.in_words) == ("left", "A is higher")
-    assert (
-        replace(better, coverage=0.625).words
-        == "at coverage 0.62, B is better than A by 0.012 [0.004, 0.020]"
+    neither = replace(better, direction="neither", comparison="undirected")
+    assert neither.words == "AUGRC: A is higher than B by 0.0120 [0.0040, 0.0200]"
+    assert (neither.verdict, neither.winner, neither.in_words) == (None, None, "no winner")
+    at = replace(better, comparison="matched", matched=True, coverage=0.625)
+    assert at.words == "AUGRC at coverage 0.62: B is better than A by 0.0120 [0.0040, 0.0200]"
+    whole = replace(better, comparison="matched", left_coverage=1.0, right_coverage=0.14)
+    assert whole.words == (
+        "AUGRC up to coverages 1.00 and 0.14: not comparable, B - A = -0.0120 [-0.0200, -0.0040]"
     )
+    assert (whole.verdict, whole.winner) == (None, None)
+    answered = replace(better, metric="expected_calibration_error", left_coverage=1.0, right_coverage=0.9999)
+    assert answered.words.startswith("ECE of answered items (coverages 1.0000 and 0.9999): B is better")
+    grouped = replace(better, metric="accuracy", comparison="penalized", group="site=A")
+    assert grouped.subject() == "Accuracy in site=A"
     # Told alone, but not among the others.
     assert replace(better, p_adjusted=0.06).winner is None
 

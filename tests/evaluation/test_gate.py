@@ -11,7 +11,7 @@ import pytest
 
 from abstain import ArgumentError, DataError, Items, gate
 from abstain.evaluation import GateResult, parse_condition
-from abstain.evaluation._gate import _judged
+from abstain.evaluation._gate import _checked, _Measured
 from abstain.inference import Estimate
 
 
@@ -73,7 +73,7 @@ def test_conditions(text: str, name: str, relation: str, number: float, upwards:
         ("cmax worse by 0.1", "cmax has no better direction; write cmax lower by 0.1 or cmax higher by 0.1"),
         (
             "accuracy at matched coverage worse by 0.1",
-            "at matched coverage there are aurc and augrc, not accuracy",
+            "accuracy is not compared at matched coverage; leave the words out",
         ),
         (
             "aurc at matched coverage above 0.1",
@@ -93,29 +93,31 @@ def test_conditions_that_cannot_be_read(text: str, message: str) -> None:
         # above: fails where the whole interval lies above, passes where none of it does.
         ("ece above 0.1", (0.11, 0.2), "fail"),
         ("ece above 0.1", (0.05, 0.1), "pass"),
-        ("ece above 0.1", (0.1, 0.2), "undecided"),
-        ("ece above 0.1", (0.05, 0.2), "undecided"),
+        ("ece above 0.1", (0.1, 0.2), "inconclusive"),
+        ("ece above 0.1", (0.05, 0.2), "inconclusive"),
         # below: the other way round.
         ("cmax below 0.6", (0.4, 0.59), "fail"),
         ("cmax below 0.6", (0.6, 0.8), "pass"),
-        ("cmax below 0.6", (0.4, 0.6), "undecided"),
+        ("cmax below 0.6", (0.4, 0.6), "inconclusive"),
         # a change is turned so that it grows with what the condition warns of.
         ("augrc worse by 0.005", (0.006, 0.02), "fail"),
         ("augrc worse by 0.005", (-0.02, 0.005), "pass"),
-        ("augrc worse by 0.005", (-0.001, 0.006), "undecided"),
+        ("augrc worse by 0.005", (-0.001, 0.006), "inconclusive"),
         ("accuracy worse by 0.01", (0.02, 0.05), "fail"),
         ("cmax lower by 0.1", (-0.3, -0.2), "pass"),
     ],
 )
 def test_verdicts_by_hand(text: str, interval: tuple[float, float], verdict: str) -> None:
     estimate = Estimate(sum(interval) / 2, *interval, clusters=40)
-    assert _judged(parse_condition(text), estimate, "", silent=False).verdict == verdict
+    condition = parse_condition(text)
+    measured = _Measured(estimate, condition.number, f"{condition.number:g}")
+    assert _checked(condition, measured, silent=False).verdict == verdict
 
 
 def test_a_level_by_hand() -> None:
     # 80 right of 100: the 95% interval of accuracy is about 0.8 +- 0.08.
     found = judged(run(80, 20), "accuracy below 0.7", "accuracy below 0.8", "accuracy below 0.9")
-    assert [check.verdict for check in found.checks] == ["pass", "undecided", "fail"]
+    assert [check.verdict for check in found.checks] == ["pass", "inconclusive", "fail"]
     assert found.verdict == "fail"
     assert found.exit_code == 1
     assert found.checks[2].words.endswith("below 0.9")
@@ -126,10 +128,10 @@ def test_verdicts_and_exit_codes() -> None:
     items = run(80, 20)
     assert judged(items, "accuracy below 0.5").exit_code == 0
     assert judged(items, "accuracy below 0.8").exit_code == 4
-    assert judged(items, "accuracy below 0.8", undecided="pass").exit_code == 0
-    assert judged(items, "accuracy below 0.8", undecided="fail").exit_code == 1
-    # One that fails outweighs one that is undecided, whatever that counts as.
-    assert judged(items, "accuracy below 0.8", "accuracy below 0.95", undecided="pass").exit_code == 1
+    assert judged(items, "accuracy below 0.8", inconclusive="pass").exit_code == 0
+    assert judged(items, "accuracy below 0.8", inconclusive="fail").exit_code == 1
+    # One that fails outweighs one that is inconclusive, whatever that counts as.
+    assert judged(items, "accuracy below 0.8", "accuracy below 0.95", inconclusive="pass").exit_code == 1
 
 
 def test_changes_from_the_baseline() -> None:
@@ -137,7 +139,7 @@ def test_changes_from_the_baseline() -> None:
     found = judged(
         new, "accuracy worse by 0.1", "accuracy worse by 0.3", "accuracy worse by 0.5", baseline=old
     )
-    assert [check.verdict for check in found.checks] == ["fail", "undecided", "pass"]
+    assert [check.verdict for check in found.checks] == ["fail", "inconclusive", "pass"]
     assert found.checks[0].estimate.value == pytest.approx(0.3)
     assert found.checks[0].words.startswith("accuracy is worse by 0.300 [")
     better = judged(old, "accuracy worse by 0.01", "accuracy better by 0.1", baseline=new)
@@ -147,21 +149,134 @@ def test_changes_from_the_baseline() -> None:
     assert [check.verdict for check in area.checks] == ["fail", "fail"]
 
 
-def test_identical_runs_are_not_worse_by_any_margin() -> None:
-    found = judged(run(80, 20), "augrc worse by 0", "augrc worse by 0.001", baseline=run(80, 20))
+def test_identical_runs_are_within_a_margin_that_so_many_items_can_show() -> None:
+    """100 items that agree leave room for 1 - 0.025^(1/100) = 3.6% that do not; 2 items show next to nothing."""
+    found = judged(
+        run(80, 20),
+        "accuracy worse by 0",
+        "accuracy worse by 0.03",
+        "accuracy worse by 0.04",
+        baseline=run(80, 20),
+    )
+    assert [check.verdict for check in found.checks] == ["inconclusive", "inconclusive", "pass"]
+    assert found.checks[2].estimate.interval == pytest.approx((-0.036217, 0.036217), abs=1e-6)
+    assert judged(run(1, 1), "accuracy worse by 0.001", baseline=run(1, 1)).exit_code == 4
+
+
+def declined_at_random(items: Items, keep: float, seed: int = 0) -> Items:
+    """The same answers, most of them declined at random."""
+    abstained = np.random.default_rng(seed).random(len(items)) > keep
+    return Items.from_arrays(
+        items.truth,
+        items.prediction,
+        abstained=abstained,
+        confidence=items.signals["confidence"].values,
+        item=items.item,
+    )
+
+
+def honest(n: int = 400, seed: int = 1) -> Items:
+    """Items that are all answered, more often rightly the higher the confidence."""
+    rng = np.random.default_rng(seed)
+    confidence = rng.random(n)
+    right = rng.random(n) < 0.5 + 0.4 * confidence
+    return Items.from_arrays([1] * n, right.astype(int), confidence=confidence, item=range(n))
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "augrc",
+        "aurc",
+        "eaurc",
+        "augrc_at_coverage@0.5",
+        "selective_accuracy",
+        "wrong_rate",
+        "hallucination_rate",
+    ],
+)
+def test_declining_at_random_passes_no_gate(metric: str) -> None:
+    baseline = honest()
+    timid = declined_at_random(baseline, 0.14)
+    for margin in ("0.005", "5%", "0"):
+        assert judged(timid, f"{metric} worse by {margin}", baseline=baseline).exit_code in (1, 4)
+    # Even a margin that nothing exceeds leaves the fewer answers to be looked at.
+    (check,) = judged(timid, f"{metric} worse by 100", baseline=baseline).checks
+    assert check.verdict == "inconclusive"
+    assert "the run answers fewer items than the baseline, by 0.8" in check.words
+    assert check.words.endswith('such as --fail-if "cmax lower by 0.05"')
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        "cmax lower by 0.9",
+        "answer_rate below 0.05",
+        "abstention_rate higher by 0.95",
+        "coverage_at_risk@0.5 below 0.01",
+    ],
+)
+def test_a_condition_that_bounds_the_coverage_lets_a_run_pass(bound: str) -> None:
+    baseline = honest()
+    timid = declined_at_random(baseline, 0.14)
+    found = judged(timid, "ece worse by 0.9", bound, baseline=baseline)
     assert [check.verdict for check in found.checks] == ["pass", "pass"]
+    # A bound on the wrong side keeps nothing from declining.
+    other = judged(timid, "ece worse by 0.9", "cmax above 0.95", baseline=baseline)
+    assert other.checks[0].verdict == "inconclusive"
+
+
+def test_a_run_that_declines_only_what_it_would_get_wrong_may_pass() -> None:
+    baseline = honest()
+    declined = (baseline.prediction == 0) & (np.arange(400) % 2 == 0)
+    careful = Items.from_arrays(
+        baseline.truth,
+        baseline.prediction,
+        abstained=declined,
+        confidence=baseline.signals["confidence"].values,
+        item=baseline.item,
+    )
+    found = judged(careful, "augrc worse by 0", "cmax lower by 0.5", baseline=baseline)
+    assert [check.verdict for check in found.checks] == ["pass", "pass"]
+
+
+def test_an_absolute_bound_on_an_area_needs_a_bound_on_the_coverage() -> None:
+    items = honest()
+    for condition in ("augrc above 0.9", "aurc above 0.9", "wrong_rate above 0.9"):
+        (check,) = judged(items, condition).checks
+        assert check.verdict == "inconclusive"
+        assert check.words.endswith('add a condition on the coverage, such as --fail-if "cmax below 0.8"')
+        bounded = judged(items, condition, "cmax below 0.8")
+        assert [check.verdict for check in bounded.checks] == ["pass", "pass"]
+    # A condition that fails still fails, and metrics that declining does not improve need no further condition.
+    assert judged(items, "augrc above 0.0001").exit_code == 1
+    assert judged(items, "accuracy below 0.3", "ece above 0.9", "auarc below 0.1").exit_code == 0
+
+
+def test_a_margin_shrinks_with_the_coverage_as_the_metric_does() -> None:
+    """All answers are tied, so that half of them have half the AURC and a quarter of the AUGRC."""
+    baseline, half = run(160, 40), run(60, 40, declined=100)
+    found = judged(half, "aurc worse by 0.1", "augrc worse by 0.1", "augrc worse by 50%", baseline=baseline)
+    area, generalized, relative = found.checks
+    assert [check.bound for check in (area, generalized)] == pytest.approx([0.05, 0.025])
+    assert area.coverage == generalized.coverage == 0.5
+    # Baseline 0.2 * 0.5 = 0.1 and run 0.4 * 0.5 = 0.2 for AURC; for AUGRC 0.2 / 8 and 0.4 / 8.
+    assert [check.estimate.value for check in found.checks] == pytest.approx([0.1, 0.025, 0.025])
+    assert "0.05 (0.1 at the baseline's coverage 1.00, scaled to coverage 0.50)" in area.words
+    assert "50% of the baseline's 0.025 at coverage 0.50" in relative.words
+    assert relative.bound == pytest.approx(0.0125)
 
 
 def test_at_matched_coverage_answering_less_does_not_help() -> None:
     """The new run has the smaller area only because it answers half as much; of what it answers, more is wrong."""
     old = run(160, 40)
     new = run(50, 30, declined=120)
-    whole, matched = judged(
+    short, spelled = judged(
         new, "augrc worse by 0", "augrc at matched coverage worse by 0", baseline=old
     ).checks
-    assert whole.verdict == "pass"
-    assert matched.verdict == "fail"
-    assert matched.words.startswith("augrc at coverage 0.40 is worse by ")
+    assert short.verdict == spelled.verdict == "fail"
+    assert short.words == spelled.words
+    assert short.words.startswith("augrc at coverage 0.40 is worse by ")
     # With equal coverage there is nothing to match.
     same = judged(run(120, 80), "augrc at matched coverage worse by 0", baseline=old)
     assert same.checks[0].words.startswith("augrc is worse by ")
@@ -170,7 +285,7 @@ def test_at_matched_coverage_answering_less_does_not_help() -> None:
 def test_a_run_that_answers_nothing_never_passes() -> None:
     silent, old = run(0, 0, declined=100), run(80, 20)
     conditions = ("aurc above 0.1", "augrc worse by 0.01", "ece above 0.1", "cmax below 0.6")
-    found = judged(silent, *conditions, baseline=old, undecided="pass")
+    found = judged(silent, *conditions, baseline=old, inconclusive="pass")
     assert [check.verdict for check in found.checks] == ["fail"] * 4
     assert found.exit_code == 1
     assert "never passes" in found.checks[0].words
@@ -178,9 +293,9 @@ def test_a_run_that_answers_nothing_never_passes() -> None:
     assert judged(old, "augrc worse by 0.01", baseline=silent).exit_code == 4
 
 
-def test_undefined_and_single_clusters_are_undecided() -> None:
+def test_undefined_and_single_clusters_are_inconclusive() -> None:
     found = judged(run(80, 20), "deferral_alignment below 0.5")
-    assert found.checks[0].verdict == "undecided"
+    assert found.checks[0].verdict == "inconclusive"
     assert math.isnan(found.checks[0].estimate.value)
     assert not found.warnings
     one = Items.from_arrays([1, 1], [1, 1], confidence=[1, 1], cluster=["p", "p"], item=["x", "y"])
@@ -198,13 +313,13 @@ def test_bad_calls() -> None:
         judged(items, "aurc worse by 0.1")
     with pytest.raises(ArgumentError, match="a gate needs at least one condition"):
         judged(items)
-    with pytest.raises(ArgumentError, match="unknown undecided 'maybe'; known: pass, fail, undecided"):
-        judged(items, "aurc above 1", undecided="maybe")
+    with pytest.raises(ArgumentError, match="unknown inconclusive 'maybe'; known: pass, fail, inconclusive"):
+        judged(items, "aurc above 1", inconclusive="maybe")
     with pytest.raises(ArgumentError, match="resamples must be at least 2, got 1"):
         judged(items, "aurc above 1", interval="percentile", resamples=1)
     with pytest.raises(DataError, match="do not hold the same items"):
         judged(items, "aurc worse by 0.1", baseline=run(9, 2))
-    assert judged(items, "aurc worse by 0.9", baseline=run(9, 2), intersection_only=True).exit_code == 0
+    assert judged(items, "aurc worse by 0.99", baseline=run(9, 2), intersection_only=True).exit_code == 0
     failed = judged(Items.from_arrays([None], [None], failed=[1]), "aurc above 1")
     assert (failed.verdict, failed.exit_code) == ("fail", 1)
     assert "never passes" in failed.checks[0].words
@@ -241,7 +356,7 @@ def test_a_margin_in_per_cent_is_a_share_of_the_baseline() -> None:
     checks = gate(
         new, [f"accuracy worse by {share}%" for share in (1, 5, 20)], baseline=old, loss="zero_one"
     ).checks
-    assert [check.verdict for check in checks] == ["fail", "undecided", "pass"]
+    assert [check.verdict for check in checks] == ["fail", "inconclusive", "pass"]
     assert re.fullmatch(
         r"accuracy is worse by 0\.050 \[0\.\d{3}, 0\.\d{3}\], beyond 1% of the baseline's 0\.800",
         checks[0].words,

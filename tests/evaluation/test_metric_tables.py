@@ -173,12 +173,37 @@ class TestGroups:
         gap = table_of(items, metrics="mae", by="site").gaps["mean_absolute_error"]
         assert (gap.group, gap.gap.value) == ("site=b", 2.0)
 
-    def test_where_it_depends_the_worst_is_the_furthest(self) -> None:
+    def test_a_metric_without_a_direction_has_no_worst_group(self) -> None:
         abstained = np.repeat([False, False, True], 20)
         items = Items.from_arrays(
             np.zeros(60), np.zeros(60), abstained=abstained, metadata={"site": np.repeat(["a", "b", "c"], 20)}
         )
-        assert table_of(items, metrics="answer_rate", by="site").gaps["answer_rate"].group == "site=c"
+        table = table_of(items, metrics="answer_rate,accuracy", by="site")
+        assert list(table.gaps) == ["accuracy"]
+
+    def test_a_group_does_not_look_good_because_it_declines(self) -> None:
+        """Site c gets half of its answers wrong, and declines most items: its AUGRC is the smallest of all."""
+        rng = np.random.default_rng(0)
+        site = np.repeat(["a", "b", "c"], 100)
+        wrong = np.where(site == "c", np.arange(300) % 2 == 0, np.arange(300) % 10 == 0)
+        items = Items.from_arrays(
+            np.zeros(300),
+            wrong.astype(int),
+            abstained=(site == "c") & (np.arange(300) % 5 > 0),
+            confidence=rng.random(300),
+            metadata={"site": site},
+        )
+        table = table_of(
+            items, metrics="augrc,aurc,wrong_rate,selective_accuracy", by="site", confidence="confidence"
+        )
+        smallest = min(table.groups, key=lambda group: group.estimates["augrc"].value)
+        assert smallest.label == "site=c"
+        for name in ("augrc", "aurc", "wrong_rate", "selective_accuracy"):
+            gap = table.gaps[name]
+            assert gap.group == "site=c"
+            assert gap.coverage == pytest.approx(0.2)
+            assert gap.gap.value == pytest.approx(gap.worst.value - gap.rest.value)
+            assert (gap.gap.value > 0.0) == (name != "selective_accuracy")
 
     def test_small_groups_say_so_and_are_not_the_worst(self) -> None:
         sites = ["a"] * 20 + ["b"] * 20 + ["c"] * 3
@@ -313,7 +338,7 @@ class TestComparison:
         found = abstain.compare(left, right, metrics="brier_score", resamples=20, match="rows")
         (difference,) = (each for each in found.differences if each.metric == "brier_score")
         assert "brier_score is undefined for right" in difference.words
-        assert difference.verdict == "cannot tell"
+        assert difference.verdict == "inconclusive"
 
     def test_nothing_changes_without_metrics(self) -> None:
         items = results_to_items(drawn(size=30))

@@ -78,7 +78,7 @@ def test_contrasts_are_paired_differences_from_the_best() -> None:
         assert contrast.estimate.value == pytest.approx(change)
         assert contrast.estimate.value >= 0
         assert (contrast.left, contrast.right) == (profile.leader, name)
-        assert contrast.verdict in ("left", "cannot tell")
+        assert contrast.verdict in ("left", "inconclusive")
     # The same ranking under another name is no rival.
     assert profile.points["llm"] is profile.points["total_evidence"]
 

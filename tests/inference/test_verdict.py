@@ -16,8 +16,10 @@ from scipy.stats import ttest_1samp as one_sample
 from abstain import ArgumentError, DataError
 from abstain._units import group_of
 from abstain.inference import (
+    DifferenceRange,
     Estimate,
     LeaveOut,
+    against_margin,
     at_level,
     clusters_needed,
     decide,
@@ -108,8 +110,68 @@ def test_where_every_cluster_agrees_the_p_value_is_that_of_so_many_coins() -> No
     # What is left of equal values by rounding is no spread.
     rounded = np.array([0.3, 0.1 + 0.2, 0.3, 0.3])
     assert difference_estimate(0.3, rounded, LeaveOut.of(np.arange(4)), n=4).se == 0.0
-    alike = difference_estimate(0.0, np.zeros(4), LeaveOut.of(np.arange(4)), n=4)
-    assert str(alike) == "0.000 [0.000, 0.000]"
+
+
+def test_a_difference_of_exactly_zero_is_not_certain() -> None:
+    """With n clusters that agree, u = 1 - 0.025^(1/n) of all clusters could differ, each by the whole range."""
+    leave = LeaveOut.of(np.arange(20))
+    found = difference_estimate(0.0, np.zeros(20), leave, n=20, limits=DifferenceRange(1.0))
+    unseen = 1 - 0.025 ** (1 / 20)  # 0.1684
+    assert found.interval == pytest.approx((-unseen, unseen))
+    assert found.method == "exact bound: all of 20 clusters agree"
+    assert p_value(found) == 1.0
+    # The p-value of a margin is the level at which the interval just leaves it out.
+    assert p_value(found, 0.25) == pytest.approx(2 * 0.75**20)
+    assert p_value(found, unseen) == pytest.approx(0.05)
+    # Between 0 and its largest value it reaches further down than up, and its p-value against 0 says the same.
+    found = difference_estimate(0.5, np.full(20, 0.5), leave, n=20, limits=DifferenceRange(1.0))
+    assert found.interval == pytest.approx((0.5 - 1.5 * unseen, 0.5 + 0.5 * unseen))
+    assert p_value(found) == pytest.approx(2 * (1 - 0.5 / 1.5) ** 20)
+    assert p_value(found, 0.6) == pytest.approx(2 * (1 - 0.1 / 0.5) ** 20)
+    turned = difference_estimate(-0.5, np.full(20, -0.5), leave, n=20, limits=DifferenceRange(1.0))
+    assert turned.turned.interval == pytest.approx(found.interval)
+    assert p_value(turned) == p_value(found)
+    # Clusters of unequal size are worth fewer.
+    fewer = difference_estimate(0.0, np.zeros(20), leave, n=20, limits=DifferenceRange(1.0, clusters=5.0))
+    assert fewer.high == pytest.approx(1 - 0.025 ** (1 / 5))
+    # A difference as large as can be keeps the p-value of so many coins.
+    found = difference_estimate(1.0, np.ones(20), leave, n=20, limits=DifferenceRange(1.0))
+    assert found.interval == pytest.approx((1 - 2 * unseen, 1.0))
+    assert p_value(found) == pytest.approx(2.0**-19)
+
+
+def test_no_difference_of_an_unbounded_metric_has_no_interval() -> None:
+    found = difference_estimate(0.0, np.zeros(4), LeaveOut.of(np.arange(4)), n=4)
+    assert found.interval is None
+    assert found.reason == "no interval: no cluster shows a difference, and how large it could be is unknown"
+    assert p_value(found) == 1.0
+
+
+def test_a_margin_is_held_against_two_more_clusters_like_the_one_that_differs_most() -> None:
+    """Twenty pairs, of which one differs: se^2 = 0.05 * 0.95 / 19 = 0.0025, and y = 0.95 for the one that does."""
+    values = np.array([1.0] + [0.0] * 19)
+    left_out = (values.sum() - values) / 19
+    found = difference_estimate(0.05, left_out, LeaveOut.of(np.arange(20)), n=20)
+    assert found.se == pytest.approx(0.05)
+    assert found.margin_se == pytest.approx(math.sqrt(0.0025 + 2 * (0.95 / 20) ** 2))
+    against = against_margin(found)
+    assert against.se == found.margin_se
+    assert against.high - against.value == pytest.approx(student.ppf(0.975, 19) * found.margin_se)
+    assert against.method.endswith(", against a margin")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20, 50])
+def test_a_run_that_is_worse_by_more_than_the_margin_rarely_passes(n: int) -> None:
+    """Truly worse by 0.02, against a margin of 0.01: "not worse" in at most 2.5% of data sets, plus their noise."""
+    rng, passed, sets = np.random.default_rng(n), 0, 4000
+    leave, limits = LeaveOut.of(np.arange(n)), DifferenceRange(1.0)
+    for _ in range(sets):
+        change = -(rng.random(n) < 0.02).astype(float)
+        without = (change.sum() - change) / (n - 1)
+        found = difference_estimate(float(change.mean()), without, leave, n=n, limits=limits)
+        passed += against_margin(found).low >= -0.01
+    assert passed / sets <= 0.025 + 2 * math.sqrt(0.025 * 0.975 / sets)
 
 
 def test_p_value_is_undefined_where_nothing_can_be_said() -> None:
@@ -197,11 +259,11 @@ class TestDecide:
     def test_sides(self, value: float, direction: str, verdict: str) -> None:
         found = estimate(value, 0.01, clusters=40)
         assert decide(found, direction, 0.001) == verdict
-        assert decide(found, direction, 0.0501) == "cannot tell"
-        assert decide(found, direction, math.nan) == "cannot tell"
+        assert decide(found, direction, 0.0501) == "inconclusive"
+        assert decide(found, direction, math.nan) == "inconclusive"
 
     def test_nothing_is_told_of_no_difference(self) -> None:
-        assert decide(estimate(0.0, 0.0), "lower", 0.0) == "cannot tell"
+        assert decide(estimate(0.0, 0.0), "lower", 0.0) == "inconclusive"
 
     @given(st.floats(-1, 1), st.floats(1e-6, 1), st.integers(2, 60), st.sampled_from([0.9, 0.95, 0.99]))
     def test_the_verdict_of_one_pair_is_that_zero_lies_outside(
@@ -209,7 +271,7 @@ class TestDecide:
     ) -> None:
         made = Estimate(value, 0.0, 0.0, level=level, se=se, degrees=clusters - 1, clusters=clusters)
         found = at_level(made, level)
-        told = decide(found, "lower", p_value(found)) != "cannot tell"
+        told = decide(found, "lower", p_value(found)) != "inconclusive"
         # Within rounding of the border itself either answer is right.
         if abs(p_value(found) - (1 - level)) > 1e-9:
             assert told == (found.low > 0.0 or found.high < 0.0)

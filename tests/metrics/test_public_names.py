@@ -100,6 +100,7 @@ NAMES = [
     "find_instrument",
     "find_metric",
     "guidance",
+    "hallucination_rate",
     "interval_coverage",
     "interval_coverage_by_group",
     "interval_coverage_gap",
@@ -159,6 +160,7 @@ NAMES = [
     "unregister_metric",
     "weighted_interval_score",
     "winkler_score",
+    "wrong_rate",
 ]
 # What each other system's interface asks for; its authority are the documents that define it.
 SEEDS = {

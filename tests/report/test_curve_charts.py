@@ -133,10 +133,13 @@ def test_a_difference_is_drawn_by_its_verdict(order: tuple[int, int]) -> None:
     result = compare(systems(*order, 21), metrics="accuracy", resamples=0)
     drawn = {row["name"]: row["verdict"] for row in rows(draw(result), "verdict")}
     first, second = (f"{count} wrong" for count in order)
-    assert drawn[f"{second} - {first}"] == "told"
-    assert drawn["21 wrong - 20 wrong"] == "cannot tell"
+    assert drawn[f"{second} - {first}"] == "decided"
+    assert drawn["21 wrong - 20 wrong"] == "inconclusive"
     text = draw(result).to_json()
-    assert "above 0 the system named first is higher, which is better; hollow: cannot tell" in text
+    assert (
+        "above 0 the system named first is higher, which is better; hollow: inconclusive or not comparable"
+        in text
+    )
     assert "jackknife over 40 clusters, t distribution; each for one comparison by itself" in text
 
 

@@ -214,8 +214,8 @@ def test_the_comparison_says_which_side_is_better_and_its_mirror_the_other(
     assert told["confidence", "AUGRC"] == "good is better"
     assert told["confidence", "AURC"] == "good is better"
     # Both answer everything: nobody answers more.
-    assert told["any", "Cmax"] == "cannot tell"
-    assert "AUGRC: good is better than bad by" in words(page)
+    assert told["any", "Cmax"] == "no winner"
+    assert "AUGRC at coverage 1.00: good is better than bad by" in words(page)
     assert "bad is better" not in words(page)
     first, second = order
     assert tables(page)["Differences"][0][2:5] == [first, second, f"{second} - {first}"]
@@ -236,7 +236,11 @@ def test_who_answers_more_is_higher_not_better() -> None:
         confidence=good.signals["confidence"].values,
     )
     for systems, side in (([good, shy], "left"), ([shy, good], "right")):
-        assert in_words(report_html(compare(*systems, resamples=0)))["any", "Cmax"] == f"{side} is higher"
+        page = report_html(compare(*systems, resamples=0))
+        assert in_words(page)["any", "Cmax"] == "no winner"
+        other = "right" if side == "left" else "left"
+        assert f"Cmax: {side} is higher than {other} by 0.500" in words(page)
+        assert in_words(page)["confidence", "AUGRC"] == "not comparable"
 
 
 def test_a_comparison_that_cannot_be_told_says_so() -> None:
@@ -245,8 +249,9 @@ def test_a_comparison_that_cannot_be_told_says_so() -> None:
     page = report_html(result)
     told = words(page)
     assert "run_a.json (zero_shot) against run_a.json (few_shot)" in told
-    assert "AUGRC by llm: cannot tell left and right apart" in told
-    assert in_words(page)["llm", "AUGRC"] == "cannot tell"
+    assert "AUGRC by llm at coverage 0.56: inconclusive, right - left = " in told
+    assert in_words(page)["llm", "AUGRC"] == "not comparable"
+    assert in_words(page)["llm", "AUGRC at 0.56"] == "inconclusive"
     assert [one["key"] for one in explorer(page)["curves"]] == [
         "left: llm",
         "left: token_msp",
@@ -377,7 +382,7 @@ def test_metrics_of_two_are_compared_by_group() -> None:
     heading, *rows = tables(page)["Differences"]
     told = {row[heading.index("group")]: row[-1] for row in rows}
     # The careless one answers 0 to everything: right at site a, wrong at site b.
-    assert told == {"all": "careful is better", "site=a": "cannot tell", "site=b": "careful is better"}
+    assert told == {"all": "careful is better", "site=a": "inconclusive", "site=b": "careful is better"}
     assert {"careless", "careful", "careful - careless"} <= set(heading)
     assert not re.search(r"\b(?:left|right)\b", re.sub(r"was right|be right|left out", "", words(page)))
 
@@ -399,14 +404,15 @@ def test_several_systems_have_a_report(simultaneous: bool) -> None:
     )
     page = report_html(result)
     told = words(page)
-    assert f"AUGRC: a is better than {EVIL} by" in told
-    assert f"AUGRC: c is better than {EVIL} by" in told
-    assert "AUGRC: cannot tell a and c apart; they do not differ here" in told
+    assert "AUGRC: no system is better than every other one." in told
+    assert f"AUGRC at coverage 1.00: a is better than {EVIL} by" in told
+    assert f"AUGRC at coverage 1.00: c is better than {EVIL} by" in told
+    assert "AUGRC at coverage 1.00: inconclusive, c - a = 0.000 [" in told
     assert "img" not in {tag for tag, _ in Outline(page).elements}
     assert ("Each interval is for one comparison by itself" in told) != simultaneous
     assert ("hold for all pairs of systems together" in told) == simultaneous
     heading, *rows = tables(page)["Systems with their ranks"]
-    assert [row[heading.index("rank")] for row in rows if row[0] in ("a", "c")] == ["1 (1-2)", "1 (1-2)"]
+    assert [row[heading.index("rank")] for row in rows if row[0] in ("a", "c")] == ["1-2", "1-2"]
     assert 'id="curves"' not in page
     assert "Differences in AUGRC" in draw(result).to_json()
 

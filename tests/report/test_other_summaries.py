@@ -45,16 +45,16 @@ def test_a_gate_says_its_verdict_and_every_condition() -> None:
     run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     result = gate(run, ["accuracy below 0.5", "accuracy below 0.75", "accuracy above 0.6"], resamples=200)
     text = gate_text(result, 80)
-    assert text.startswith("gate: fail\n\nverdict    in words\n")
-    assert "pass       accuracy is 0.800 [0.615, 0.909], not below 0.5\n" in text
-    assert "undecided  accuracy is 0.800 [0.615, 0.909], which spans 0.75\n" in text
-    assert "fail       accuracy is 0.800 [0.615, 0.909], above 0.6\n" in text
-    assert "Judged by 95% intervals over 30 clusters of the run; undecided where the\ninterval" in text
+    assert text.startswith("gate: fail\n\nverdict       in words\n")
+    assert "pass          accuracy is 0.800 [0.615, 0.909], not below 0.5\n" in text
+    assert "inconclusive  accuracy is 0.800 [0.615, 0.909], which spans 0.75\n" in text
+    assert "fail          accuracy is 0.800 [0.615, 0.909], above 0.6\n" in text
+    assert "Judged by 95% intervals over 30 clusters of the run; inconclusive if the\ninterval" in text
     assert max(map(len, text.splitlines())) <= 80
     rows = json.loads(render([gate_table(result)], "json"))["tables"][0]["rows"]
     assert [(row["metric"], row["relation"], row["bound"], row["verdict"]) for row in rows] == [
         ("accuracy", "below", 0.5, "pass"),
-        ("accuracy", "below", 0.75, "undecided"),
+        ("accuracy", "below", 0.75, "inconclusive"),
         ("accuracy", "above", 0.6, "fail"),
     ]
 

@@ -31,7 +31,7 @@ TABLE = Table(
         Column("system"),
         Column("answered", digits=0),
         Column("augrc", "AUGRC", estimate=True),
-        Column("p", digits=4),
+        Column("p", digits=4, p_value=True),
         Column("told"),
         Column("words", detail=True),
     ),
@@ -210,7 +210,7 @@ WIDE = Table(
         Column("left", estimate=True),
         Column("right", estimate=True),
         Column("difference", estimate=True),
-        Column("p", digits=4),
+        Column("p", digits=4, p_value=True),
         Column("in_words"),
     ),
     tuple(
@@ -219,7 +219,7 @@ WIDE = Table(
             metric,
             *[Estimate(0.134, 0.094, 0.176)] * 3,
             0.01,
-            "cannot tell, " * 4 + "alas",
+            "inconclusive, " * 4 + "alas",
         )
         for metric in ("aurc", "risk_at_coverage@0.9")
     ),
@@ -248,7 +248,7 @@ def test_a_text_says_the_same_at_every_width(width: int | None) -> None:
 
 
 def test_a_small_p_value_is_not_printed_as_0() -> None:
-    table = Table("", (Column("p", digits=4),), ((3e-9,), (0.0,), (0.00006,)))
+    table = Table("", (Column("p", digits=4, p_value=True),), ((3e-9,), (0.0,), (0.00006,)))
     assert table_text(table).split() == ["p", "-------", "<0.0001", "0.0000", "0.0001"]
     assert "| &lt;0.0001 |" in render([table], "markdown")
     assert '<td class="number">&lt;0.0001</td>' in render([table], "html")

@@ -407,6 +407,6 @@ def test_rows_that_match_may_have_no_weight(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"metrics": ["augrc"], "weight": "weight", "intersection_only": True}
     counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
     assert_same_comparison(counted, loaded)
-    assert counted.difference("one", "other").words.startswith(
+    assert counted.difference("one", "other").finding.startswith(
         "cannot compare one and other: one answered nothing"
     )

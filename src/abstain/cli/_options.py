@@ -107,6 +107,9 @@ _RESAMPLES = (
 )
 _SIMULTANEOUS = "Let intervals hold together: those of all pairs of systems, and the band of a curve."
 _THREADS = "How many threads weigh resamples; else one per core. The numbers are the same."
+_DIGITS = (
+    "Decimals of printed numbers. Default: three, or more until an interval's half-width shows two digits."
+)
 _QUIET = "No bar and no remarks; of what is written, the path alone."
 _NO_CONFIG = "Take nothing from abstain.toml or from [tool.abstain] in pyproject.toml."
 _TABLE_FORMAT = "The table as text, markdown, csv, latex or json; the ending of the output says it, too."
@@ -158,6 +161,15 @@ def _use_threads(count: int | None) -> int | None:
     return count
 
 
+def _use_digits(count: int | None) -> int | None:
+    """Print numbers with so many decimals in this process."""
+    from abstain.inference import set_digits  # noqa: PLC0415
+
+    set_digits(count)
+    return count
+
+
+Digits = Annotated[int | None, named("--digits", "N", _DIGITS, callback=_use_digits, rich_help_panel=OUTPUT)]
 Threads = Annotated[
     int | None, named("--threads", "N", _THREADS, callback=_use_threads, rich_help_panel=INTERVALS)
 ]
@@ -304,7 +316,7 @@ class Group:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments by name."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "threads"}
+        return {name: getattr(self, name) for name in self.__slots__ if name not in ("threads", "digits")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +361,7 @@ class Judging(Group):
     seed: Seed = 42
     level: Level = 0.95
     threads: Threads = None
+    digits: Digits = None
 
     @property
     def files(self) -> list[Path]:

@@ -1,7 +1,7 @@
 """How a call of the command line ends: as a sentence on stderr and an exit code, whatever happened in it.
 
 0    done                        3    the data are wrong, or more than the memory holds
-1    the gate's "fail"           4    the gate's "undecided", or no threshold can be promised
+1    the gate's "fail"           4    the gate's "inconclusive", or no threshold can be promised
 2    the call is wrong, or the   70   unexpected: a defect of abstain
 system refuses a file       130  interrupted (128 + the number of the signal)
 141  the reader of the output went away

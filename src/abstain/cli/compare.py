@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.sources import Countable
 
-_METRIC = "Metrics, separated by commas; `abstain metrics` lists them."
+_METRIC = (
+    "Metrics, separated by commas; `abstain metrics` lists them. Default: augrc; without a confidence, the bundle "
+    "answers."
+)
 _CONFIDENCE = "What ranks the answers of each input, in order; given once it serves all."
 _REFERENCE = "Compare all others with this system, named as in the output, instead of every pair."
 _MARGIN = (
@@ -56,7 +59,9 @@ Examples:
 def compare_command(
     *,
     inputs: Inputs,
-    metrics: Annotated[str, typer.Option("--metric", "-m", metavar="NAMES", help=_METRIC)] = "augrc",
+    metrics: Annotated[
+        str | None, typer.Option("--metric", "-m", metavar="NAMES", help=_METRIC, show_default=False)
+    ] = None,
     confidence: Annotated[list[str] | None, named("--confidence", "NAME", _CONFIDENCE)] = None,
     reference: Annotated[str | None, named("--reference", "SYSTEM", _REFERENCE)] = None,
     margin: Annotated[float | None, named("--margin", "X", _MARGIN)] = None,
@@ -94,6 +99,7 @@ def compare_command(
             return compare(
                 systems,
                 metrics=metrics,
+                selective=False,
                 confidence=_asked(each),
                 reference=reference,
                 margin=margin,
@@ -110,7 +116,7 @@ def compare_command(
         judge=asked,
         told=_steps.came_from,
         confidences=each,
-        metrics=metrics,
+        metrics=metrics or "augrc",
         row_by_row="" if len(sources) > 1 else "the systems of one table are told apart row by row",
         quiet=quiet,
     )

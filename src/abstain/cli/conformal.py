@@ -18,6 +18,7 @@ from abstain.cli._options import (
     CROSSED,
     AsJson,
     Commands,
+    Digits,
     Group,
     Interval,
     Level,
@@ -114,6 +115,7 @@ class Measuring(Group):
     seed: Seed = 42
     level: Level = 0.95
     threads: Threads = None
+    digits: Digits = None
 
 
 @dataclass(frozen=True, slots=True)

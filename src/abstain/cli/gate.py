@@ -49,20 +49,23 @@ _FAIL_IF = (
 _GITHUB = "Say failures as GitHub's annotations, and add the table to the summary of the job."
 _POLICY = "A policy of `abstain threshold`: the run fails if its promise is broken."
 _BASELINE = "The run that changes are measured from, on the same items."
-_UNDECIDED = "What a condition counts as whose interval spans its bound: pass or fail; else exit code 4."
+_INCONCLUSIVE = "What an inconclusive condition counts as: pass or fail. Default: exit code 4."
 
 EXAMPLES = """\b
-Exit codes: 0 pass, 1 fail, 4 undecided
+Exit codes: 0 pass, 1 fail, 4 inconclusive
 (2 and 3: the call or the data are wrong).
+Areas are compared at the coverage that both runs reach; bound the coverage
+itself, too, so that a run cannot pass by declining more.
 
 \b
 Examples:
-  abstain gate new.json --baseline old.json --fail-if "augrc worse by 0.005"
+  abstain gate new.json --baseline old.json --fail-if "augrc worse by 0.005" \\
+      --fail-if "cmax lower by 0.05"
   abstain gate run.json --mode few_shot --fail-if "cmax below 0.6" \\
       --fail-if "aurc above 0.2"
   abstain gate new.csv --baseline old.csv \\
-      --fail-if "augrc at matched coverage worse by 0" \\
-      --undecided pass --junit gate.xml --markdown summary.md
+      --fail-if "accuracy worse by 0.02" --inconclusive pass \\
+      --junit gate.xml --markdown summary.md
   abstain gate test.csv --policy policy.json
   abstain gate new.json --baseline old.json --fail-if @gates.txt --github
 """
@@ -75,7 +78,7 @@ def gate_command(
     fail_if: Annotated[list[str] | None, named("--fail-if", "CONDITION", _FAIL_IF)] = None,
     policy: Annotated[Path | None, named("--policy", "FILE", _POLICY)] = None,
     baseline: Annotated[Path | None, named("--baseline", "FILE", _BASELINE)] = None,
-    undecided: Annotated[str | None, named("--undecided", "VERDICT", _UNDECIDED)] = None,
+    inconclusive: Annotated[str | None, named("--inconclusive", "VERDICT", _INCONCLUSIVE)] = None,
     junit: Annotated[Path | None, named("--junit", "FILE", "Write JUnit XML here.")] = None,
     markdown: Annotated[Path | None, named("--markdown", "FILE", "Write a Markdown summary here.")] = None,
     github: Annotated[bool, typer.Option("--github", help=_GITHUB, rich_help_panel=OUTPUT)] = False,
@@ -113,8 +116,8 @@ def gate_command(
     conditions = [parse_condition(text) for given in fail_if or [] for text in _sentences(given)]
     if not conditions and policy is None:
         raise ArgumentError("a gate needs a condition (--fail-if) or a policy (--policy)")
-    if undecided is not None:
-        _validate.choice(undecided, "undecided", ("pass", "fail"))
+    if inconclusive is not None:
+        _validate.choice(inconclusive, "inconclusive", ("pass", "fail"))
     files = [*files_of(run, baseline, policy, judging, reading), *listed_in]
     job = _job_summary() if github else None
     check_outputs(output, junit, markdown, inputs=files)
@@ -138,7 +141,7 @@ def gate_command(
                 policy=chosen,
                 baseline=runs.get("baseline"),
                 confidence=confidence,
-                undecided=undecided or "undecided",
+                inconclusive=inconclusive or "inconclusive",
                 **judging.options,
                 **pairing.options,
                 progress=progress,

@@ -12,7 +12,7 @@ from abstain._doors import door
 
 if TYPE_CHECKING:
     from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
-    from abstain.evaluation._differences import Difference, Rank
+    from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline, Rank
     from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
     from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
     from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
@@ -34,6 +34,7 @@ else:
 __all__ = [
     "DEFAULT_GRID",
     "NEVER_EQUAL",
+    "OWN_COVERAGES",
     "Availability",
     "Basis",
     "ClusterSizes",
@@ -45,6 +46,7 @@ __all__ = [
     "GateResult",
     "GroupGap",
     "GroupResult",
+    "Headline",
     "Key",
     "Line",
     "MetricTable",

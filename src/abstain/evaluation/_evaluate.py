@@ -3,10 +3,9 @@
 Systems that are compared are matched first (see `abstain.matching`). Clusters are left out, and drawn, once for
 all systems, and every difference is paired: right - left with the same weights. A difference gets its interval
 and p-value from one statistic (see `abstain.inference`), Holm's correction within its family (all pairs of systems
-by one metric, confidence and group), and its verdict from `abstain.inference.decide`. Where two systems answer
-different shares of the items, they are compared at the coverage that both reach, too, because the one that answers
-less else looks better. A system that answered nothing is not compared and not ranked: the area over an empty range
-is 0, and 0 must not win.
+by one metric, confidence and group), and its verdict by the rule in `abstain.evaluation._differences`: a system must
+not look better because it declines more. A system that answered nothing is not compared and not ranked: the area over
+an empty range is 0, and 0 must not win.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from abstain._confidences import (
     variant_confidences,
 )
 from abstain.confidence import select
-from abstain.errors import AbstainError, ArgumentError, DataError
-from abstain.evaluation._differences import DifferenceWork, Rank
-from abstain.evaluation._metric_tables import Key
+from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning
+from abstain.evaluation._differences import DifferenceWork, cycles, deciding, headline, rank
+from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
 from abstain.evaluation._system import Basis, SystemWork
 from abstain.evaluation._warnings import (
@@ -44,7 +43,7 @@ from abstain.losses import check_loss_name, common_loss, item_loss
 from abstain.matching import MATCHES
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
-from abstain.metrics.registry import BUNDLES, GROUPED, METRICS, select_metrics
+from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UNDIRECTED, select_metrics
 from abstain.metrics.selective import in_convention
 
 if TYPE_CHECKING:
@@ -53,8 +52,8 @@ if TYPE_CHECKING:
     from abstain._confidences import CalibrationLike
     from abstain.calibrators import Calibration
     from abstain.evaluation._counted import Wanted
-    from abstain.evaluation._differences import Difference
-    from abstain.inference import Estimate, Weighed
+    from abstain.evaluation._differences import Difference, Headline, Rank
+    from abstain.inference import Weighed
     from abstain.losses import ItemLoss, Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
@@ -106,10 +105,11 @@ def evaluate(
         confidence: names of variants or signals, "default", "all", or a sequence of those; a mapping gives each
             system its own one. When left out, the default of the source; where it has none, areas are not computed.
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
-        metrics: metrics by name, as objects or as import paths; see `abstain.metrics.registry`. When left out, the
-            selective metrics; when given without a confidence, these alone, by the first default confidence.
-        selective: whether the selective metrics are wanted beside those named; when left out, where none are named or
-            a confidence is.
+        metrics: metrics by name, as objects or as import paths; see `abstain.metrics.registry`. Default: the selective
+            metrics, or the bundle "answers" if there is no confidence. If metrics are named and no confidence is, only
+            these are evaluated, by the first default confidence.
+        selective: whether the selective metrics are evaluated in addition to those named. Default: if no metric is
+            named, or a confidence is. With False and no metric, the AUGRC is evaluated.
         by: one or more metadata columns; every one of the metrics is also given by group. Default metrics: accuracy,
             selective accuracy and answer rate.
         loss: "abs", "abs_norm", "zero_one", a function of (truth, prediction), or, for one system, one number per item.
@@ -166,6 +166,8 @@ def evaluate(
         simultaneous=simultaneous,
     )
     chosen = GROUPED if metrics is None and by is not None else metrics
+    if chosen is None and selective is False:
+        chosen = "augrc"
     asked = () if chosen is None else select_metrics(chosen, coverage=False)
     request = _Request(
         asked=tuple(in_convention(metric, convention) for metric in asked),
@@ -175,6 +177,7 @@ def evaluate(
         by=() if by is None else (by,) if isinstance(by, str) else tuple(by),
         loss=loss,
         settings=settings,
+        by_name=metrics is not None or by is not None,
     )
     matching = {
         "by": _validate.choice(match, "match", MATCHES),
@@ -206,7 +209,7 @@ def compare(*systems: Any, **options: Any) -> Result:
     >>> result = compare({"A": careless, "B": careful}, metrics="augrc", resamples=0)
     >>> print(result)
     Result of 2 systems over 40 items
-      B is better than A by 0.250 [0.169, 0.331]
+      AUGRC at coverage 1.00: B is better than A by 0.250 [0.169, 0.331]
     >>> result.difference("A", "B").verdict
     'right'
     """
@@ -313,7 +316,10 @@ class _Reading:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Request:
-    """What was asked of every system."""
+    """What was requested of every system.
+
+    `by_name` is True if metrics were named; `unranked` if none were, and there is no confidence for the default ones.
+    """
 
     asked: tuple[MetricSpecification, ...]
     selective: bool
@@ -322,6 +328,8 @@ class _Request:
     by: tuple[str, ...]
     loss: Loss | None
     settings: Settings
+    by_name: bool = True
+    unranked: bool = False
 
     @property
     def listed(self) -> tuple[MetricSpecification, ...]:
@@ -441,6 +449,8 @@ class _Job:
             raise DataError(
                 "the systems have no confidence in common; name one that all can serve, or one for each"
             )
+        if not ranked and not request.by_name:
+            request = replace(request, asked=select_metrics("answers"), selective=False, unranked=True)
         metrics = request.metrics(ranked=ranked)
         losses = _losses(kept, metrics, request.loss, ranked=ranked)
         intervals = _intervals(next(iter(kept.values())), request.settings)
@@ -479,20 +489,34 @@ class _Job:
             start += len(side.ordered)
             systems[name] = self._system(name, by_system[name])
         differences = () if work is None else work.differences(by_system, weighed[start:])
+        metrics = {Key(slot, metric.key): metric for slot, part in first.metrics.items() for metric in part}
+        ranks, circles = _ranks(systems, metrics, differences) if differences else ({}, [])
         return Result(
             systems=systems,
-            specifications={
-                metric.key: metric
-                for side in self.works.values()
-                for part in side.metrics.values()
-                for metric in part
-            },
+            specifications={key.metric: metric for key, metric in metrics.items()},
             differences=differences,
-            ranks=_ranks(systems, self.works, differences),
+            ranks=ranks,
+            headline=self._headline(differences) if differences else None,
             matching=self.matching,
             settings=self.request.settings,
-            warnings=self._warnings(systems, differences),
+            warnings=(*circles, *self._warnings(systems)),
         )
+
+    def _headline(self, differences: Sequence[Difference]) -> Headline | None:
+        """The conclusion by the first requested metric that has a direction.
+
+        Of the selective metrics, which come first, it is the AUGRC; without a confidence it is the SimpleQA F.
+        """
+        first = next(iter(self.works.values()))
+        requested = self.request.asked
+        if self.request.unranked or self.request.selective:
+            requested = (METRICS["simpleqa_f" if self.request.unranked else "augrc"],)
+        slots = {metric.key: slot for slot, part in first.metrics.items() for metric in part if slot}
+        for metric in requested:
+            if metric.comparison != UNDIRECTED:
+                slot = next((slot for slot in first.confidences if metric.key in slots), ALL)
+                return headline(list(self.works), differences, Key(slot, metric.key))
+        return None
 
     def _system(self, name: str, weighed: list[Weighed]) -> SystemResult:
         request, work, source = self.request, self.works[name], self.sources[name]
@@ -507,7 +531,7 @@ class _Job:
         if request.asked:
             table = work.table(request.listed, found, weighed, by=request.by, outcomes=outcomes)
         selective = request.selective and work.loss is not None
-        wanted = request.selective or any(metric.ranked for metric in request.asked)
+        wanted = request.selective or request.unranked or any(metric.ranked for metric in request.asked)
         return SystemResult(
             name=name,
             population=population,
@@ -552,13 +576,11 @@ class _Job:
             right=right,
         )
 
-    def _warnings(
-        self, systems: Mapping[str, SystemResult], differences: Sequence[Difference]
-    ) -> tuple[Any, ...]:
+    def _warnings(self, systems: Mapping[str, SystemResult]) -> tuple[ResultWarning, ...]:
         if self.matching is None:
             return next(iter(systems.values())).warnings
         first = next(iter(systems.values()))
-        found = [*comparison_warnings(systems, differences), *self.matching.warnings]
+        found = [*comparison_warnings(systems), *self.matching.warnings]
         found += few_clusters(self.matching.clusters, first.cluster_noun, self.request.settings.interval)
         codes = {warning.code for warning in found}
         found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
@@ -600,43 +622,27 @@ def _losses(
 
 
 def _ranks(
-    systems: Mapping[str, SystemResult], works: Mapping[str, SystemWork], differences: Sequence[Difference]
-) -> dict[tuple[str, str, str], Rank | None]:
-    """The place of every system by every metric over all items, and the places that cannot be ruled out."""
-    if len(systems) < 2:
-        return {}
-    first = next(iter(works.values()))
-    return {
-        (name, slot, metric.key): _rank(name, Key(slot, metric.key), metric.direction, systems, differences)
-        for name in systems
-        for slot, metrics in first.metrics.items()
-        for metric in metrics
-    }
-
-
-def _rank(
-    name: str,
-    key: Key,
-    direction: str,
     systems: Mapping[str, SystemResult],
+    metrics: Mapping[Key, MetricSpecification],
     differences: Sequence[Difference],
-) -> Rank | None:
-    values: dict[str, Estimate] = {other: system.estimates[key] for other, system in systems.items()}
-    ranked = {
-        other: estimate.value
-        for other, estimate in values.items()
-        if systems[other].population.answered and estimate.defined
-    }
-    if direction == "neither" or name not in ranked:
-        return None
-    sign = 1.0 if direction == "lower" else -1.0
-    own = [
-        each
-        for each in differences
-        if (each.confidence, each.metric, each.group) == key
-        and not each.matched
-        and name in (each.left, each.right)
-    ]
-    told = [each.winner for each in own if each.winner is not None]
-    better = sum(sign * value < sign * ranked[name] for value in ranked.values())
-    return Rank(1 + better, 1 + sum(winner != name for winner in told), len(ranked) - told.count(name))
+) -> tuple[dict[tuple[str, str, str], Rank | None], list[ResultWarning]]:
+    """The range of ranks of every system by every metric over all items, and a warning for every circle."""
+    ranks: dict[tuple[str, str, str], Rank | None] = {}
+    warnings = []
+    for key, metric in metrics.items():
+        names = [
+            name
+            for name, system in systems.items()
+            if system.population.answered and system.estimates[key].defined
+        ]
+        decided = list(deciding(differences, key.metric, key.confidence).values())
+        ranked = metric.comparison != UNDIRECTED
+        if metric.comparison == CONDITIONAL:
+            ranked = len({systems[name].coverage.value for name in names}) < 2
+        for name in systems:
+            place = rank(name, names, decided) if ranked and name in names else None
+            ranks[name, key.confidence, key.metric] = place
+        for circle in cycles(names, decided) if ranked else []:
+            message = f"{key.metric}: {', '.join(circle)} beat each other in a circle, and have no rank"
+            warnings.append(ResultWarning("rank_cycle", message))
+    return ranks, warnings

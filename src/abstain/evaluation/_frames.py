@@ -36,7 +36,8 @@ _ESTIMATE = (
 _OF_SYSTEM = ("system", "confidence", "metric", "group", *_ESTIMATE)
 _DIFFERENCES = (
     *("metric", "confidence", "group", "left", "right", "left_value", "right_value", "difference"),
-    *("low", "high", "level", "se", "method", "coverage", "p", "p_adjusted", "verdict", "clusters", "reason"),
+    *("low", "high", "level", "se", "method", "matched", "basis", "coverage", "p", "p_adjusted", "verdict"),
+    *("clusters", "reason"),
 )
 _STRATA = ("claim", "by", "part", "rows", "verdict", *_ESTIMATE)
 
@@ -103,9 +104,9 @@ def _differences(result: Result) -> list[Row]:
             (
                 *(each.metric, each.confidence, each.group, each.left, each.right),
                 *map(_number, (*ends, estimate.level, estimate.se)),
-                estimate.method,
+                *(estimate.method, each.matched, each.basis),
                 *map(_number, (each.coverage, each.p, each.p_adjusted)),
-                *(each.verdict, estimate.clusters, estimate.reason),
+                *(each.verdict, estimate.clusters, estimate.reason or each.no_verdict),
             )
         )
     return rows

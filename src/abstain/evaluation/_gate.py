@@ -1,41 +1,46 @@
-"""The gate: conditions under which a run must not pass, each judged by its interval and not by its point.
+"""The gate: conditions under which a run must not pass, each decided by its interval and not by its point.
 
-With the interval of what a condition measures, and its bound ``b``, "above b" holds where the whole interval
-lies above ``b`` and is refuted where none of it does; "below b" likewise. A condition that holds fails the
-run, one that is refuted lets it pass, and where the interval spans the bound nothing is decided. A change is
-right - left over the items that run and baseline share: the difference that `compare` tells, against the
-margin in place of 0. A run that answered nothing never passes. Each condition is judged at the level that was
-asked for.
+With the interval of the measured value and a bound ``b``, "above b" holds if the whole interval lies above ``b`` and is
+refuted if none of it does; "below b" likewise. A condition that holds fails the run, one that is refuted lets it pass,
+and an interval that spans the bound is inconclusive. A change is right - left over the items that run and baseline
+share: the difference that the verdict of `compare` comes from, held against the margin in place of 0. A run that
+answered nothing never passes. Each condition is decided at the requested level.
 
-Conditions are sentences, read by hand so that a mistake is answered with a suggestion::
+A run must not pass because it declines more. A change of a matched metric is measured at matched coverage, where an
+absolute margin shrinks with the coverage as the metric does. A condition that declining could satisfy, and that would
+pass, is inconclusive if the answer rate is detectably below the baseline's, or if it is an absolute bound on a metric
+that shrinks by declining, unless another condition bounds the coverage.
+
+Conditions are sentences, parsed by hand so that a mistake is answered with a suggestion::
 
     METRIC above NUMBER                 the metric itself
     METRIC below NUMBER
-    METRIC worse by NUMBER              the change from the baseline, in the metric's own direction
+    METRIC worse by NUMBER              the change from the baseline, in the direction of the metric
     METRIC better by NUMBER
     METRIC higher by NUMBER             the change from the baseline, whatever is better
     METRIC lower by NUMBER
     METRIC at matched coverage worse by NUMBER
 
-METRIC is any name of the registry, with its parameter where it has one: ``aurc``, ``ece``,
-``risk_at_coverage@0.8``.
+METRIC is any name of the registry, with its parameter if it has one: ``aurc``, ``ece``, ``risk_at_coverage@0.8``. "At
+matched coverage" may be left out: a matched metric is always measured there.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain import _validate
 from abstain._brief import brief, few_lines
 from abstain.errors import ArgumentError, CountingError
+from abstain.evaluation._differences import OWN_COVERAGES
 from abstain.evaluation._evaluate import compare, evaluate
 from abstain.evaluation._warnings import few_clusters
 from abstain.guarantees import BROKEN, KEPT, per_cent, promise_words
-from abstain.inference import beyond, resamples_wanted
+from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text, resamples_wanted
 from abstain.items import Items
-from abstain.metrics.registry import find_metric
+from abstain.metrics.registry import METRICS, PENALIZED, find_metric
 from abstain.sources import Countable
 
 if TYPE_CHECKING:
@@ -61,7 +66,7 @@ __all__ = [
     "parse_condition",
 ]
 
-EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
+EXIT_CODES = {"pass": 0, "fail": 1, INCONCLUSIVE: 4}
 _BASELINE, _NEW = "baseline", "new"
 
 
@@ -71,15 +76,20 @@ class GateCheck:
 
     Attributes:
         condition: the condition.
-        verdict: "pass", "fail" or "undecided".
-        estimate: what was measured: the metric, or its change from the baseline in the direction of the condition.
+        verdict: "pass", "fail" or "inconclusive".
+        estimate: the measured value: the metric, or its change from the baseline in the direction of the condition.
         words: the verdict as a sentence.
+        bound: the number that the value was held against: that of the condition, scaled to the matched coverage or
+            turned from a percentage into a number.
+        coverage: the matched coverage at which a change was measured; NaN otherwise.
     """
 
     condition: GateCondition | PolicyCondition
     verdict: str
     estimate: Estimate
     words: str
+    bound: float = math.nan
+    coverage: float = math.nan
 
     __repr__ = brief
 
@@ -90,7 +100,7 @@ class GateResult:
 
     Attributes:
         checks: every condition.
-        undecided: what an undecided condition counts as: "pass", "fail", or "undecided" itself.
+        inconclusive: what an inconclusive condition counts as: "pass", "fail", or "inconclusive" itself.
         level: confidence level of the intervals.
         loss: what a wrong answer costs, and why this loss; None where no condition needs one.
         clusters: how many clusters of the run conditions on its own metrics, and its policy, rest on; 0 without any.
@@ -102,7 +112,7 @@ class GateResult:
     """
 
     checks: tuple[GateCheck, ...]
-    undecided: str
+    inconclusive: str
     level: float
     loss: ItemLoss | None
     clusters: int
@@ -113,18 +123,18 @@ class GateResult:
     provenance: tuple[Mapping[str, object], ...]
 
     def counted(self, check: GateCheck) -> str:
-        """Return what a check counts as, once undecided ones are counted as asked."""
-        return self.undecided if check.verdict == "undecided" else check.verdict
+        """Return what a check counts as: its verdict, or what inconclusive ones were set to count as."""
+        return self.inconclusive if check.verdict == INCONCLUSIVE else check.verdict
 
     @property
     def verdict(self) -> str:
-        """The verdict: "fail" if any condition fails, else "undecided" if any is, else "pass"."""
+        """The verdict: "fail" if any condition fails, otherwise "inconclusive" if any is, otherwise "pass"."""
         counted = {self.counted(check) for check in self.checks}
-        return next(verdict for verdict in ("fail", "undecided", "pass") if verdict in counted)
+        return next(verdict for verdict in ("fail", INCONCLUSIVE, "pass") if verdict in counted)
 
     @property
     def exit_code(self) -> int:
-        """0 for pass, 1 for fail, 4 for undecided."""
+        """0 for pass, 1 for fail, 4 for inconclusive."""
         return EXIT_CODES[self.verdict]
 
     def __repr__(self) -> str:
@@ -142,7 +152,7 @@ def gate(
     calibration: CalibrationLike = None,
     loss: Loss | None = None,
     convention: str = "trapezoid",
-    undecided: str = "undecided",
+    inconclusive: str = INCONCLUSIVE,
     match: str = "names",
     intersection_only: bool = False,
     truth_may_differ: bool = False,
@@ -165,7 +175,7 @@ def gate(
         calibration: the artifact that a calibrated confidence needs, or its path.
         loss: "abs", "abs_norm", "zero_one", or a function of (truth, prediction); else what the items imply.
         convention: how areas are integrated.
-        undecided: what a condition counts as whose interval spans its bound: "pass", "fail" or "undecided".
+        inconclusive: what an inconclusive condition counts as: "pass", "fail" or "inconclusive".
         match: how items of run and baseline are matched: "names", or "rows" where the order of rows is the match.
         intersection_only: measure changes on the items that both runs have when some lack some.
         truth_may_differ: measure changes although the runs disagree about the truth of items.
@@ -180,12 +190,12 @@ def gate(
     >>> from abstain import Items
     >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
     >>> gate(run, ["accuracy below 0.5", "accuracy below 0.75"])
-    Gate: undecided
+    Gate: inconclusive
       pass: accuracy is 0.800 [0.615, 0.909], not below 0.5
-      undecided: accuracy is 0.800 [0.615, 0.909], which spans 0.75
+      inconclusive: accuracy is 0.800 [0.615, 0.909], which spans 0.75
     """
     conditions = _conditions(fail_if, optional=policy is not None)
-    _validate.choice(undecided, "undecided", EXIT_CODES)
+    _validate.choice(inconclusive, "inconclusive", EXIT_CODES)
     _validate.choice(interval, "interval", ("jackknife", "percentile", "bca"))
     changes = [condition for condition in conditions if condition.needs_baseline]
     levels = [condition for condition in conditions if not condition.needs_baseline]
@@ -209,21 +219,19 @@ def gate(
         "progress": progress,
         **columns,
     }
-    found: dict[int, tuple[Estimate, str, float]] = {}
     results: list[Result] = []
     judged: list[SystemResult] = []
-    clusters = compared = 0
+    own = comparison = None
     if levels:
         own = evaluate({_NEW: run}, metrics=[condition.metric for condition in levels], **asked)
         _check_one_system(own, (_NEW,))
         results.append(own)
         judged.append(own.only)
-        clusters = own.only.population.included
-        found |= {id(condition): (_level(condition, own), "", math.nan) for condition in levels}
-    if changes:
+    guarded = [condition for condition in conditions if condition.passes_by_declining]
+    if changes or (baseline is not None and guarded):
         comparison = compare(
             {_BASELINE: baseline, _NEW: run},
-            metrics=[condition.metric for condition in changes],
+            metrics=[*(condition.metric for condition in changes), METRICS["answer_rate"]],
             match=match,
             intersection_only=intersection_only,
             truth_may_differ=truth_may_differ,
@@ -232,12 +240,17 @@ def gate(
         _check_one_system(comparison, (_BASELINE, _NEW))
         results.append(comparison)
         judged += [comparison.systems[_NEW], comparison.systems[_BASELINE]]
-        compared = 0 if comparison.matching is None else comparison.matching.clusters
-        found |= {id(condition): _change(condition, comparison) for condition in changes}
+    clusters = 0 if own is None else own.only.population.included
+    compared = 0 if comparison is None or comparison.matching is None else comparison.matching.clusters
     warnings = [warning for result in results for warning in result.warnings]
-    checks = [
-        _judged(condition, *found[id(condition)], silent=not judged[0].basis.work.source.counts.answered)
+    silent = bool(judged) and not judged[0].basis.work.source.counts.answered
+    measured = [
+        _change(condition, comparison) if condition.needs_baseline else _level(condition, own)
         for condition in conditions
+    ]
+    checks = [
+        _guarded(_checked(condition, value, silent=silent), conditions, comparison)
+        for condition, value in zip(conditions, measured, strict=True)
     ]
     noun = judged[0].cluster_noun if judged else run.cluster_noun
     if policy is not None:
@@ -250,7 +263,7 @@ def gate(
     warnings += [] if policy is None else kept.warnings
     return GateResult(
         checks=tuple(checks),
-        undecided=undecided,
+        inconclusive=inconclusive,
         level=level,
         loss=next((result.loss for result in results if result.loss is not None), None),
         clusters=clusters,
@@ -297,16 +310,16 @@ def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -
 def _promise_check(kept: PolicyCheck) -> GateCheck:
     """The check of a policy as a condition: its promise is broken, kept, or it cannot be told."""
     condition = PolicyCondition(f"the promise is broken that {promise_words(kept.policy)}", kept.policy.risk)
-    verdict = {BROKEN: "fail", KEPT: "pass"}.get(kept.verdict, "undecided")
+    verdict = {BROKEN: "fail", KEPT: "pass"}.get(kept.verdict, INCONCLUSIVE)
     if not kept.answered:
         verdict = "fail"
     risk, ends = per_cent(kept.risk.value), kept.risk.interval
     told = risk if ends is None else f"{risk} [{per_cent(ends[0])}, {per_cent(ends[1])}]"
-    outcome = {"fail": "broken", "pass": "kept"}.get(verdict, "undecided")
+    outcome = {"fail": "broken", "pass": "kept"}.get(verdict, INCONCLUSIVE)
     words = f"the promise that {promise_words(kept.policy)} is {outcome}: its risk is {told}"
     if not kept.answered:
         words = "nothing was answered, and a run that answers nothing never passes"
-    return GateCheck(condition, verdict, kept.risk, words)
+    return GateCheck(condition, verdict, kept.risk, words, condition.number)
 
 
 def _conditions(
@@ -318,67 +331,119 @@ def _conditions(
     return [each if isinstance(each, GateCondition) else parse_condition(each) for each in several]
 
 
-def _level(condition: GateCondition, result: Result) -> Estimate:
-    """The metric itself, by the first confidence where it needs one."""
+class _Measured(NamedTuple):
+    """The value that a condition is about, the bound that it is held against, and where the bound comes from."""
+
+    estimate: Estimate
+    bound: float
+    bound_words: str
+    coverage: float = math.nan
+
+
+def _level(condition: GateCondition, result: Result | None) -> _Measured:
+    """The metric itself, by the first confidence if it needs one."""
+    assert result is not None
     table = result.only.metrics
     assert table is not None
-    return next(table[name] for name, key in table.keys_of.items() if key.metric == condition.metric.key)
+    found = next(table[name] for name, key in table.keys_of.items() if key.metric == condition.metric.key)
+    return _Measured(found, condition.number, f"{condition.number:g}")
 
 
-def _change(condition: GateCondition, comparison: Result) -> tuple[Estimate, str, float]:
-    """The change from the baseline, the coverage that it is measured at where it is matched, and what it was before."""
-    key = condition.metric.key
-    whole = [each for each in comparison.differences if each.metric == key and not each.matched]
-    matched = [each for each in comparison.differences if each.metric == key and each.matched]
-    # Where both answer the same share, they are at matched coverage as they are.
-    chosen = (matched or whole)[0] if condition.matched else whole[0]
-    where = f" at coverage {chosen.coverage:.2f}" if chosen.matched else ""
-    change = chosen.estimate
+def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
+    """The change from the baseline that the verdict of a comparison comes from, and the margin that it is held to."""
+    assert comparison is not None
+    chosen = comparison.difference(_BASELINE, _NEW, condition.metric.key)
+    change = chosen.estimate if not condition.number else against_margin(chosen.estimate)
+    if chosen.basis == OWN_COVERAGES:
+        change = replace(change, reason=change.reason or chosen.no_verdict)
     if not condition.upwards:
-        change = _turned(change)
-    return change, where, chosen.left_value
-
-
-def _turned(change: Estimate) -> Estimate:
-    return replace(change, value=-change.value, low=-change.high, high=-change.low)
-
-
-def _judged(
-    condition: GateCondition, estimate: Estimate, where: str, before: float = math.nan, *, silent: bool
-) -> GateCheck:
-    name, bound = condition.metric.key, condition.number
-    shown = f"{bound:g}"
+        change = change.turned
+    at = f"coverage {chosen.coverage:.2f}"
+    bound, words = condition.number, f"{condition.number:g}"
     if condition.relative:
-        bound *= abs(before)
-        shown = f"{100 * condition.number:g}% of the baseline's {before:.3f}"
+        bound *= abs(chosen.left_value)
+        words = f"{100 * condition.number:g}% of the baseline's {number_text(chosen.left_value)}"
+        words += f" at {at}" if chosen.matched else ""
+    elif (
+        chosen.matched
+        and condition.metric.coverage_power
+        and bound
+        and chosen.coverage < chosen.left_coverage
+    ):
+        # The margin refers to the baseline's coverage; a metric that ends earlier cannot differ as much.
+        bound *= (chosen.coverage / chosen.left_coverage) ** condition.metric.coverage_power
+        full = f"{condition.number:g} at the baseline's coverage {chosen.left_coverage:.2f}"
+        words = f"{bound:.2g} ({full}, scaled to {at})"
+    return _Measured(change, bound, words, chosen.coverage if chosen.matched else math.nan)
+
+
+def _checked(condition: GateCondition, measured: _Measured, *, silent: bool) -> GateCheck:
+    """Decide one condition by itself."""
+    name, (estimate, bound, bound_words, coverage) = condition.metric.key, measured
+    where = "" if math.isnan(coverage) else f" at coverage {coverage:.2f}"
     if silent:
         words = f"{name}: nothing was answered, and a run that answers nothing never passes"
-        return GateCheck(condition, "fail", estimate, words)
+        return GateCheck(condition, "fail", estimate, words, bound, coverage)
     if estimate.reason or estimate.interval is None or estimate.clusters < 2:
         reason = estimate.reason or "the interval rests on a single cluster"
-        return GateCheck(condition, "undecided", estimate, f"{name}{where}: {reason}")
+        return GateCheck(condition, INCONCLUSIVE, estimate, f"{name}{where}: {reason}", bound, coverage)
     # A change was turned so that it grows with what the condition warns of.
     holds = beyond(estimate, bound, upwards=condition.upwards or condition.needs_baseline)
-    verdict = "undecided" if holds is None else "fail" if holds else "pass"
+    verdict = INCONCLUSIVE if holds is None else "fail" if holds else "pass"
     is_what = str(estimate)
     if condition.needs_baseline:
-        # Nothing is worse by less than nothing: such a change is told from its other side.
+        # A change in the other direction is shown in that direction, with a positive number.
         other = estimate.value < 0.0
         word = _OPPOSITES[condition.relation] if other else condition.relation
-        is_what = f"{word} by {_turned(estimate) if other else estimate}"
+        is_what = f"{word} by {estimate.turned if other else estimate}"
     outcome = {
-        "fail": f"beyond {shown}" if condition.needs_baseline else f"{condition.relation} {shown}",
-        "pass": f"within {shown}" if condition.needs_baseline else f"not {condition.relation} {shown}",
-        "undecided": f"which spans {shown}",
+        "fail": f"beyond {bound_words}"
+        if condition.needs_baseline
+        else f"{condition.relation} {bound_words}",
+        "pass": f"within {bound_words}"
+        if condition.needs_baseline
+        else f"not {condition.relation} {bound_words}",
+        INCONCLUSIVE: f"which spans {bound_words}",
     }[verdict]
-    return GateCheck(condition, verdict, estimate, f"{name}{where} is {is_what}, {outcome}")
+    return GateCheck(condition, verdict, estimate, f"{name}{where} is {is_what}, {outcome}", bound, coverage)
+
+
+def _guarded(check: GateCheck, conditions: Sequence[GateCondition], comparison: Result | None) -> GateCheck:
+    """Return a check that would pass as inconclusive if the run may pass only because it declines more."""
+    condition = check.condition
+    if (
+        check.verdict != "pass"
+        or not isinstance(condition, GateCondition)
+        or not condition.passes_by_declining
+        or any(other.bounds_coverage for other in conditions if other is not condition)
+    ):
+        return check
+    reason = ""
+    if comparison is not None:
+        fewer = comparison.difference(_BASELINE, _NEW, "answer_rate")
+        if beyond(fewer.estimate, 0.0, upwards=False):
+            reason = f"the run answers fewer items than the baseline, by {fewer.estimate.turned}"
+    if not reason and not condition.needs_baseline and condition.metric.shrinks_by_declining:
+        reason = "a run that declines more items has a smaller value"
+    if not reason:
+        return check
+    add = "cmax below 0.8" if comparison is None else "cmax lower by 0.05"
+    words = f'{check.words}, but {reason}: add a condition on the coverage, such as --fail-if "{add}"'
+    return replace(check, verdict=INCONCLUSIVE, words=words)
 
 
 _LEVELS = ("above", "below")
 _CHANGES = ("worse", "better", "higher", "lower")
 _OPPOSITES = {"worse": "better", "better": "worse", "higher": "lower", "lower": "higher"}
 _MATCHED = ("at", "matched", "coverage")
-_MATCHED_METRICS = ("aurc", "augrc")
+# Conditions on these metrics, with these relations, keep a run from passing because it declines more.
+_COVERAGE_BOUNDS = {
+    "answer_rate": ("below", "lower"),
+    "cmax": ("below", "lower"),
+    "abstention_rate": ("above", "higher"),
+    "coverage_at_risk": ("below", "lower", "worse"),
+    "coverage_at_accuracy": ("below", "lower", "worse"),
+}
 _SYMBOLS = {">": "above", ">=": "above", "<": "below", "<=": "below", "over": "above", "under": "below"}
 _FORM = (
     "write METRIC above NUMBER, METRIC below NUMBER, or METRIC worse by NUMBER "
@@ -395,8 +460,8 @@ class GateCondition:
         metric: what is measured.
         relation: "above", "below", "worse", "better", "higher" or "lower".
         number: the bound, or the margin of a change.
-        matched: True where the change is measured at the coverage that both runs reach.
-        relative: True where the margin is a share of the baseline's value.
+        matched: True if the sentence names matched coverage.
+        relative: True if the margin is a percentage of the baseline's value.
 
     >>> condition = parse_condition("augrc worse by 0.005")
     >>> condition.metric.name, condition.relation, condition.number, condition.needs_baseline
@@ -426,6 +491,16 @@ class GateCondition:
         if self.relation in ("worse", "better"):
             return (self.relation == "better") == (self.metric.direction == "higher")
         return self.relation in ("above", "higher")
+
+    @property
+    def passes_by_declining(self) -> bool:
+        """True if a run could pass because it declines more items: the metric has a direction and does not penalize."""
+        return self.metric.direction != "neither" and self.metric.comparison != PENALIZED
+
+    @property
+    def bounds_coverage(self) -> bool:
+        """True if the condition fails a run that declines too many items."""
+        return self.relation in _COVERAGE_BOUNDS.get(self.metric.name, ())
 
     def __str__(self) -> str:
         return self.text
@@ -518,10 +593,8 @@ def _check(
         )
     if matched and relation in _LEVELS:
         raise _wrong(sentence, "only a change from the baseline can be measured at matched coverage")
-    if matched and metric.key not in _MATCHED_METRICS:
-        raise _wrong(
-            sentence, f"at matched coverage there are {' and '.join(_MATCHED_METRICS)}, not {metric.key}"
-        )
+    if matched and metric.matched is None:
+        raise _wrong(sentence, f"{metric.key} is not compared at matched coverage; leave the words out")
 
 
 def _wrong(sentence: str, what: str) -> ArgumentError:

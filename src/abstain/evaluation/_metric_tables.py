@@ -6,6 +6,7 @@ are a group of their own, because leaving them out would hide them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,18 +68,21 @@ class GroupGap:
     """How far the worst group of a metric is from all other rows.
 
     Attributes:
-        group: the worst group: the lowest value where higher is better, the highest where lower is, else the
-            one furthest from the rest. Groups that are too small to judge are not looked at.
-        worst: the metric there.
-        rest: the metric on all other rows.
+        group: the worst group: the one with the worst value or, for a metric that declining alone improves, the one
+            that is furthest behind all other rows at matched coverage. Groups that are too small are not considered.
+        worst: the metric of the group; at matched coverage if there is one.
+        rest: the metric of all other rows; at matched coverage if there is one.
         gap: worst - rest, with the same draws. The group was chosen for being the worst, so that chance alone
             makes the gap look larger than it is, the more so the more groups there are.
+        coverage: the largest coverage that both the group and all other rows reach, if the metric is compared at it;
+            NaN otherwise.
     """
 
     group: str
     worst: Estimate
     rest: Estimate
     gap: Estimate
+    coverage: float = math.nan
 
     __repr__ = brief
 

@@ -128,9 +128,8 @@ def power(
         if len(result.systems) > 2:
             raise ArgumentError(f"a pilot has one system or two, got {len(result.systems)}")
         if len(result.systems) == 2:
-            estimate = next(
-                each.estimate for each in result.differences if each.metric == key and not each.matched
-            )
+            left, right = result.systems
+            estimate = result.difference(left, right, key).estimate
             error = estimate.se
         else:
             shared = _validate.real(correlation, "correlation")

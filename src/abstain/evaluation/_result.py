@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from abstain.calibrators import Calibration
     from abstain.errors import ResultWarning
-    from abstain.evaluation._differences import Difference, Rank
+    from abstain.evaluation._differences import Difference, Headline, Rank
     from abstain.evaluation._metric_tables import MetricTable
     from abstain.evaluation._profile import Profile
     from abstain.evaluation._system import Basis
@@ -373,7 +373,8 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         systems: each system, by name.
         specifications: what each metric is, by key.
         differences: every pair, metric, confidence and group; those at matched coverage after those over all items.
-        ranks: by system, confidence and metric: its place among the systems; None where it has none.
+        ranks: by system, confidence and metric: the range of its rank among the systems; None if it has none.
+        headline: the conclusion of a comparison; None for one system, and if no requested metric has a direction.
         matching: which items a comparison rests on; None for one system.
         settings: what was asked for.
         warnings: what the reader must know, of all systems together.
@@ -383,6 +384,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
     specifications: Mapping[str, MetricSpecification]
     differences: tuple[Difference, ...]
     ranks: Mapping[tuple[str, str, str], Rank | None]
+    headline: Headline | None
     matching: Matching | None
     settings: Settings
     warnings: tuple[ResultWarning, ...]
@@ -446,9 +448,19 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         *,
         confidence: str | None = None,
         group: str = ALL,
-        matched: bool = False,
+        matched: bool | None = None,
     ) -> Difference:
-        """Return one difference; metric and confidence may be left out where there is one alone."""
+        """Return one difference.
+
+        Args:
+            left: one system.
+            right: the other.
+            metric: the metric. Default: the first one.
+            confidence: the confidence. Default: the first one.
+            group: the group of items. Default: all items.
+            matched: True for the difference at matched coverage, False for the one over all items or whole curves.
+                Default: the one that the verdict comes from.
+        """
         for name in (left, right):
             _validate.choice(name, "system", self.systems)
         wanted = metric
@@ -458,7 +470,7 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
             each
             for each in self.differences
             if {each.left, each.right} == {left, right}
-            and each.matched == matched
+            and matched in (None, each.matched)
             and each.group == group
             and wanted in (None, each.metric)
             and confidence in (None, each.confidence)
@@ -466,22 +478,14 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         if not found:
             where = " at matched coverage" if matched else ""
             raise ArgumentError(f"{left} and {right} were not compared by {metric or 'any metric'}{where}")
-        return found[0]
+        same = [each for each in found if each.metric == found[0].metric]
+        return next((each for each in same if not each.no_verdict), same[0])
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Every verdict as a sentence, after its metric, confidence and group where there are several."""
-        parts: tuple[Callable[[Difference], str], ...] = (
-            lambda each: each.metric,
-            lambda each: each.confidence,
-            lambda each: each.group,
-        )
-        whole = [each for each in self.differences if not each.matched]
-        told = [part for part in parts if len({part(each) for each in whole} - {ALL}) > 1]
-        return tuple(
-            ": ".join([", ".join(filter(None, (part(each) for part in told))), each.words]).removeprefix(": ")
-            for each in self.differences
-        )
+        """Every finding as a sentence; each names its confidence if there are several."""
+        several = len({each.confidence for each in self.differences} - {ALL}) > 1
+        return tuple(f"{each.subject(confidence=several)}: {each.finding}" for each in self.differences)
 
     @property
     def population(self) -> Population:
@@ -544,7 +548,8 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
             return few_lines(f"Result of {only.population.items} items", only._lines())
         judged = 0 if self.matching is None else self.matching.judged
         head = f"Result of {len(self.systems)} systems over {judged} items"
-        return few_lines(head, self.words, "more differences")
+        first = [] if self.headline is None else [self.headline.sentence]
+        return few_lines(head, list(dict.fromkeys([*first, *self.words])), "more differences")
 
 
 def _percent(part: float, whole: float) -> float:

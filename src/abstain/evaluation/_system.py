@@ -22,11 +22,13 @@ from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, M
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_judged, variant_warnings
 from abstain.groups import groups
-from abstain.inference import Within, with_companions
+from abstain.inference import Weighed, Within, with_companions
 from abstain.inference.points import read_off_points
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
+from abstain.metrics.matched import matched_measure
+from abstain.metrics.registry import UNDIRECTED
 from abstain.results import items_to_results
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from abstain._confidences import VariantConfidence
     from abstain.evaluation._result import Settings
     from abstain.groups import Group
-    from abstain.inference import Estimate, Intervals, Weighed
+    from abstain.inference import Estimate, Intervals
     from abstain.items import Items
     from abstain.losses import ItemLoss, Loss
     from abstain.metrics import MetricSpecification
@@ -186,6 +188,13 @@ class SystemWork:
     def rows(self, slot: str) -> Columns:
         """Return the rows under one of the confidences."""
         return self.views[slot].columns
+
+    def ranked_view(self, slot: str) -> View:
+        """Return the rows under one of the confidences; under none of them, all answers are tied."""
+        view = self.views[slot]
+        return (
+            view if slot else replace(view, columns=view.columns.with_confidence(np.zeros(len(view.items))))
+        )
 
     def ranking(self, slot: str) -> tuple[int, bytes]:
         """Return what tells the rows of a confidence and their order apart from those of others.
@@ -377,14 +386,37 @@ class SystemWork:
         gaps = {}
         for name, key in keys.items():
             for worst in (rest for rest in self.rests if rest[:2] == key[:2]):
-                measure, metric = self.rests[worst], self._metric(worst)
-                rest = self.intervals.metrics(
-                    self.rows(key.confidence), [metric], measure, others[worst], n=n
-                )[0]
-                change = values[worst].less(others[worst].column(0))
+                measure, metric, other = self.rests[worst], self._metric(worst), others[worst]
+                if metric.matched is not None:
+                    gaps[name] = self._matched_gap(worst, metric, other, n)
+                    continue
+                rest = self.intervals.metrics(self.rows(key.confidence), [metric], measure, other, n=n)[0]
+                change = values[worst].less(other.column(0))
                 gap = self.intervals.difference(found[worst].value - rest.value, change, n=n)
                 gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
         return gaps
+
+    def _matched_gap(self, worst: Key, metric: MetricSpecification, weighed: Weighed, n: int) -> GroupGap:
+        """The gap of a group at the largest coverage that both the group and all other rows reach."""
+        rest, group = self._sides(worst)
+        coverage, *values = self.rests[worst].points.tolist()
+        scales = [
+            metric.scale(side) if metric.scale_at is None else metric.scale_at(side, coverage)
+            for side in (rest, group)
+        ]
+        sides = Weighed(weighed.left_out[:, 1:], weighed.drawn[:, 1:])
+        left, right = self.intervals.estimates(np.array(values), sides, scales, n=n)
+        change = sides.column(1).less(sides.column(0))
+        gap = self.intervals.difference(values[1] - values[0], change, n=n)
+        return GroupGap(worst.group, right, left, gap, coverage)
+
+    def _sides(self, key: Key) -> tuple[Columns, Columns]:
+        """All other rows, and those of a group, ranked by the confidence of a key or by the first one."""
+        ranked = [slot for slot in self.confidences if not self.rows(slot).unranked]
+        view = self.ranked_view(key.confidence or next(iter(ranked), ALL))
+        own = view.group(key.group)
+        assert own is not None
+        return view.columns.take(~own.rows), view.columns.take(own.rows)
 
     def _metric(self, key: Key) -> MetricSpecification:
         return next(metric for metric in self.metrics[key.confidence] if metric.key == key.metric)
@@ -409,31 +441,59 @@ class SystemWork:
         points, rests = self.points(), {}
         for slot, asked in self.metrics.items():
             for metric in asked:
-                worst = self._worst(Key(slot, metric.key), metric.direction, points)
+                key = Key(slot, metric.key)
+                if metric.comparison == UNDIRECTED:
+                    continue
+                if metric.matched is not None:
+                    rests.update(self._worst_at_matched_coverage(key, metric, points))
+                    continue
+                worst = self._worst(key, metric.direction, points)
                 if worst is not None:
                     own = self.views[slot].group(worst.label)
                     assert own is not None
                     rows = self.rows(slot).take(~own.rows)
-                    rests[Key(slot, metric.key, worst.label)] = measure_metrics(
-                        rows, with_companions([metric])
-                    )
+                    rests[key._replace(group=worst.label)] = measure_metrics(rows, with_companions([metric]))
         return rests
 
-    def _worst(self, key: Key, direction: str, points: Mapping[Key, float]) -> Group | None:
-        values = {
-            group.label: points[key._replace(group=group.label)]
+    def _evaluated(self, key: Key, points: Mapping[Key, float]) -> list[Group]:
+        """The groups that are large enough and in which a metric is defined."""
+        return [
+            group
             for group in self.groups
-            if not self.note(group)
-        }
-        judged = [group for group in self.groups if not math.isnan(values.get(group.label, math.nan))]
-        if len(judged) < 2:
+            if not self.note(group) and not math.isnan(points[key._replace(group=group.label)])
+        ]
+
+    def _worst(self, key: Key, direction: str, points: Mapping[Key, float]) -> Group | None:
+        """The group with the worst value; None if fewer than two can be compared."""
+        groups = self._evaluated(key, points)
+        if len(groups) < 2:
             return None
-        badness = {
-            "higher": lambda group: -values[group.label],
-            "lower": lambda group: values[group.label],
-            "neither": lambda group: abs(values[group.label] - points[key]),
-        }
-        return max(judged, key=badness[direction])
+        sign = 1.0 if direction == "lower" else -1.0
+        return max(groups, key=lambda group: sign * points[key._replace(group=group.label)])
+
+    def _worst_at_matched_coverage(
+        self, key: Key, metric: MetricSpecification, points: Mapping[Key, float]
+    ) -> dict[Key, Measure]:
+        """The group that is furthest behind all other rows at the coverage that both reach, if there is one.
+
+        An area grows with the coverage that it ends at, so that gaps are compared after division by its power.
+        """
+        groups = self._evaluated(key, points)
+        if len(groups) < 2:
+            return {}
+        sign = 1.0 if metric.direction == "lower" else -1.0
+        gaps: dict[Key, tuple[float, Measure]] = {}
+        for group in groups:
+            own = key._replace(group=group.label)
+            measure = matched_measure(*self._sides(own), [metric])
+            coverage, rest, value = measure.points.tolist()
+            gap = sign * (value - rest) / coverage**metric.coverage_power if coverage else math.nan
+            if not math.isnan(gap):
+                gaps[own] = gap, measure
+        if len(gaps) < 2:
+            return {}
+        worst = max(gaps, key=lambda own: gaps[own][0])
+        return {worst: gaps[worst][1]}
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -9,13 +9,13 @@ import numpy as np
 
 from abstain.confidence import no_confidence
 from abstain.errors import ResultWarning
+from abstain.inference import number_text
 from abstain.losses import possible_scale
 from abstain.metrics.curves import binning_bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from abstain.evaluation._differences import Difference
     from abstain.evaluation._metric_tables import Key
     from abstain.evaluation._result import Population, Settings, SystemResult
     from abstain.inference import Estimate
@@ -132,7 +132,9 @@ def left_out_warnings(found: Mapping[Key, Estimate], population: Population) -> 
     whose: dict[tuple[str, str], list[str]] = {}
     for key in told:
         wrong, right = bounded[key].bounds or (math.nan, math.nan)
-        whose.setdefault((key.metric, f"{wrong:.3f} or {right:.3f}"), []).append(key.confidence)
+        whose.setdefault((key.metric, f"{number_text(wrong)} or {number_text(right)}"), []).append(
+            key.confidence
+        )
     parts = [
         f"{metric}{' by ' * any(names)}{' and '.join(filter(None, names))} would be {ends}"
         for (metric, ends), names in list(whose.items())[:_MOST_BOUNDED]
@@ -196,13 +198,14 @@ def variant_warnings(
         ranks: how many different confidences the answered items have.
     """
     found = []
+    best, worst = number_text(ties.best), number_text(ties.worst)
     if ranks == 1 and ties.matters:
         message = "every answered item has the same confidence, so it ranks nothing; name another confidence"
         found.append(ResultWarning("constant_confidence", message))
-    elif ties.matters and f"{ties.best:.3f}" != f"{ties.worst:.3f}":
+    elif ties.matters and best != worst:
         message = (
             f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
-            f"tied items alone could put the AURC anywhere from {ties.best:.3f} to {ties.worst:.3f}"
+            f"tied items alone could put the AURC anywhere from {best} to {worst}"
         )
         found.append(ResultWarning("ties", message))
     excess = metrics["eaurc"].value
@@ -212,26 +215,22 @@ def variant_warnings(
     return tuple(found)
 
 
-def comparison_warnings(
-    systems: Mapping[str, SystemResult], differences: Sequence[Difference]
-) -> list[ResultWarning]:
-    """Return what holds for a comparison itself: who answered nothing, and who answers less."""
+def comparison_warnings(systems: Mapping[str, SystemResult]) -> list[ResultWarning]:
+    """Return the warnings about a comparison itself: systems that answered nothing, and coverages that differ."""
     found = []
     silent = [name for name, system in systems.items() if not system.population.answered]
     if silent:
-        message = (
-            "answered nothing: neither compared nor ranked, because 0 over an empty range is no achievement"
-        )
+        message = "answered nothing: neither compared nor ranked, because 0 over an empty range is not an achievement"
         found.append(ResultWarning("nothing_answered", f"{', '.join(silent)} {message}"))
-    shares = {system.population.answered for system in systems.values() if system.population.answered}
-    if len(shares) > 1:
-        listed = ", ".join(f"{name} {system.coverage.value:.3f}" for name, system in systems.items())
-        way_out = (
-            "go by matched coverage"
-            if any(each.matched for each in differences)
-            else "without a confidence and a loss they cannot be compared at matched coverage"
+    coverages = {name: system.coverage.value for name, system in systems.items() if name not in silent}
+    if len(set(coverages.values())) > 1:
+        listed = ", ".join(f"{name} {coverage:.3f}" for name, coverage in coverages.items())
+        how = "at the largest coverage that each pair reaches"
+        if not any(system.confidences for system in systems.values()):
+            how += "; without a confidence, answers are left out at random"
+        message = (
+            f"the systems answer different proportions of the items ({listed}), and declining alone lowers areas and "
+            f"error rates: they are compared {how}"
         )
-        shares_differ = f"the systems answer different shares ({listed})"
-        message = f"{shares_differ}, and the one that answers less looks better; {way_out}"
         found.append(ResultWarning("coverage_differs", message))
     return found

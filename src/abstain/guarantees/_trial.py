@@ -213,7 +213,9 @@ def reason_for_none(trial: Trial, rows: Rows, noun: str) -> str:
         what = f"{noun}s" if by_cluster else "answers"
         return f"even without a single error it would take {least:,} {what}, and here are {count:,.0f}"
     if rows.constant_confidence:
-        return "a constant confidence ranks nothing, and all answers together are not shown to keep to the risk"
+        return (
+            "a constant confidence ranks nothing, and all answers together are not shown to keep to the risk"
+        )
     if question.needless is not None and trial.step()[0] is None:
         return "no threshold is shown to keep to both limits"
     lowest = float(np.nanmin(evidence.risk)) if np.isfinite(evidence.risk).any() else math.nan

@@ -11,12 +11,22 @@ from typing import TYPE_CHECKING
 from abstain._doors import door
 
 if TYPE_CHECKING:
-    from abstain.inference._estimate import INTERVALS, JACKKNIFE, NONE, Estimate, replicates
+    from abstain.inference._estimate import (
+        INTERVALS,
+        JACKKNIFE,
+        NONE,
+        DifferenceRange,
+        Estimate,
+        number_text,
+        replicates,
+        set_digits,
+    )
     from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
     from abstain.inference._intervals import (
         Intervals,
         Weighed,
         Within,
+        against_margin,
         at_level,
         difference_estimate,
         p_value,
@@ -26,7 +36,6 @@ if TYPE_CHECKING:
     )
     from abstain.inference._threads import set_threads, threads
     from abstain.inference._verdict import (
-        CANNOT_TELL,
         INCONCLUSIVE,
         LEFT,
         POWER,
@@ -45,7 +54,6 @@ else:
     __getattr__, __dir__ = door(__name__)
 
 __all__ = [
-    "CANNOT_TELL",
     "INCONCLUSIVE",
     "INTERVALS",
     "JACKKNIFE",
@@ -54,6 +62,7 @@ __all__ = [
     "POWER",
     "RIGHT",
     "CoverageVerdict",
+    "DifferenceRange",
     "Draws",
     "Estimate",
     "Intervals",
@@ -61,6 +70,7 @@ __all__ = [
     "MarginVerdict",
     "Weighed",
     "Within",
+    "against_margin",
     "at_level",
     "beyond",
     "bootstrap",
@@ -71,10 +81,12 @@ __all__ = [
     "function_measure",
     "holm",
     "jackknife",
+    "number_text",
     "p_value",
     "paired_delta",
     "replicates",
     "resamples_wanted",
+    "set_digits",
     "set_threads",
     "simultaneous_level",
     "threads",

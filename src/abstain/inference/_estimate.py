@@ -10,10 +10,11 @@ import math
 import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abstain import _validate
 from abstain._brief import brief
 from abstain.errors import DataError
 from abstain.inference._threads import for_each, threads
@@ -30,7 +31,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Progress = Callable[[int], None]
 
-__all__ = ["INTERVALS", "Drawn", "Estimate", "replicates", "with_draws"]
+__all__ = [
+    "INTERVALS",
+    "DifferenceRange",
+    "Drawn",
+    "Estimate",
+    "number_text",
+    "replicates",
+    "set_digits",
+    "with_draws",
+]
 
 JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
 # Less work than this is done before a thread has begun; its unit is that of the width of measures.
@@ -99,6 +109,52 @@ class Drawn:
         return 2.0 * min(tail, 1.0 - tail)
 
 
+# The number of decimals that was set for the whole process; None for as many as a number needs.
+_set_decimals: int | None = None
+_FEWEST_DECIMALS, _MOST_DECIMALS = 3, 9
+
+
+def set_digits(count: int | None) -> None:
+    """Print numbers with so many decimals in this process; None for as many as each number needs.
+
+    >>> set_digits(2)
+    >>> print(Estimate(0.1342, 0.0941, 0.1759))
+    0.13 [0.09, 0.18]
+    >>> set_digits(None)
+    """
+    global _set_decimals  # noqa: PLW0603
+    _set_decimals = None if count is None else _validate.whole(count, "digits", most=_MOST_DECIMALS)
+
+
+def number_text(value: float, half_width: float = math.nan) -> str:
+    """Return a number with at least three decimals, and more until the half-width of its interval shows two digits.
+
+    Without an interval, until the number itself shows two digits.
+
+    >>> number_text(0.0066512, 0.0009), number_text(0.0066512), number_text(-0.00001, 0.01), number_text(12.5)
+    ('0.00665', '0.0067', '0.000', '12.500')
+    """
+    shown = abs(value) if math.isnan(half_width) else half_width
+    decimals = _set_decimals
+    if decimals is None:
+        decimals = _FEWEST_DECIMALS
+        if 0.0 < shown < math.inf:
+            decimals = min(max(1 - math.floor(math.log10(shown)), _FEWEST_DECIMALS), _MOST_DECIMALS)
+    return f"{value:z.{decimals}f}"
+
+
+class DifferenceRange(NamedTuple):
+    """How large a difference can be, for intervals of differences that no cluster changes.
+
+    Attributes:
+        largest: the largest absolute value that the difference can have.
+        clusters: how many clusters its rows are worth, each as large as the largest; None if every cluster counts.
+    """
+
+    largest: float
+    clusters: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A number with its interval.
@@ -118,6 +174,8 @@ class Estimate:
         seed: the seed of the draws.
         percentile: the percentile interval of the bootstrap, whatever `low` and `high` are; None without resamples.
         drawn: what the interval was made from, where it is one of the bootstrap; None otherwise.
+        margin_se: of a difference, the standard error against a margin; NaN if there is none.
+        range: of a difference, how large it can be; None if that is unknown.
         bounds: the value if all items that were left out had gone wrong, and if all had gone right; None where hardly
             any was left out.
         reason: why the value is undefined or must not be trusted; empty when there is nothing to say.
@@ -144,6 +202,8 @@ class Estimate:
     seed: int | None = None
     percentile: tuple[float, float] | None = None
     drawn: Drawn | None = field(default=None, repr=False, compare=False)
+    margin_se: float = field(default=math.nan, repr=False, compare=False)
+    range: DifferenceRange | None = field(default=None, repr=False, compare=False)
     bounds: tuple[float, float] | None = None
     reason: str = ""
 
@@ -159,20 +219,31 @@ class Estimate:
         """The ends of the interval, or None when there is none."""
         return None if math.isnan(self.low) or math.isnan(self.high) else (self.low, self.high)
 
+    @property
+    def turned(self) -> Estimate:
+        """The same difference seen from the other side: with the opposite sign."""
+        return replace(self, value=0.0 - self.value, low=0.0 - self.high, high=0.0 - self.low)
+
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
-        return format(self, ".3f")
+        return format(self, "")
 
     def __format__(self, specification: str) -> str:
-        specification = specification or ".3f"
         if not self.defined:
             return f"undefined ({self.reason})" if self.reason else "undefined"
-        value = format(self.value, specification)
+        numbers = [self.value] if self.interval is None else [self.value, self.low, self.high]
+        texts = [format(number, specification) for number in numbers] if specification else self.texts
+        return texts[0] if len(texts) == 1 else f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+    @property
+    def texts(self) -> list[str]:
+        """The value and, if there is an interval, its ends, all with the same number of decimals."""
         if self.interval is None:
-            return value
-        return f"{value} [{format(self.low, specification)}, {format(self.high, specification)}]"
+            return [number_text(self.value)]
+        half_width = (self.high - self.low) / 2.0
+        return [number_text(number, half_width) for number in (self.value, self.low, self.high)]
 
 
 def replicates(
@@ -241,7 +312,8 @@ def with_draws(
         return replace(estimate, **told)
     drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
     low, high = told["percentile"] = drawn.ends(estimate.level)
-    if interval not in METHODS:
+    # A difference that no resample changes keeps its exact bound: it is not known to be exactly that.
+    if interval not in METHODS or (estimate.interval is not None and low == high == estimate.value):
         return replace(estimate, **told)
     if interval == BCA and left_out is not None:
         drawn = Drawn.corrected(drawn.values, estimate.value, left_out)

@@ -22,8 +22,13 @@ value as the spread of such a metric does, and does not shrink to nothing where 
 Where a value is the same whichever group is left out, there is no spread to go by. Were it otherwise in a share
 ``u`` of all clusters, ``n`` that agree would be seen with probability ``(1-u)^n``; so ``u`` is at most ``1 -
 ((1-level)/2)^(1/n)``, and the interval is a bound: what the metric could be with so many clusters at its other end.
-A difference could then be the other way round in them, so that its interval reaches from ``t`` to ``(1-2u)*t``, and
-its p-value is ``2^(1-n)``.
+A difference is at most ``R`` in size, so that its interval is ``[t - u*(R+t), t + u*(R-t)]``: ``-u*R`` to ``u*R`` if
+two systems do not differ at all. Its p-value comes from the same interval.
+
+Against a margin, few clusters that differ say little about how many others do. So the squared standard error grows by
+``2 * (y/g)^2``, where ``y`` is the largest distance of a pseudo-value from the centre: two more clusters like the one
+that differs most. For independent pairs of right and wrong answers this is ``2/n^2``. Reference: Agresti and Min,
+"Simple improved confidence intervals for comparing matched proportions", Statistics in Medicine, 2005.
 """
 
 from __future__ import annotations
@@ -39,7 +44,16 @@ from abstain import _validate
 from abstain._brief import brief
 from abstain.errors import ArgumentError
 from abstain.inference._distributions import normal_quantile, t_quantile
-from abstain.inference._estimate import BCA, INTERVALS, JACKKNIFE, NONE, Estimate, replicates, with_draws
+from abstain.inference._estimate import (
+    BCA,
+    INTERVALS,
+    JACKKNIFE,
+    NONE,
+    DifferenceRange,
+    Estimate,
+    replicates,
+    with_draws,
+)
 from abstain.inference._weights import Draws, LeaveOut
 
 if TYPE_CHECKING:
@@ -59,6 +73,7 @@ __all__ = [
     "Intervals",
     "Weighed",
     "Within",
+    "against_margin",
     "around_debiased",
     "at_level",
     "difference_estimate",
@@ -247,14 +262,20 @@ class Intervals:
             for metric, each, scale in zip(metrics, found, scales, strict=False)
         ]
 
-    def difference(self, value: float, weighed: Weighed, *, n: int) -> Estimate:
-        """Return a difference with its interval."""
+    def difference(
+        self, value: float, weighed: Weighed, *, n: int, limits: DifferenceRange | None = None
+    ) -> Estimate:
+        """Return a difference with its interval; `limits` says how large it can be."""
         if self.interval == JACKKNIFE:
-            made = difference_estimate(value, weighed.left_out, self.leave, n=n, level=self.level)
+            made = difference_estimate(
+                value, weighed.left_out, self.leave, n=n, level=self.level, limits=limits
+            )
         else:
-            made = Estimate(value, level=self.level, n=n, clusters=self.clusters)
+            made = Estimate(value, level=self.level, n=n, clusters=self.clusters, range=limits)
             if not made.defined:
                 made = replace(made, reason="undefined on at least one side")
+            elif weighed.drawn.size and (weighed.drawn == value).all() and self.clusters > 1:
+                made = _with_interval(replace(made, se=0.0))
         return with_draws(made, weighed.drawn, self.draws, self.interval, weighed.left_out)
 
 
@@ -383,7 +404,13 @@ def _unseen(estimate: Estimate, clusters: float, *, together: int = 1) -> float:
 
 
 def difference_estimate(
-    value: float, left_out: Floats, leave: LeaveOut, *, n: int, level: float = 0.95
+    value: float,
+    left_out: Floats,
+    leave: LeaveOut,
+    *,
+    n: int,
+    level: float = 0.95,
+    limits: DifferenceRange | None = None,
 ) -> Estimate:
     """Return a difference with its jackknife interval.
 
@@ -393,17 +420,35 @@ def difference_estimate(
         leave: what was left out.
         n: how many items were judged.
         level: confidence level of the interval.
+        limits: how large the difference can be. Default: unknown.
 
     >>> from abstain.inference import LeaveOut
     >>> leave = LeaveOut.of(np.arange(4))                     # the mean of 1, 2, 3 and 6, each left out
     >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, leave, n=4))
     3.000 [-0.437, 6.437]
     """
-    base = Estimate(value, level=_validate.level(level), n=n, clusters=leave.clusters)
+    if limits is not None and limits.clusters is not None and leave.vectors:
+        # Beyond a few hundred clusters, units are groups of them.
+        limits = limits._replace(clusters=limits.clusters * leave.clusters / leave.vectors)
+    base = Estimate(value, level=_validate.level(level), n=n, clusters=leave.clusters, range=limits)
     if not base.defined:
         return replace(base, reason="undefined on at least one side")
     made = _with_error(base, _standard_error(value, left_out, leave), leave)
-    return made if math.isnan(made.se) else _with_interval(made)
+    if math.isnan(made.se):
+        return made
+    return _with_interval(replace(made, margin_se=_margin_error(made.se, value, left_out, leave)))
+
+
+def against_margin(difference: Estimate) -> Estimate:
+    """Return a difference with the interval that is held against a margin other than 0.
+
+    >>> against_margin(Estimate(0.0, -0.1, 0.1, se=0.05, degrees=40, margin_se=0.06)).high > 0.12
+    True
+    """
+    if difference.interval is None or not difference.margin_se > difference.se:
+        return difference
+    widened = replace(difference, se=difference.margin_se, method=f"{difference.method}, against a margin")
+    return _with_interval(widened)
 
 
 def around_debiased(plain: Estimate, debiased: Estimate, scale: Scale) -> Estimate:
@@ -437,15 +482,30 @@ def _with_interval(estimate: Estimate) -> Estimate:
     if estimate.se > 0.0:
         reach = t_quantile(estimate.degrees, (1.0 + estimate.level) / 2.0) * estimate.se
         return replace(estimate, low=value - reach, high=value + reach)
-    low, high = sorted((value, (1.0 - 2.0 * _unseen(estimate, estimate.clusters)) * value))
-    return replace(estimate, low=low + 0.0, high=high + 0.0)  # which makes 0 of -0
+    limits = estimate.range
+    if limits is None:
+        if value == 0.0:
+            reason = "no interval: no cluster shows a difference, and how large it could be is unknown"
+            return replace(estimate, method="none", reason=reason)
+        # It could be the other way round in clusters that were not seen.
+        limits = DifferenceRange(abs(value))
+    clusters = _worth(estimate, limits)
+    unseen = _unseen(estimate, clusters)
+    low, high = value - unseen * (limits.largest + value), value + unseen * (limits.largest - value)
+    method = f"exact bound: all of {round(clusters):,} clusters agree"
+    return replace(estimate, low=low + 0.0, high=high + 0.0, method=method)  # which makes 0 of -0
+
+
+def _worth(estimate: Estimate, limits: DifferenceRange) -> float:
+    return float(estimate.clusters) if limits.clusters is None else limits.clusters
 
 
 def p_value(difference: Estimate, bound: float = 0.0) -> float:
     """Return the two-sided p-value of a difference being `bound`, from the statistic that its interval comes from.
 
-    NaN where the difference has no interval. It can be as small as the data say; where every cluster agrees, it is
-    ``2^(1 - clusters)``, and 1 where the difference is the bound itself.
+    NaN if the difference has no interval. It is 1 if the difference is the bound itself. If every cluster agrees, it is
+    the smallest ``1 - level`` whose exact bound leaves `bound` out: ``2^(1 - clusters)`` for a difference that is as
+    large as it can be, against 0.
 
     >>> p_value(Estimate(0.0, -0.1, 0.1, se=0.05, degrees=40))
     1.0
@@ -454,18 +514,38 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
     >>> p_value(Estimate(1.0, 0.5, 1.0, se=0.0, degrees=9, clusters=10))
     0.001953125
     """
+    distance = abs(difference.value - bound)
+    same = distance <= _NOISE * max(abs(difference.value), abs(bound))
+    if same and difference.se == 0.0:
+        return 1.0
     if difference.interval is None or math.isnan(difference.se):
         return math.nan
     if difference.drawn is not None:
         return difference.drawn.p_value(bound)
-    distance = abs(difference.value - bound)
-    if distance <= _NOISE * max(abs(difference.value), abs(bound)):
+    if same:
         return 1.0
     if difference.se == 0.0:
-        return min(2.0 ** (1 - difference.clusters), 1.0)
+        limits = difference.range or DifferenceRange(abs(difference.value))
+        towards = difference.value if bound > difference.value else -difference.value
+        reach = limits.largest - towards
+        unseen = min(distance / reach, 1.0) if reach > 0.0 else 1.0
+        return float(min(2.0 * (1.0 - unseen) ** _worth(difference, limits), 1.0))
     from scipy.special import stdtr  # noqa: PLC0415
 
     return float(2.0 * stdtr(difference.degrees, -distance / difference.se))
+
+
+def _margin_error(error: float, value: float, left_out: Floats, leave: LeaveOut) -> float:
+    """The standard error of a difference if two more clusters were like the one that moves it most."""
+    kept = np.isfinite(left_out)
+    sizes, without = leave.sizes[kept], left_out[kept]
+    groups, inverse = len(sizes), float(sizes.sum()) / sizes
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest have an error beyond it
+        centre = groups * value - float(((1.0 - 1.0 / inverse) * without).sum())
+        away = np.abs(inverse * value - (inverse - 1.0) * without - centre)
+        # Groups may hold different numbers of clusters.
+        largest = float((away * np.sqrt((groups - 1.0) / (inverse - 1.0))).max())
+    return math.hypot(error, math.sqrt(2.0) * largest / groups)
 
 
 def _standard_error(value: float, left_out: Floats, leave: LeaveOut) -> float:

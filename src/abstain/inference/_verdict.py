@@ -2,10 +2,10 @@
 
 A difference (right - left) has a direction in which it is good, an interval and a p-value from the same
 statistic (see `_intervals`), corrected for the family that it belongs to. `decide` makes the verdict of
-these: "left", "right" or "cannot tell". Words, sentences, colours, gates and files ask for it. With two
-systems the family is one difference, and "better" is said exactly where the interval excludes 0. "Cannot
-tell" is never "the same": that two systems are within a margin of each other, or one not worse than the other
-by more than it, are verdicts of their own, see `within_margin`. Whether a coverage reaches its claim is decided here,
+these: "left", "right" or "inconclusive". Words, sentences, colours, gates and files ask for it. With two
+systems the family is one difference, and one of them is better exactly if the interval excludes 0. "Inconclusive"
+never means "the same": that two systems are within a margin of each other, or that one is not worse than the other
+by more than it, are separate verdicts, see `within_margin`. Whether a coverage reaches its claim is decided here,
 too, by the interval that is printed beside it (`coverage_verdict`).
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from abstain import _validate
 from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError
-from abstain.inference._intervals import p_value
+from abstain.inference._intervals import against_margin, p_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = [
-    "CANNOT_TELL",
     "INCONCLUSIVE",
     "LEFT",
     "POWER",
@@ -49,7 +48,6 @@ __all__ = [
 
 LEFT: str = "left"
 RIGHT: str = "right"
-CANNOT_TELL: str = "cannot tell"
 INCONCLUSIVE: str = "inconclusive"
 
 # The chance of telling a difference that is there, at which a number of clusters is called enough.
@@ -57,21 +55,21 @@ POWER = 0.8
 
 
 def decide(difference: Estimate, direction: str, p: float) -> str:
-    """Return which side is better: "left", "right" or "cannot tell"; the higher one where no direction is better.
+    """Return which side is better: "left", "right" or "inconclusive"; which is higher if no direction is better.
 
     Args:
         difference: right - left.
-        direction: "higher" or "lower" where that is better, else "neither".
+        direction: "higher" or "lower" if that is better, otherwise "neither".
         p: the p-value, corrected for its family; held against ``1 - difference.level``.
 
     >>> from abstain.inference import Estimate
     >>> lower = Estimate(-0.02, -0.03, -0.01)
     >>> decide(lower, "lower", 0.001), decide(lower, "higher", 0.001), decide(lower, "lower", 0.2)
-    ('right', 'left', 'cannot tell')
+    ('right', 'left', 'inconclusive')
     """
     # Written as in the definition of the interval, so that rounding cannot part the two.
     if math.isnan(p) or difference.value == 0.0 or p > 1.0 - difference.level + 1e-12:
-        return CANNOT_TELL
+        return INCONCLUSIVE
     return RIGHT if (difference.value > 0.0) == (direction != "lower") else LEFT
 
 
@@ -90,12 +88,7 @@ def beyond(estimate: Estimate, bound: float, *, upwards: bool) -> bool | None:
     return False if (high <= bound if upwards else low >= bound) else None
 
 
-COVERED, OVER_COVERED, UNDER_COVERED, INCONCLUSIVE = (
-    "covered",
-    "over-covered",
-    "under-covered",
-    "inconclusive",
-)
+COVERED, OVER_COVERED, UNDER_COVERED = "covered", "over-covered", "under-covered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +190,7 @@ def within_margin(differences: Sequence[Estimate], direction: str, margin: float
     (True, True)
     """
     sides = []
+    differences = [against_margin(each) for each in differences]
     for sign in (-1.0, 1.0):
         bound = sign * margin
         tested = holm([p_value(each, bound) for each in differences])

@@ -31,11 +31,13 @@ if TYPE_CHECKING:
         deferral_alignment,
         deferral_confusion,
         effective_reliability,
+        hallucination_rate,
         over_conservativeness,
         population_table,
         reliable_accuracy,
         selective_accuracy,
         simpleqa_f,
+        wrong_rate,
     )
     from abstain.metrics.answers import (
         ClassificationScores,
@@ -272,6 +274,7 @@ __all__ = [
     "find_instrument",
     "find_metric",
     "guidance",
+    "hallucination_rate",
     "interval_coverage",
     "interval_coverage_by_group",
     "interval_coverage_gap",
@@ -331,4 +334,5 @@ __all__ = [
     "unregister_metric",
     "weighted_interval_score",
     "winkler_score",
+    "wrong_rate",
 ]

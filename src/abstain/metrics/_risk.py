@@ -92,6 +92,22 @@ class Ranking:
         key, distinct = keys_ascending(self.columns.loss[self.columns.answered])
         return self.tally(key, len(distinct))
 
+    @cached_property
+    def losses(self) -> Floats:
+        """The different losses of answered rows, smallest first."""
+        return np.unique(self.columns.loss[self.columns.answered])
+
+    @cached_property
+    def by_loss_and_rank(self) -> tuple[Tally, Indices, Indices]:
+        """Cells of one loss and one rank, smallest loss first: their sums, their ranks, where each loss begins."""
+        rank, confidences = self.columns.ranks
+        loss, _ = keys_ascending(self.columns.loss[self.columns.answered])
+        ranks = np.intp(max(len(confidences), 1))
+        distinct, key = np.unique(loss * ranks + rank, return_inverse=True)
+        loss_of_cell, rank_of_cell = np.divmod(distinct, ranks)
+        starts = np.flatnonzero(np.diff(loss_of_cell, prepend=-1))
+        return self.tally(key.astype(np.intp, copy=False), len(distinct)), rank_of_cell, starts
+
     def tally(self, key: Indices, keys: int) -> Tally:
         """Sum counts and losses by unit and any key of the answered rows."""
         columns, answered = self.columns, self.columns.answered
@@ -346,14 +362,15 @@ def balanced_risk_measure(columns: Columns, metrics: Sequence[MetricSpecificatio
     def finish(batch: Batch) -> Floats:
         run, total = ranking.run(batch)
         with np.errstate(invalid="ignore"):
-            areas = [_area_of_run(run, total, convention_of(metric)) for metric in metrics]
+            areas = [area_of_run(run, total, convention_of(metric)) for metric in metrics]
         return np.stack(areas).T
 
     width = 3 * max(len(ranking.class_of), columns.units)
     return Measure(tuple(metric.key for metric in metrics), columns.units, width, finish)
 
 
-def _area_of_run(run: Run, total: Floats, convention: str) -> Floats:
+def area_of_run(run: Run, total: Floats, convention: str) -> Floats:
+    """Return the area under the selective risk of running sums, in any convention."""
     if convention == "trapezoid":
         return 0.5 * np.vecdot(run.step, run.risk[:, 1:] + run.risk[:, :-1]) / total
     growth = _GROWTH[convention]
@@ -374,6 +391,11 @@ def area_of(metric: MetricSpecification) -> str:
 def convention_of(metric: MetricSpecification) -> str:
     """Return how a selective metric is integrated."""
     return str(metric.settings.get("convention", "trapezoid"))
+
+
+def growth_of(convention: str) -> str:
+    """Return which sum of prefix means an area by single items is made of."""
+    return _GROWTH[convention]
 
 
 def in_convention(metric: MetricSpecification, convention: str) -> MetricSpecification:

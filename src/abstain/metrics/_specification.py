@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 
     from abstain.metrics._columns import Columns
     from abstain.metrics.instruments import Instrument
+    from abstain.metrics.matched import AtMatchedCoverage
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
     Build = Callable[[Columns, Sequence["MetricSpecification"]], Measure]
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
+# How a metric treats declined items, which decides how two systems are compared by it.
+PENALIZED, MATCHED, CONDITIONAL, UNDIRECTED = ("penalized", "matched", "conditional", "undirected")
 # What a function of labelled answers is called with.
 LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
 
@@ -64,6 +67,41 @@ _DEFINED_IN = {
     "selective": "docs/definitions.md#risk-coverage-curve",
     "sets": "docs/definitions/intervals-and-sets.md#sets",
 }
+
+
+# What metrics are called in sentences, tables and charts, if not by their names.
+_NAMES = {
+    "aurc": "AURC",
+    "augrc": "AUGRC",
+    "aurc_optimal": "optimal AURC",
+    "augrc_optimal": "optimal AUGRC",
+    "eaurc": "e-AURC",
+    "eaugrc": "e-AUGRC",
+    "auarc": "AUARC",
+    "aurc_achievable": "achievable AURC",
+    "aurc_at_coverage": "AURC",
+    "augrc_at_coverage": "AUGRC",
+    "class_balanced_aurc": "class-balanced AURC",
+    "cmax": "Cmax",
+    "risk": "selective risk",
+    "risk_at_coverage": "risk",
+    "simpleqa_f": "SimpleQA F",
+    "expected_calibration_error": "ECE",
+    "prediction_rejection_ratio": "PRR",
+    "auroc": "AUROC",
+    "f1": "F1",
+    "macro_f1": "macro F1",
+}
+
+
+def metric_name(key: str) -> str:
+    """Return a metric as people write it.
+
+    >>> metric_name("augrc"), metric_name("aurc_at_coverage@0.5"), metric_name("selective_accuracy")
+    ('AUGRC', 'AURC@0.5', 'selective accuracy')
+    """
+    base, at, value = key.partition("@")
+    return f"{_NAMES.get(base, base.replace('_', ' '))}{at}{value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +165,13 @@ class MetricSpecification:
         rows: which rows the function is called with: "all", "stated" (answered, with a confidence), "bounded"
             (answered, with an interval) or "gathered" (answered, with a set).
         answered_only: True where only answered rows are judged, so that the value means little without coverage.
+        comparison: how two systems are compared by it. "penalized": over all items, because a declined item costs.
+            "matched": at the largest coverage that both reach, because declining alone improves the metric.
+            "conditional": over the answered items of each, with both coverages named. "undirected": no winner; every
+            metric without a better direction.
+        matched: computes the metric of a system that is limited to a coverage; see `abstain.metrics.matched`. None for
+            a matched metric that names its own coverage.
+        coverage_power: the largest possible value grows with this power of the coverage; 0 if it does not grow.
         parameter: what the metric may be asked with.
         value: the parameter's value.
         settings: what else the function is called with.
@@ -145,6 +190,9 @@ class MetricSpecification:
     debiased: MetricSpecification | None = None
     rows: str = "all"
     answered_only: bool = False
+    comparison: str = field(default=CONDITIONAL, repr=False)
+    matched: AtMatchedCoverage | None = field(default=None, repr=False)
+    coverage_power: int = field(default=0, repr=False)
     parameter: Parameter | None = None
     value: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -154,6 +202,8 @@ class MetricSpecification:
 
     def __post_init__(self) -> None:
         _validate.choice(self.direction, "direction", DIRECTIONS)
+        if self.direction == NEITHER:
+            object.__setattr__(self, "comparison", UNDIRECTED)
         if not self.name:
             object.__setattr__(self, "name", self.function.__name__)
         if self.parameter is not None and self.value is None:
@@ -238,6 +288,11 @@ class MetricSpecification:
                 columns, np.ones(len(columns), np.bool_) if everything else getattr(columns, rows)
             )
         return BY_UNIT.get(self.unit, Scale())
+
+    @property
+    def shrinks_by_declining(self) -> bool:
+        """True if a system can improve the metric by declining more items."""
+        return self.direction == LOWER and self.coverage_power > 0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -390,6 +445,11 @@ def harmonic(first: Floats, second: Floats) -> Floats:
 
 NOTHING_ANSWERED = Condition(
     "no_non_abstained_predictions", "nothing was answered", lambda rows: not rows.answered.any()
+)
+ALL_CORRECT = Condition(
+    "every_row_is_correct",
+    "every item was answered correctly",
+    lambda rows: bool((rows.correct == 1.0).all()),
 )
 NOTHING_PREDICTED = Condition(
     "no_non_abstained_predictions",

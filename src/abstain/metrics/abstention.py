@@ -25,13 +25,17 @@ from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
 from abstain.metrics import _specification as when
+from abstain.metrics import matched
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import risk_measure
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
     LOWER,
+    MATCHED,
     NEITHER,
+    PENALIZED,
+    UNDIRECTED,
     MetricSpecification,
     OutcomeSums,
     Parameter,
@@ -42,7 +46,7 @@ from abstain.metrics._specification import (
     outcome_measure,
 )
 from abstain.metrics.answers import auroc_measure
-from abstain.metrics.scales import Scale, auroc_scale, coverage_scale
+from abstain.metrics.scales import Scale, auroc_scale, coverage_scale, share_scale
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
 
@@ -70,11 +74,13 @@ __all__ = [
     "deferral_alignment",
     "deferral_confusion",
     "effective_reliability",
+    "hallucination_rate",
     "over_conservativeness",
     "population_table",
     "reliable_accuracy",
     "selective_accuracy",
     "simpleqa_f",
+    "wrong_rate",
 ]
 
 
@@ -118,6 +124,34 @@ def accuracy_when_answered(
     0.5
     """
     return selective_accuracy(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+
+
+def wrong_rate(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return wrong answers / n, declined rows included in n.
+
+    Lower is better at equal coverage only: a model that declines more gives fewer wrong answers. Two systems are
+    therefore compared at the largest coverage that both reach.
+
+    >>> wrong_rate([1, 0, 1, 1], [1, 1, None, 1], abstained=[False, False, True, False])
+    0.25
+    """
+    return _outcome("wrong_rate", y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+
+
+def hallucination_rate(
+    y_true: Column, y_pred: Column, *, abstained: Column | None = None, sample_weight: Column | None = None
+) -> float:
+    """Return wrong / (wrong + declined): of the rows that were not answered correctly, how many were answered anyway.
+
+    NaN when every row was answered correctly. Lower is better at equal coverage only: a model that declines at random
+    lowers it. Two systems are therefore compared at the largest coverage that both reach.
+
+    >>> hallucination_rate([1, 0, 1, 1], [1, 1, None, 1], abstained=[False, False, True, False])
+    0.5
+    """
+    return _outcome("hallucination_rate", y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
 
 
 def deferral_alignment(
@@ -501,11 +535,33 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.NOTHING_ANSWERED,
         finish=lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
         arguments=LABELS,
+        comparison=PENALIZED,
+    ),
+    _metric(
+        wrong_rate,
+        finish=lambda t: ratio(t.answered - t.correct, t.n),
+        arguments=LABELS,
+        direction=LOWER,
+        comparison=MATCHED,
+        matched=matched.wrong_rate,
+        coverage_power=1,
+    ),
+    _metric(
+        hallucination_rate,
+        when.ALL_CORRECT,
+        finish=lambda t: ratio(t.answered - t.correct, t.n - t.correct),
+        arguments=LABELS,
+        direction=LOWER,
+        comparison=MATCHED,
+        matched=matched.hallucination_rate,
+        coverage_power=1,
+        scale_at=lambda columns, _value: share_scale(columns, columns.correct == 0.0),
     ),
     _metric(
         effective_reliability,
         finish=lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
         unit="points per row",
+        comparison=PENALIZED,
         parameter=Parameter("cost", 1.0, _validate.not_negative),
     ),
     _metric(
@@ -513,6 +569,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         finish=lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
         arguments=LABELS,
         unit="points per row",
+        comparison=PENALIZED,
         parameter=Parameter("target", 0.75, checked_target),
     ),
     # Against guidance on which rows should be abstained from.
@@ -521,13 +578,24 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.NO_GUIDANCE,
         finish=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
         arguments=_DONE | _GUIDANCE,
+        comparison=PENALIZED,
     ),
-    _metric(abstention_accuracy, when.NO_GUIDANCE, finish=lambda t: ratio(t.n1 + t.n5, t.guided)),
+    _metric(
+        abstention_accuracy,
+        when.NO_GUIDANCE,
+        finish=lambda t: ratio(t.n1 + t.n5, t.guided),
+        comparison=PENALIZED,
+    ),
     _metric(
         abstention_precision, when.NO_GUIDANCE, when.NEVER_ABSTAINED, finish=lambda t: t.abstention_precision
     ),
     _metric(
-        abstention_recall, when.NO_GUIDANCE, when.NOTHING_TO_DECLINE, finish=lambda t: t.abstention_recall
+        abstention_recall,
+        when.NO_GUIDANCE,
+        when.NOTHING_TO_DECLINE,
+        finish=lambda t: t.abstention_recall,
+        # A system that declines everything has a recall of 1, so that the recall alone names no winner.
+        comparison=UNDIRECTED,
     ),
     _metric(
         abstention_f1,
@@ -535,6 +603,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.NEVER_ABSTAINED,
         when.NOTHING_TO_DECLINE,
         finish=lambda t: harmonic(t.abstention_precision, t.abstention_recall),
+        comparison=PENALIZED,
     ),
     _metric(
         over_conservativeness,
@@ -542,6 +611,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.NOTHING_TO_ANSWER,
         finish=lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
         direction=LOWER,
+        comparison=PENALIZED,
     ),
     _metric(
         abstention_auroc,
@@ -550,6 +620,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         arguments={"confidence": "confidence"} | _GUIDANCE,
         measure=alone(_abstention_auroc),
         scale_at=_abstention_auroc_scale,
+        comparison=PENALIZED,
     ),
     # Over the answered rows, which means little without the coverage.
     _metric(
@@ -558,6 +629,8 @@ METRICS: tuple[MetricSpecification, ...] = (
         finish=lambda t: ratio(t.correct, t.answered),
         arguments=LABELS,
         answered_only=True,
+        comparison=MATCHED,
+        matched=matched.selective_accuracy,
     ),
     _metric(
         reliable_accuracy,
@@ -571,6 +644,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.NOT_ALL_RANKED,
         arguments=LABELS | {"confidence": "confidence"},
         measure=_coverage_at_accuracy,
+        comparison=PENALIZED,
         parameter=Parameter("accuracy", 0.9, _validate.share),
     ),
 )

@@ -26,6 +26,7 @@ from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
+    PENALIZED,
     MetricSpecification,
     alike,
     alone,
@@ -376,9 +377,10 @@ def _detected(
 
 
 _metric = alike(arguments=LABELS, direction=HIGHER, unit="share", answered_only=True)
+_ALL_ITEMS = {"answered_only": False, "comparison": PENALIZED}
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(accuracy, measure=outcome_measure, finish=lambda t: ratio(t.correct, t.n), answered_only=False),
-    _metric(balanced_accuracy, when.ONE_CLASS, measure=alone(_balanced_accuracy), answered_only=False),
+    _metric(accuracy, measure=outcome_measure, finish=lambda t: ratio(t.correct, t.n), **_ALL_ITEMS),
+    _metric(balanced_accuracy, when.ONE_CLASS, measure=alone(_balanced_accuracy), **_ALL_ITEMS),
     _metric(
         precision,
         when.POSITIVE_UNNAMED,

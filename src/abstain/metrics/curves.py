@@ -1,6 +1,6 @@
 """Curves: the working points of a ranking, how far ties could move its areas, and the best order there could be.
 
-Measures that are read off two rankings at the coverage that both reach, or off one at fixed thresholds, stand here too.
+The measure that is read off a ranking at fixed thresholds is here too.
 
 Definitions are those of `abstain.metrics.selective`, whose areas are integrals over these curves. Arguments are the
 same: one loss and one confidence per item, ``abstained`` (a mask, or how many further items were declined) and
@@ -10,9 +10,8 @@ same: one loss and one confidence per item, ``abstained`` (a mask, or how many f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -22,7 +21,7 @@ from abstain._brief import brief
 from abstain._export import columns_frame
 from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._risk import Ranking, Work
+from abstain.metrics._risk import Ranking
 from abstain.tally import (
     HARMONIC,
     Asked,
@@ -41,13 +40,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = [
-    "MATCHED_METRICS",
     "NO_CURVE",
     "NO_TIES",
     "RiskCoverageCurve",
     "TieSensitivity",
     "curve_of",
-    "matched_measure",
     "optimal_curve",
     "risk_coverage_curve",
     "threshold_measure",
@@ -55,7 +52,6 @@ __all__ = [
     "ties_of",
 ]
 
-MATCHED_METRICS = ("aurc", "augrc", "risk")
 _ONE = np.ones((1, 1))
 _NOTHING = np.empty(0)
 _OPTIMAL_POINTS = 200
@@ -268,50 +264,6 @@ def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
 
 def _tied_share(sizes: Floats | NDArray[np.intp]) -> float:
     return float(sizes[sizes > 1].sum() / sizes.sum()) if len(sizes) else 0.0
-
-
-def matched_measure(left: Columns, right: Columns, metrics: Sequence[str], convention: str) -> Measure:
-    """Return metrics of two rankings over the same units, at the coverage that both reach.
-
-    For every weight vector the matched coverage is the smaller of the two ``Cmax``, so that both sides are always
-    judged over the same range, however the draws move their ends. Areas are cut there as truncated areas are; the
-    selective risk there takes of the plateau that is cut only the share that fits, in expectation over its order,
-    because the next working point could lie far beyond. The columns are the coverage, then for every metric (of
-    `MATCHED_METRICS`) the left value and the right one.
-    """
-    rankings = (Ranking(left), Ranking(right))
-
-    def finish(batch: Batch) -> Floats:
-        # A ranking is in several pairs, and run along once for all of them.
-        works = [batch.once(("matched", id(side.columns)), partial(Work, side, batch)) for side in rankings]
-        coverage = np.minimum(works[0].cmax, works[1].cmax)
-        sides = [_matched(work, metrics, coverage, convention) for work in works]
-        return np.stack([coverage, *(value for pair in zip(*sides, strict=True) for value in pair)], axis=1)
-
-    names = ("coverage", *(f"{name} {side}" for name in metrics for side in ("left", "right")))
-    return Measure(names, left.units, sum(side.by_confidence.walk_width for side in rankings), finish)
-
-
-def _matched(work: Work, metrics: Sequence[str], coverage: Floats, convention: str) -> list[Floats]:
-    target = coverage * work.total
-    walked = walk(work.ranking.by_confidence, work.batch, Asked(risk=True, areas_at=(True,)), target[None])
-    (crossing,) = walked.crossings
-    limit = np.minimum(target, walked.count)
-    areas = _risk.cut_areas(walked, crossing, limit)
-    made: dict[str, Callable[[], Floats]] = {
-        "aurc": lambda: (
-            areas[0] / work.total
-            if convention == "trapezoid"
-            else _risk.aurc_at(work.run, limit, work.total, convention)
-        ),
-        "augrc": lambda: (
-            _risk.mean_augrc_at(work.run, limit, work.total)
-            if convention == "mean"
-            else _risk.augrc_at(walked, limit, areas[1], work.total, convention)
-        ),
-        "risk": lambda: ratio(_risk.loss_at(walked, crossing, limit), limit),
-    }
-    return [made[name]() for name in metrics]
 
 
 def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:

@@ -412,6 +412,8 @@ def _interval_rows(columns: Columns) -> IntervalRows:
 
 
 def _have_one_width(columns: Columns) -> bool:
+    if not columns.bounded.any():
+        return False
     rows = columns.once("_interval_rows", lambda: _interval_rows(columns))
     return rows.have_one(rows.ranked_width[0])
 
@@ -460,7 +462,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     _metric(
         interval_mean_width,
         measure=_over(mean_of(lambda rows: rows.width[0])),
-        direction=LOWER,
+        direction=NEITHER,
         arguments={"intervals": "intervals"},
     ),
     _metric(

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics._specification import NO_GUIDANCE, MetricSpecification, outcome_measure
+from abstain.metrics._specification import (
+    CONDITIONAL,
+    MATCHED,
+    NO_GUIDANCE,
+    PENALIZED,
+    UNDIRECTED,
+    MetricSpecification,
+    metric_name,
+    outcome_measure,
+)
 from abstain.metrics.base import (
     ENTRY_POINT_GROUP,
     BaseMetric,
@@ -32,12 +41,17 @@ if TYPE_CHECKING:
 __all__ = [
     "ALIASES",
     "BUNDLES",
+    "CONDITIONAL",
     "ENTRY_POINT_GROUP",
     "GROUPED",
+    "MATCHED",
     "METRICS",
+    "PENALIZED",
+    "UNDIRECTED",
     "MetricSpecification",
     "find_metric",
     "known_metrics",
+    "metric_name",
     "register_metric",
     "select_metrics",
     "unregister_metric",
@@ -124,6 +138,14 @@ BUNDLES: dict[str, tuple[str, ...]] = {
         "aurc_achievable",
         "aurc_at_coverage",
         "augrc_at_coverage",
+    ),
+    "answers": (
+        "accuracy",
+        "selective_accuracy",
+        "answer_rate",
+        "wrong_rate",
+        "hallucination_rate",
+        "simpleqa_f",
     ),
     "regression": ("answer_rate", "mean_absolute_error", "root_mean_squared_error", "pearson_r"),
 }

@@ -24,9 +24,20 @@ from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _specification as when
+from abstain.metrics import matched
 from abstain.metrics._columns import Columns
 from abstain.metrics._risk import CONVENTIONS, balanced_risk_measure, in_convention, risk_measure
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
+from abstain.metrics._specification import (
+    CONDITIONAL,
+    HIGHER,
+    LOWER,
+    MATCHED,
+    NEITHER,
+    PENALIZED,
+    MetricSpecification,
+    Parameter,
+    alike,
+)
 from abstain.metrics.scales import accuracy_area_scale, balanced_area_scale, coverage_scale, risk_scale
 
 if TYPE_CHECKING:
@@ -396,7 +407,7 @@ def _area(name: str, argument: str) -> str:
     return _validate.choice(name, argument, ("aurc", "augrc"))
 
 
-_SPECIFIED = {"direction": LOWER, "unit": "loss", "measure": risk_measure}
+_SPECIFIED = {"direction": LOWER, "unit": "loss", "measure": risk_measure, "comparison": MATCHED}
 _RANKED = {"loss": "loss", "confidence": "confidence", "abstained": "abstained"}
 _ranked = alike(
     when.NOT_ALL_RANKED,
@@ -406,26 +417,34 @@ _ranked = alike(
 )
 _unranked = alike(when.NO_LOSS, arguments={"loss": "loss", "abstained": "abstained"}, **_SPECIFIED)
 _AT_COVERAGE = Parameter("coverage", 0.5, _validate.coverage)
+_AREA = {"scale_at": risk_scale("area"), "coverage_power": 1}
+_GENERALIZED = {"scale_at": risk_scale("generalized"), "coverage_power": 2}
 METRICS: tuple[MetricSpecification, ...] = (
     _ranked(
-        coverage_at_risk, direction=HIGHER, unit="share", parameter=Parameter("risk", 0.1, _validate.real)
+        coverage_at_risk,
+        direction=HIGHER,
+        unit="share",
+        comparison=PENALIZED,
+        parameter=Parameter("risk", 0.1, _validate.real),
     ),
     _ranked(
         risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE, scale_at=risk_scale("risk")
     ),
-    _ranked(aurc_at_coverage, parameter=_AT_COVERAGE, scale_at=risk_scale("area")),
-    _ranked(augrc_at_coverage, parameter=_AT_COVERAGE, scale_at=risk_scale("generalized")),
-    _ranked(aurc, scale_at=risk_scale("area")),
-    _ranked(augrc, scale_at=risk_scale("generalized")),
-    _ranked(eaurc, scale_at=risk_scale("area")),
-    _ranked(eaugrc, scale_at=risk_scale("generalized")),
-    _ranked(aurc_achievable, scale_at=risk_scale("area")),
+    _ranked(aurc_at_coverage, parameter=_AT_COVERAGE, matched=matched.aurc, **_AREA),
+    _ranked(augrc_at_coverage, parameter=_AT_COVERAGE, matched=matched.augrc, **_GENERALIZED),
+    _ranked(aurc, matched=matched.aurc, **_AREA),
+    _ranked(augrc, matched=matched.augrc, **_GENERALIZED),
+    _ranked(eaurc, matched=matched.eaurc, **_AREA),
+    _ranked(eaugrc, matched=matched.eaugrc, **_GENERALIZED),
+    _ranked(aurc_achievable, matched=matched.aurc_achievable, **_AREA),
     _ranked(
         auarc,
         when.NOT_RIGHT_OR_WRONG,
         direction=HIGHER,
         unit="share",
+        matched=matched.auarc,
         scale_at=accuracy_area_scale,
+        coverage_power=1,
     ),
     _ranked(
         prediction_rejection_ratio,
@@ -433,16 +452,19 @@ METRICS: tuple[MetricSpecification, ...] = (
         when.ONE_LOSS,
         direction=HIGHER,
         unit="ratio",
+        comparison=CONDITIONAL,
         parameter=Parameter("area", "aurc", _area, number=False),
     ),
     _ranked(
         class_balanced_aurc,
         arguments=_RANKED | {"y_true": "truth"},
         measure=balanced_risk_measure,
+        matched=matched.aurc,
         scale_at=balanced_area_scale,
+        coverage_power=1,
     ),
     _unranked(cmax, direction=NEITHER, unit="share", scale_at=coverage_scale),
-    _unranked(aurc_optimal, scale_at=risk_scale("area", power=2.0)),
-    _unranked(augrc_optimal, scale_at=risk_scale("generalized", power=2.0)),
+    _unranked(aurc_optimal, direction=NEITHER, scale_at=risk_scale("area", power=2.0)),
+    _unranked(augrc_optimal, direction=NEITHER, scale_at=risk_scale("generalized", power=2.0)),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

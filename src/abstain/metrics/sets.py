@@ -293,7 +293,7 @@ METRICS: tuple[MetricSpecification, ...] = (
     _metric(
         set_mean_width,
         measure=_over(mean_of(lambda rows: rows.width[0])),
-        direction=LOWER,
+        direction=NEITHER,
         unit="classes",
         arguments=_SETS,
         scale_at=_size_scale,

@@ -30,8 +30,12 @@ class Told(Struct, kw_only=True):
     """Who is better: the verdict, the two systems, and what it rests on."""
 
     verdict: Annotated[
-        str, Meta(description="left, right or cannot tell; who is higher where no direction is better")
+        str | None,
+        Meta(description="left, right or inconclusive; null if there is no verdict, see no_verdict"),
     ]
+    no_verdict: Annotated[str, Meta(description="why the verdict is null; empty otherwise")]
+    basis: Annotated[str, Meta(description="matched coverage, all items, answered items, or own coverages")]
+    coverage: Annotated[float | None, Meta(description="the coverage of both values, if they share one")]
     left: str
     right: str
     p: float | None
@@ -58,6 +62,36 @@ class MetricDelta(Told, kw_only=True):
     reason: str
 
 
+class DifferencePart(Told, kw_only=True):
+    """One difference, right - left, of one metric, confidence and group; `matched` if it is at matched coverage."""
+
+    metric: str
+    confidence: str
+    group: str
+    matched: bool
+    left_value: float | None
+    right_value: float | None
+    left_coverage: float | None
+    right_coverage: float | None
+    value: float | None
+    winner: str | None
+    reason: str
+    sentence: str
+
+
+class HeadlinePart(Struct, kw_only=True):
+    """The conclusion of a comparison, by the first requested metric that has a direction."""
+
+    metric: str
+    basis: str
+    coverage: float | None
+    winner: str | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    sentence: str
+
+
 class GroupPart(Struct, kw_only=True):
     """The metrics of one group."""
 
@@ -74,6 +108,7 @@ class GapPart(Struct, kw_only=True):
     """The worst group of a metric against all other rows."""
 
     group: str
+    coverage: Annotated[float | None, Meta(description="the coverage of both, at matched coverage")]
     worst: MetricPart
     rest: MetricPart
     gap: MetricPart
@@ -297,7 +332,9 @@ class ComparisonPart(Struct, kw_only=True):
 
     enabled: bool
     intersection_only: bool
+    headline: HeadlinePart | None
     deltas: dict[str, dict[str, Delta]]
+    differences: list[DifferencePart]
     participants_left_only: int
     participants_right_only: int
     participants_overlap_total: int

@@ -120,7 +120,11 @@ def _paired(result: Result, created_at: datetime) -> schema.PairedArtifact:
         comparison=schema.ComparisonPart(
             enabled=True,
             intersection_only=matching.intersection_only,
+            headline=None if result.headline is None else filled(schema.HeadlinePart, result.headline),
             deltas={name: _deltas(found.differences) for name, found in deltas.items()},
+            differences=[
+                _difference(each, words) for each, words in zip(result.differences, result.words, strict=True)
+            ],
             participants_left_only=matching.clusters_alone[left.name],
             participants_right_only=matching.clusters_alone[right.name],
             participants_overlap_total=matching.clusters_shared,
@@ -275,6 +279,19 @@ def _deltas(differences: Mapping[str, Difference]) -> dict[str, schema.Delta]:
     }
 
 
+def _difference(each: Difference, sentence: str) -> schema.DifferencePart:
+    told = _told(each)
+    del told["ci95"]
+    return filled(
+        schema.DifferencePart,
+        each,
+        value=finite(each.estimate.value),
+        reason=each.estimate.reason,
+        sentence=sentence,
+        **told,
+    )
+
+
 def _told(difference: Difference) -> dict[str, Any]:
     """What a verdict rests on, and the percentile interval beside it."""
     estimate = difference.estimate
@@ -313,7 +330,11 @@ def _metrics_part(table: MetricTable) -> schema.MetricsPart:
         ],
         gaps={
             name: schema.GapPart(
-                group=gap.group, worst=_metric(gap.worst), rest=_metric(gap.rest), gap=_metric(gap.gap)
+                group=gap.group,
+                coverage=finite(gap.coverage),
+                worst=_metric(gap.worst),
+                rest=_metric(gap.rest),
+                gap=_metric(gap.gap),
             )
             for name, gap in table.gaps.items()
         },

@@ -19,7 +19,9 @@ _COLUMNS = (
     Column("counted_as", detail=True),
     Column("metric", detail=True),
     Column("relation", detail=True),
+    Column("number", digits=3, detail=True),
     Column("bound", digits=3, detail=True),
+    Column("coverage", digits=3, detail=True),
     Column("measured", estimate=True),
     Column("in_words", "in words"),
 )
@@ -35,6 +37,8 @@ def gate_table(result: GateResult) -> Table:
             check.condition.measured,
             check.condition.relation,
             check.condition.number,
+            check.bound,
+            check.coverage,
             check.estimate,
             check.words,
         )
@@ -49,7 +53,7 @@ def gate_table(result: GateResult) -> Table:
         if count
     ]
     notes = (
-        f"Judged by {100 * result.level:g}% intervals over {', changes over '.join(over)}; undecided where the "
+        f"Judged by {100 * result.level:g}% intervals over {', changes over '.join(over)}; inconclusive if the "
         "interval spans the bound.",
         *([] if result.loss is None else [f"Judged with {loss_line(result.loss)}."]),
         *([f"Answers are ranked by {result.confidence}."] if result.confidence else []),
@@ -71,7 +75,7 @@ def gate_markdown(result: GateResult) -> str:
 
 
 def gate_annotations(result: GateResult) -> str:
-    """Return what GitHub shows beside a change: an error per condition that fails, a warning per undecided one."""
+    """Return what GitHub shows beside a change: an error per condition that fails, a warning per inconclusive one."""
     lines = []
     for check in result.checks:
         counted = result.counted(check)
@@ -84,7 +88,7 @@ def gate_annotations(result: GateResult) -> str:
 
 
 def gate_junit(result: GateResult) -> str:
-    """Return JUnit XML: one test case per condition; an undecided one is an error unless it counts as pass or fail.
+    """Return JUnit XML: one test case per condition; an inconclusive one is an error unless it counts as pass or fail.
 
     XML knows no control characters, not even escaped, so the text is made plain; the library escapes the rest.
     """
@@ -92,7 +96,7 @@ def gate_junit(result: GateResult) -> str:
     counts = {
         "tests": str(len(counted)),
         "failures": str(counted.count("fail")),
-        "errors": str(counted.count("undecided")),
+        "errors": str(counted.count("inconclusive")),
     }
     suites = ET.Element("testsuites", counts)
     suite = ET.SubElement(suites, "testsuite", {"name": "abstain gate", **counts})

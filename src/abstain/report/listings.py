@@ -15,10 +15,11 @@ __all__ = ["metrics_table"]
 
 
 def metrics_table(metrics: Iterable[MetricSpecification]) -> Table:
-    """Return what there is to ask for: names, which way is better, what they need, and what they are."""
+    """Return every metric: its name, which direction is better, how systems are compared by it, and what it is."""
     columns = (
         Column("metric", whole=True),
         Column("better"),
+        Column("compared"),
         Column("needs"),
         Column("unit", detail=True),
         Column("what_it_is"),
@@ -28,6 +29,7 @@ def metrics_table(metrics: Iterable[MetricSpecification]) -> Table:
         (
             metric.key,
             metric.direction,
+            metric.comparison,
             ", ".join(metric.needs),
             metric.unit,
             metric.summary.replace("``", ""),

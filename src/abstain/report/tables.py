@@ -13,17 +13,17 @@ import json
 import math
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.inference import Estimate
+from abstain.inference import Estimate, number_text
 from abstain.report.text import plain_text, printable_json, text_lines, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     Cell = str | int | float | bool | Estimate | None
@@ -62,11 +62,12 @@ class Column:
     Attributes:
         key: the name in CSV and JSON.
         heading: the name where people read; the key in words when left out.
-        digits: how many decimals a number is printed with, or None for whole numbers and text.
+        digits: how many decimals a number has at least, or None for whole numbers and text.
         estimate: True where the cells are estimates, which take three columns in CSV and JSON.
         detail: True where only programs read the column: CSV and JSON alone have it.
         once: True where a text shows a value that rows in a run share in the first of them only.
         whole: True where a text never breaks the cells: a name that is wrapped cannot be copied.
+        p_value: True if a number that rounds to 0 is printed as less than the last digit.
     """
 
     key: str
@@ -76,6 +77,7 @@ class Column:
     detail: bool = False
     once: bool = False
     whole: bool = False
+    p_value: bool = False
 
     @property
     def title(self) -> str:
@@ -97,6 +99,7 @@ class Table:
         columns: its columns.
         rows: one cell per column.
         notes: sentences that travel with the table.
+        facts: values by name that JSON has next to its tables, such as the headline of a comparison.
 
     >>> table = Table("Areas", (Column("system"), Column("augrc", "AUGRC", estimate=True)),
     ...               (("a", Estimate(0.134, 0.094, 0.176)), ("=b", Estimate(0.1))))
@@ -117,6 +120,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -323,9 +327,8 @@ def _json(tables: Sequence[Table]) -> str:
         }
         for table in tables
     ]
-    return (
-        printable_json(json.dumps({"tables": records}, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
-    )
+    document = {name: fact for table in tables for name, fact in table.facts.items()} | {"tables": records}
+    return printable_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def table_html(table: Table) -> str:
@@ -375,23 +378,24 @@ def _displayed(
 ) -> list[str]:
     """The cells of a row as a person reads them: text made safe by `text`, numbers dressed by `number`."""
     return [
-        text(cell) if isinstance(cell, str) else number(_display(cell, column.digits))
+        text(cell) if isinstance(cell, str) else number(number_cell(cell, column))
         for cell, column in zip(row, columns, strict=True)
     ]
 
 
-def _display(cell: Estimate | int | float | bool | None, digits: int | None) -> str:
+def number_cell(cell: Estimate | int | float | bool | None, column: Column) -> str:
+    """Return a cell that is not text as a person reads it."""
     if isinstance(cell, Estimate):
-        return format(cell, f".{3 if digits is None else digits}f") if cell.defined else _UNDEFINED
+        return str(cell) if cell.defined else _UNDEFINED
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if cell is None or math.isnan(cell):
         return ""
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    if digits is None:
-        return f"{cell:g}"
-    # A small p-value is not 0.
+    digits = column.digits
+    if isinstance(cell, int) or digits is None:
+        return f"{cell:,}" if isinstance(cell, int) else f"{cell:g}"
+    if digits and not column.p_value:
+        return number_text(cell)
     return f"<{0.1**digits:.{digits}f}" if 0.0 < cell < 0.5 * 0.1**digits else f"{cell:.{digits}f}"
 
 

@@ -7,11 +7,12 @@ difference (`Difference.in_words`, `Difference.words`) and decided nowhere here.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 
-from abstain.evaluation import Key
+from abstain.evaluation import OWN_COVERAGES, Key
 from abstain.inference import Estimate
 from abstain.report.console import WIDTH, heading, line, listed, shown, warnings_list, word_list
 from abstain.report.tables import Column, Table
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from abstain.evaluation import Difference, MetricTable, Population, Result, SystemResult
+    from abstain.evaluation import Difference, Headline, MetricTable, Population, Result, SystemResult
     from abstain.losses import ItemLoss
     from abstain.report.tables import Cell
 
@@ -33,6 +34,7 @@ __all__ = [
     "differences_table",
     "estimates_table",
     "groups_table",
+    "headline_facts",
     "interval_lines",
     "loss_line",
     "many",
@@ -53,7 +55,7 @@ _SIDE_BY_SIDE = 4
 # So many sentences are read; the table of differences has the others.
 _MOST_SENTENCES = 16
 # What systems are compared by in a summary where no metric was asked for by name.
-_HEADLINE = ("cmax", "aurc", "augrc")
+_HEADLINE = ("augrc", "aurc", "cmax")
 BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
 MEANINGS = {
@@ -177,6 +179,11 @@ def outcomes_line(table: MetricTable) -> str:
     return f"{counts.right:,} right, {counts.wrong:,} wrong, {counts.abstained:,} abstained, {counts.failed:,} failed"
 
 
+def first_warnings(result: Result) -> list[str]:
+    """Return the warnings that come before everything else: the numbers may not be the intended ones."""
+    return [str(warning) for warning in result.warnings if warning.code == "possible_scale"]
+
+
 def warning_lines(result: Result) -> list[str]:
     """Return every warning once, after the names of all that it holds for where it is not for everything."""
     messages: dict[str, list[str]] = {str(warning): [] for warning in result.warnings}
@@ -190,9 +197,14 @@ def warning_lines(result: Result) -> list[str]:
 
 
 def sentences(result: Result) -> list[str]:
-    """Return the verdicts on the differences that a summary shows, at most so many as are read."""
+    """Return the conclusion and the other findings of a summary, at most so many as are read.
+
+    Differences over whole curves that are not comparable are in the table only.
+    """
     words = dict(zip(map(id, result.differences), result.words, strict=True))
-    told = [words[id(each)] for each in chosen(result)]
+    first = [] if result.headline is None else [result.headline.sentence]
+    found = [words[id(each)] for each in chosen(result) if each.basis != OWN_COVERAGES or not each.compared]
+    told = list(dict.fromkeys([*first, *found]))
     more = len(told) - _MOST_SENTENCES
     return [
         *told[:_MOST_SENTENCES],
@@ -201,27 +213,29 @@ def sentences(result: Result) -> list[str]:
 
 
 def chosen(result: Result) -> list[Difference]:
-    """Return the differences that a summary shows, by confidence, those at matched coverage after those over all items.
+    """Return the differences that a summary shows: by confidence, those with a verdict first.
 
-    Those of the metrics that were asked for by name; where none was, Cmax, both areas, and the risk at the largest
-    coverage of the grid that both reach. Those at matched coverage belong to either.
+    They are those of the metrics that were requested by name. If none was, Cmax, both areas, and the risk at the
+    largest coverage of the grid that both reach. The selective risk at matched coverage accompanies either.
     """
     asked = _asked(result)
-    found = [each for each in result.differences if each.matched or each.metric in asked]
+    found = [each for each in result.differences if each.metric in asked or each.metric == "risk"]
     risks = {
         (each.left, each.right, each.confidence): each
         for each in result.differences
-        if each.metric.startswith("risk_at_coverage@") and each.compared and not each.matched
+        if each.metric.startswith("risk_at_coverage@") and each.compared
     }
     if result.first.metrics is None:
         found += risks.values()
-    order = {id(each): place for place, each in enumerate(result.differences)}
     slots = ["", *result.first.confidences]
-    # What could not be compared stands last, with its reason.
-    return sorted(
-        found,
-        key=lambda each: (not each.compared, slots.index(each.confidence), each.matched, order[id(each)]),
-    )
+    places = {name: place for place, name in enumerate(asked)}
+
+    def order(each: Difference) -> tuple[bool, bool, int, int]:
+        # Differences that could not be compared come last, with their reason.
+        place = places.get(each.metric, len(places))
+        return not each.compared, bool(each.no_verdict), slots.index(each.confidence), place
+
+    return sorted(found, key=order)
 
 
 def _asked(result: Result) -> list[str]:
@@ -346,7 +360,11 @@ def groups_table(table: MetricTable) -> Table:
         gap = table.gaps.get(name)
         for group in table.groups:
             estimate = group.estimates[name]
-            remark = str(gap.gap) if gap is not None and gap.group == group.label else estimate.reason
+            remark = estimate.reason
+            if gap is not None and gap.group == group.label:
+                remark = str(gap.gap) + (
+                    "" if math.isnan(gap.coverage) else f" at coverage {gap.coverage:.2f}"
+                )
             rows.append((name, group.label, group.items, group.answered, estimate, remark))
     return Table("", columns, tuple(rows))
 
@@ -394,16 +412,23 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
         Column("group"),
         Column("left", first, detail=two),
         Column("right", second, detail=two),
+        Column("basis", detail=True),
         Column("coverage", digits=3, detail=True),
+        Column("left_coverage", digits=3, detail=True),
+        Column("right_coverage", digits=3, detail=True),
         Column("left_value", first, digits=3, estimate=True, detail=not two),
         Column("right_value", second, digits=3, estimate=True, detail=not two),
         Column("left_rank", digits=0, detail=True),
+        Column("left_rank_worst", digits=0, detail=True),
         Column("right_rank", digits=0, detail=True),
+        Column("right_rank_worst", digits=0, detail=True),
         Column("difference", f"{second} - {first}", estimate=True),
-        Column("p", digits=4, detail=two),
-        Column("p_holm", "p (Holm)", digits=4, detail=two),
+        Column("p", digits=4, detail=two, p_value=True),
+        Column("p_holm", "p (Holm)", digits=4, detail=two, p_value=True),
         Column("method", detail=True),
         Column("verdict", detail=True),
+        Column("winner", detail=True),
+        Column("no_verdict", detail=True),
         Column("more_clusters", digits=0, detail=True),
         Column("in_words"),
         Column("sentence", detail=True),
@@ -411,19 +436,31 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
     told = result.differences if differences is None else differences
     rows = tuple(_difference_row(result, each) for each in told)
     sources = _named_sources(result) if two else []
-    table = Table("Differences between systems", columns, rows, (*sources, *_notes(result)))
+    facts = {
+        "headline": None if result.headline is None else headline_facts(result.headline),
+        "warnings": [{"code": warning.code, "message": warning.message} for warning in result.warnings],
+    }
+    table = Table("Differences between systems", columns, rows, (*sources, *_notes(result)), facts)
     return table.without_empty(confidence="", group="all")
+
+
+def headline_facts(headline: Headline) -> dict[str, Any]:
+    """Return a headline as JSON has it: undefined numbers are null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in ((each.name, getattr(headline, each.name)) for each in fields(headline))
+    }
 
 
 def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
     more = each.more_clusters
     return (
-        *(_confidence(result, each), each.metric),
-        f"{each.metric} at {each.coverage:.2f}" if each.matched else each.metric,
-        *(each.group or "all", each.left, each.right, each.coverage),
+        *(_confidence(result, each), each.metric, each.label, each.group or "all", each.left, each.right),
+        *(each.basis, each.coverage, each.left_coverage, each.right_coverage),
         *(_side(result, each, name) for name in (each.left, each.right)),
-        *(_place(result, each, name) for name in (each.left, each.right)),
-        *(each.estimate, each.p, each.p_adjusted, each.estimate.method, each.verdict),
+        *(cell for name in (each.left, each.right) for cell in _ranks(result, each, name)),
+        *(each.estimate, each.p, each.p_adjusted, each.estimate.method),
+        *(each.verdict, each.winner, each.no_verdict),
         max(int(more), 0) if 0.0 <= more < float("inf") else None,
         *(each.in_words, each.words),
     )
@@ -442,9 +479,10 @@ def _side(result: Result, each: Difference, name: str) -> Cell:
     return result.systems[name].estimates[Key(each.confidence, each.metric, each.group)]
 
 
-def _place(result: Result, each: Difference, name: str) -> int | None:
-    rank = None if each.matched or each.group else result.ranks.get((name, each.confidence, each.metric))
-    return None if rank is None else rank.place
+def _ranks(result: Result, each: Difference, name: str) -> tuple[int | None, int | None]:
+    known = [result.ranks.get((name, slot, each.metric)) for slot in (each.confidence, "")]
+    rank = None if each.group else known[0] or known[1]
+    return (None, None) if rank is None else (rank.best, rank.worst)
 
 
 def systems_table(result: Result) -> Table:
@@ -459,7 +497,7 @@ def systems_table(result: Result) -> Table:
     ]
     for name in names:
         columns.append(Column(name, name, estimate=True))
-        if result.specifications[name].direction != "neither":
+        if result.specifications[name].comparison != "undirected":
             columns.append(Column(f"{name}_rank", "rank"))
     rows = []
     for name, system in result.systems.items():
@@ -469,10 +507,10 @@ def systems_table(result: Result) -> Table:
             for metric in names:
                 own = slot if Key(slot, metric) in system.estimates else ""
                 cells.append(system.estimates[Key(own, metric)])
-                if result.specifications[metric].direction != "neither":
+                if result.specifications[metric].comparison != "undirected":
                     cells.append(str(result.ranks.get((name, own, metric)) or "none"))
             rows.append(tuple(cells))
-    notes = ("A rank stands with the ranks that cannot be ruled out.",)
+    notes = ("A rank is a range: the ranks that cannot be ruled out.",)
     return Table("Systems", tuple(columns), tuple(rows), notes).without_empty(confidence="")
 
 
@@ -497,10 +535,13 @@ def summary(result: Result, width: int = WIDTH) -> Group:
     else:
         parts = _several(result, width)
         meanings = _COMPARED_MEANINGS if result.first.variants else {}
+    first = first_warnings(result)
+    rest = [text for text in warning_lines(result) if text not in first]
     return Group(
+        *(listed("!", text, width, "yellow") for text in first),
         *parts,
         *(line(f"[{text}]", dim=True) for text in interval_lines(result)),
-        *warnings_list(warning_lines(result), width),
+        *warnings_list(rest, width),
         *(word_list("what the numbers mean", meanings, width) if meanings else []),
     )
 

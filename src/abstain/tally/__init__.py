@@ -29,6 +29,7 @@ from abstain.tally._weigh import (
     prefix_mean_sum,
     truncated,
     walk,
+    walk_run,
 )
 
 __all__ = [
@@ -55,4 +56,5 @@ __all__ = [
     "total_by",
     "truncated",
     "walk",
+    "walk_run",
 ]

@@ -38,6 +38,7 @@ __all__ = [
     "prefix_mean_sum",
     "truncated",
     "walk",
+    "walk_run",
 ]
 
 # A run of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
@@ -157,7 +158,7 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
             return _walked_by_kernel(chosen.library, tally.cells, batch, asked, found)
         except OverflowError:  # no table is that large
             pass
-    return _walked_by_numpy(Run.of(tally, batch.weights), asked, found)
+    return walk_run(Run.of(tally, batch.weights), asked, found)
 
 
 def _walked_by_kernel(library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats) -> Walked:
@@ -222,7 +223,8 @@ def _table(growth: str, size: int) -> Floats:
     return known
 
 
-def _walked_by_numpy(run: Run, asked: Asked, targets: Floats) -> Walked:
+def walk_run(run: Run, asked: Asked, targets: Floats | None = None) -> Walked:
+    """Walk along running sums that are at hand; the arguments are those of `walk`."""
     nothing = np.empty(0)
     place = run.row_start + run.first
     growth = {name: prefix_mean_sum(run, continuous=name == LOGARITHM) for name in asked.growth}
@@ -236,7 +238,7 @@ def _walked_by_numpy(run: Run, asked: Asked, targets: Floats) -> Walked:
         hull_area=hull_area(run) if asked.hull else nothing,
         prefix_means=growth,
         within={bound: run.within(bound) for bound in asked.bounds},
-        crossings=_crossings(run, asked, targets) if len(targets) else (),
+        crossings=() if targets is None or not len(targets) else _crossings(run, asked, targets),
     )
 
 

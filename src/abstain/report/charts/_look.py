@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from abstain.metrics.registry import METRICS, metric_name
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
@@ -54,19 +56,6 @@ SHAPES = [
     "triangle-right",
     "triangle-left",
 ]
-_METRIC_NAMES = {
-    "cmax": "Cmax",
-    "aurc": "AURC",
-    "augrc": "AUGRC",
-    "eaurc": "e-AURC",
-    "eaugrc": "e-AUGRC",
-    "aurc_optimal": "optimal AURC",
-    "augrc_optimal": "optimal AUGRC",
-    "aurc_achievable": "achievable AURC",
-    "aurc_at_coverage": "AURC",
-    "augrc_at_coverage": "AUGRC",
-    "risk_at_coverage": "risk",
-}
 _FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
@@ -89,20 +78,10 @@ def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
     return alt.Chart(Rows(values=rows))
 
 
-def metric_name(key: str) -> str:
-    """Return a metric as people write it.
-
-    >>> metric_name("augrc"), metric_name("aurc_at_coverage@0.5"), metric_name("accuracy")
-    ('AUGRC', 'AURC@0.5', 'accuracy')
-    """
-    base, at, value = key.partition("@")
-    return f"{_METRIC_NAMES[base]}{at}{value}" if base in _METRIC_NAMES else key
-
-
 def lower_is_better(key: str) -> bool:
     """Return whether a metric is an area or a risk, which are losses; of others nothing is said."""
-    base = key.partition("@")[0]
-    return base in _METRIC_NAMES and base != "cmax"
+    metric = METRICS.get(key.partition("@")[0])
+    return metric is not None and metric.unit == "loss" and metric.direction == "lower"
 
 
 def interval_words(estimate: Estimate, noun: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.inference import CANNOT_TELL
+from abstain.inference import INCONCLUSIVE
 from abstain.report.charts._look import (
     BLUE,
     GREY,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["differences_chart", "groups_chart", "metric_chart"]
 
 _WIDTH, _ROW = 460, 22
-# What a difference's row looks like: drawn full where one side is told, hollow and grey where it cannot be.
-_TOLD, _UNTOLD = "told", CANNOT_TELL
+# A difference's row is drawn full if one side is better, hollow and grey if not.
+_TOLD, _UNTOLD = "decided", INCONCLUSIVE
 
 
 def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title: str = "") -> Chart:
@@ -59,7 +59,7 @@ def differences_chart(
 ) -> Chart:
     """Draw the differences between systems by one metric with their intervals, at matched coverage too.
 
-    A full point is a difference whose verdict tells a side, a hollow grey one a difference that cannot be told.
+    A full point is a difference by which one system is better, a hollow grey one is inconclusive or not comparable.
 
     Args:
         result: a result with two or more systems.
@@ -84,7 +84,7 @@ def differences_chart(
     ]
     told = [
         interval_words(shown[0].estimate, shown[0].cluster_noun) + _by_itself(shown[0], result),
-        f"{_sides(shown)}; hollow: cannot tell",
+        f"{_sides(shown)}; hollow: inconclusive or not comparable",
     ]
     pairs = {(each.left, each.right) for each in shown}
     first, second = pairs.pop() if len(pairs) == 1 else ("second", "first named")
@@ -136,10 +136,7 @@ def _labels(shown: Sequence[Difference]) -> list[str]:
         lambda each: each.confidence,
     ]
     told = [part for part in parts if len({part(each) for each in shown}) > 1] or parts[:1]
-    return [
-        ", ".join(part(each) for part in told) + (f" at coverage {each.coverage:.2f}" if each.matched else "")
-        for each in shown
-    ]
+    return [" ".join(filter(None, [", ".join(part(each) for part in told), each.where])) for each in shown]
 
 
 def _forest(

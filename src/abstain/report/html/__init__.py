@@ -28,7 +28,7 @@ from abstain.report import views
 from abstain.report.charts import chart_svg, content_hash, main_chart, unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._parts import figure_markup
-from abstain.report.tables import Table, plain_text, table_html
+from abstain.report.tables import Table, number_cell, plain_text, table_html
 
 if TYPE_CHECKING:
     import os
@@ -407,20 +407,6 @@ def _text(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _fixed(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}f}"
-
-
-def _number(value: float, digits: int | None) -> str:
-    """A number as a table prints it: nothing where there is none, and never 0 where it is more than that."""
-    if math.isnan(value):
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    least = 0.1 ** (3 if digits is None else digits)
-    return f"<{least:g}" if 0.0 < value < least else _fixed(value, 3 if digits is None else digits)
-
-
 @cache
 def _environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415
@@ -432,6 +418,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"fixed": _fixed, "number": _number, "grouped": lambda value: f"{value:,}"}
+    environment.filters |= {"cell": number_cell, "grouped": lambda value: f"{value:,}"}
     environment.globals["figure"] = figure_markup
     return environment

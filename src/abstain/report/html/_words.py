@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abstain.inference import Estimate
+from abstain.evaluation import OWN_COVERAGES
+from abstain.inference import Estimate, number_text
 from abstain.losses import SHARES
 from abstain.report.charts import interval_words, metric_name
 from abstain.report.views import asked_by_name
@@ -72,7 +73,7 @@ def system_verdict(system: SystemResult, profile: Profile | None) -> list[str]:
     order = f"Ordered by {leader.name}" if len(system) == 1 else f"{leader.name} orders the answers best"
     lines.append(
         f"{order}: AUGRC {leader.augrc}, where a perfect order of the same answers would have "
-        f"{leader.augrc_optimal.value:.3f} and a random one {profile.random_augrc:.3f}."
+        f"{number_text(leader.augrc_optimal.value)} and a random one {number_text(profile.random_augrc)}."
     )
     half = leader.risk_at_coverage.get(_HALF)
     if half is not None and half.defined:
@@ -139,27 +140,30 @@ def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:
 
 
 def headline_metrics(result: Result) -> list[str]:
-    """Return the metrics that a comparison's verdict speaks of: AUGRC and Cmax, or those asked for alone."""
+    """Return the metrics that a comparison's verdict is about: AUGRC and Cmax, or those requested by name."""
     there = list(dict.fromkeys(each.metric for each in result.differences if not each.matched))
     headline = ["augrc", "cmax"] if result.first.variants else asked_by_name(result.first)
     return [key for key in headline if key in there] or there[:1]
 
 
 def comparison_verdict(result: Result) -> list[str]:
-    """Return the verdict on every pair by the headline metrics, over all items and at matched coverage."""
+    """Return the conclusion, then the finding on every pair by the headline metrics."""
     told = headline_metrics(result)
-    shown = [each for each in result.differences if not each.group and each.metric in told]
-    if not any(each.matched for each in shown):
-        shown += [each for each in result.differences if each.matched and each.metric == "risk"]
-    # What the comparison is about comes first, over all items and then at matched coverage.
+    several = len({each.confidence for each in result.differences} - {""}) > 1
+    shown = [
+        each
+        for each in result.differences
+        if not each.group
+        and (each.metric in told or each.metric == "risk")
+        and (each.basis != OWN_COVERAGES or not each.compared)
+    ]
     shown.sort(key=lambda each: told.index(each.metric) if each.metric in told else len(told))
-    several = len({each.confidence for each in shown if each.confidence}) > 1
-    lines = []
-    for each in shown[:_MOST_SENTENCES]:
-        by = f" by {each.confidence}" if several and each.confidence else ""
-        lines.append(f"{metric_name(each.metric)}{by}: {each.words}.")
-    if len(shown) > len(lines):
-        lines.append(f"The table below has the other {len(shown) - len(lines):,} differences.")
+    first = [] if result.headline is None else [result.headline.sentence]
+    found = [f"{each.subject(confidence=several)}: {each.finding}" for each in shown]
+    lines = [f"{line}." for line in dict.fromkeys([*first, *found])]
+    if len(lines) > _MOST_SENTENCES:
+        more = len(lines) - _MOST_SENTENCES
+        lines = [*lines[:_MOST_SENTENCES], f"The table below has the other {more:,} differences."]
     return lines
 
 
@@ -266,14 +270,15 @@ def _inference_definitions(result: Result) -> dict[str, str]:
         f"{second} less {first} over the same items, {how}. {each_by_itself(result)}".strip()
     )
     found["Better"] = (
-        f"Said where the p-value is at most {1 - settings.level:.2g}, after Holm's correction for all pairs of systems "
-        "by one metric, confidence and group; it comes from the same statistic as the interval. A system that answers "
-        "nothing never wins. Where no direction is better, as for Cmax, the verdict says which system is higher."
+        f"A system is better if the p-value is at most {1 - settings.level:.2g}, after Holm's correction for all pairs "
+        "of systems by one metric, confidence and group. The p-value comes from the same statistic as the interval. A "
+        "system that answers nothing never wins. Metrics without a better direction, such as Cmax, have no winner."
     )
     if any(each.matched for each in result.differences):
         found["At coverage c"] = (
-            "Systems that answer different shares are compared at the largest coverage that both reach, too: areas "
-            "up to it, and the selective risk at it."
+            "Declining alone lowers areas and error rates. Systems with different coverages are therefore compared at "
+            "the largest coverage that both reach, each limited to its most confident items. Differences over whole "
+            "curves are shown, but have no verdict."
         )
     return found
 

@@ -1,0 +1,251 @@
+"""Metrics of two systems at the largest coverage that both reach.
+
+A system that declines more items has a smaller area and a smaller risk for that reason alone. At matched coverage each
+system is limited to its most confident items: as many as the system with the smaller maximum coverage answers, out of
+all items. A metric at matched coverage is the metric of the system so limited. If the coverage cuts a block of tied
+confidences, a proportional part of the block counts. The coverage is computed again for every weight vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain.metrics import _risk
+from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._risk import BalancedRanking, Ranking, Work, convention_of
+from abstain.metrics._specification import LOWER, MATCHED, MetricSpecification
+from abstain.metrics.scales import risk_scale
+from abstain.tally import Asked, Batch, Measure, Run, Walked, truncated, walk, walk_run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+# Running sums are computed for as many weight vectors at once as make about so many numbers.
+_NUMBERS_AT_ONCE = 1 << 20
+AtMatchedCoverage = Callable[["Limited", str], "Floats"]
+
+
+class Limited:
+    """One ranking in one batch of weights, limited to its most confident items up to a coverage."""
+
+    def __init__(self, work: Work, coverage: Floats) -> None:
+        self.work = work
+        self.total = work.total
+        # Weights that leave no row at all have no coverage; what is divided by their total is undefined anyway.
+        self.target = np.nan_to_num(coverage * work.total)
+        asked = Asked(risk=True, areas_at=(True,))
+        self.walked = walk(work.ranking.by_confidence, work.batch, asked, self.target[None])
+        (self.crossing,) = self.walked.crossings
+        self.count = np.minimum(self.target, self.walked.count)
+
+    @cached_property
+    def areas(self) -> tuple[Floats, Floats]:
+        """The areas under the selective risk and under the loss sum, both in counts."""
+        return _risk.cut_areas(self.walked, self.crossing, self.count)
+
+    @cached_property
+    def loss(self) -> Floats:
+        """The loss sum of the items that are left."""
+        return _risk.loss_at(self.walked, self.crossing, self.count)
+
+    @property
+    def _parts(self) -> list[slice]:
+        """The weight vectors, a few at a time: the running sums of a long ranking take much memory."""
+        rows = max(_NUMBERS_AT_ONCE // max(self.work.ranking.by_confidence.keys, 1), 1)
+        return [slice(start, start + rows) for start in range(0, len(self.count), rows)]
+
+    def over_runs(self, compute: Callable[[Run, Floats], Floats]) -> Floats:
+        """Compute a number per weight vector from the running sums of the items that are left, and from N."""
+        tally, weights = self.work.ranking.by_confidence, self.work.batch.weights
+        return np.concatenate(
+            [
+                compute(truncated(Run.of(tally, weights[part]), self.count[part]), self.total[part])
+                for part in self._parts
+            ]
+        )
+
+    def optimum(self, convention: str) -> Walked:
+        """The items that are left in the best order there could be: the smallest losses first."""
+        levels = self.work.ranking.losses
+        count = self._counts_by_loss()
+        ground = np.zeros((len(count), 1))
+        run = Run(
+            np.concatenate([ground, np.cumsum(count, axis=1)], axis=1),
+            np.concatenate([ground, np.cumsum(count * levels, axis=1)], axis=1),
+        )
+        return walk_run(run, Asked(growth=(_risk.growth_of(convention),)))
+
+    def _counts_by_loss(self) -> Floats:
+        """How many of the items that are left have each loss, the smallest first: (vectors, losses)."""
+        levels = self.work.ranking.losses
+        if len(levels) == 2 and levels[0] == 0.0:
+            wrong = self.loss / levels[1]
+            return np.stack([np.maximum(self.count - wrong, 0.0), wrong], axis=1)
+        tally, weights = self.work.ranking.by_confidence, self.work.batch.weights
+        cells, rank_of_cell, starts = self.work.ranking.by_loss_and_rank
+        found = []
+        for part in self._parts:
+            run = Run.of(tally, weights[part])
+            left = np.clip(self.count[part, None] - run.count[:, :-1], 0.0, run.step)
+            counts = cells.weigh(weights[part])[0] * ratio(left, run.step, empty=0.0)[:, rank_of_cell]
+            found.append(np.add.reduceat(counts, starts, axis=1))
+        return np.concatenate(found)
+
+
+def aurc(side: Limited, convention: str) -> Floats:
+    """Return the AURC up to the matched coverage, as the truncated area is defined."""
+    if convention == "trapezoid":
+        return side.areas[0] / side.total
+    return _risk.aurc_at(side.work.run, side.count, side.total, convention)
+
+
+def augrc(side: Limited, convention: str) -> Floats:
+    """Return the AUGRC up to the matched coverage."""
+    if convention == "mean":
+        return _risk.mean_augrc_at(side.work.run, side.count, side.total)
+    return _risk.augrc_at(side.walked, side.count, side.areas[1], side.total, convention)
+
+
+def eaurc(side: Limited, convention: str) -> Floats:
+    """Return the AURC less that of the best order of the same items."""
+    best = _risk.aurc(side.optimum(convention), side.total, convention, by_item=True)
+    return aurc(side, convention) - best
+
+
+def eaugrc(side: Limited, convention: str) -> Floats:
+    """Return the AUGRC less that of the best order of the same items."""
+    return augrc(side, convention) - _risk.augrc(side.optimum(convention), side.total, convention)
+
+
+def auarc(side: Limited, convention: str) -> Floats:
+    """Return the area under the accuracy up to the matched coverage."""
+    everything_wrong = _risk.aurc(_risk.one_plateau_of(side.count, side.count), side.total, convention)
+    return everything_wrong - aurc(side, convention)
+
+
+def aurc_achievable(side: Limited, convention: str) -> Floats:
+    """Return the area under the lower convex hull up to the matched coverage."""
+    if convention == "interpolated":
+        return side.over_runs(lambda run, total: _risk.mixed_area(run) / total)
+    return side.over_runs(
+        lambda run, total: _risk.aurc_achievable(walk_run(run, Asked(hull=True)), total, convention)
+    )
+
+
+def selective_risk(side: Limited, _convention: str) -> Floats:
+    """Return the mean loss of the items that are left."""
+    return ratio(side.loss, side.count)
+
+
+def selective_accuracy(side: Limited, _convention: str) -> Floats:
+    """Return the proportion of right answers among the items that are left; losses are 1 for a wrong answer."""
+    return ratio(side.count - side.loss, side.count)
+
+
+def wrong_rate(side: Limited, _convention: str) -> Floats:
+    """Return the wrong answers that are left, divided by all items."""
+    return ratio(side.loss, side.total)
+
+
+def hallucination_rate(side: Limited, _convention: str) -> Floats:
+    """Return the wrong answers that are left, divided by all items that are not answered correctly."""
+    return ratio(side.loss, side.total - side.count + side.loss)
+
+
+# The selective risk at matched coverage accompanies metrics that have no such form; it is not in the registry.
+SELECTIVE_RISK = MetricSpecification(
+    selective_risk,
+    arguments={"loss": "loss", "abstained": "abstained"},
+    direction=LOWER,
+    unit="loss",
+    measure=_risk.risk_measure,
+    comparison=MATCHED,
+    matched=selective_risk,
+    scale_at=risk_scale("risk"),
+    name="risk",
+)
+
+
+def end_coverage(metric: MetricSpecification, columns: Columns) -> float:
+    """Return the coverage at which a metric of these rows ends: the answer rate, or the metric's own coverage."""
+    if _balanced(metric):
+        run, total = BalancedRanking.of(columns).run(Batch(np.ones((1, columns.units))))
+        return float((run.last_count / total)[0])
+    reach = columns.highest_coverage
+    return min(reach, metric.value) if _own_end(metric) is not None else reach
+
+
+def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+    """Return metrics of two rankings over the same units, at the largest coverage that both reach.
+
+    Every metric has three columns: the coverage, the value of the left ranking and that of the right one.
+    """
+    balanced = [BalancedRanking.of(side) for side in (left, right)] if any(map(_balanced, metrics)) else []
+
+    def values(metric: MetricSpecification, batch: Batch) -> list[Floats]:
+        if _balanced(metric):
+            return _balanced_values(balanced, batch, convention_of(metric))
+        chosen = [side if "loss" in metric.needs else _zero_one(side) for side in (left, right)]
+        # A ranking is in several pairs and metrics, and is prepared once for all of them.
+        works = [
+            batch.once(("matched", id(side)), partial(Work, batch=batch, ranking=_ranking(side)))
+            for side in chosen
+        ]
+        coverage = np.minimum(works[0].cmax, works[1].cmax)
+        end = _own_end(metric)
+        if end is not None:
+            coverage = np.minimum(coverage, end)
+        key = ("limited", *map(id, chosen), end)
+        limited = batch.once(key, lambda: [Limited(work, coverage) for work in works])
+        assert metric.matched is not None
+        return [coverage, *(metric.matched(side, convention_of(metric)) for side in limited)]
+
+    def finish(batch: Batch) -> Floats:
+        with np.errstate(invalid="ignore"):
+            return np.stack([each for metric in metrics for each in values(metric, batch)], axis=1)
+
+    names = tuple(f"{metric.key} {part}" for metric in metrics for part in ("coverage", "left", "right"))
+    width = sum(_ranking(side).by_confidence.walk_width for side in (left, right))
+    if any(convention_of(metric) != "trapezoid" for metric in metrics):
+        # Running sums of every rank are kept.
+        width = max(width, *(_ranking(side).by_confidence.width for side in (left, right)))
+    return Measure(names, left.units, width, finish)
+
+
+def _zero_one(columns: Columns) -> Columns:
+    """The same rows in the same order with a loss of 1 for a wrong answer."""
+    if "zero_one" not in columns.in_order:
+        columns.in_order["zero_one"] = columns.with_loss(1.0 - columns.correct)
+    made: Columns = columns.in_order["zero_one"]
+    return made
+
+
+def _ranking(columns: Columns) -> Ranking:
+    made: Ranking = columns.in_order.setdefault("ranking", Ranking(columns))
+    return made
+
+
+def _own_end(metric: MetricSpecification) -> float | None:
+    """The coverage that a truncated metric ends at; None for a metric of the whole curve."""
+    return metric.value if metric.parameter is not None and metric.parameter.name == "coverage" else None
+
+
+def _balanced(metric: MetricSpecification) -> bool:
+    return metric.measure is _risk.balanced_risk_measure
+
+
+def _balanced_values(rankings: Sequence[BalancedRanking], batch: Batch, convention: str) -> list[Floats]:
+    """The area in which every true class counts alike, up to the smaller of the two balanced coverages."""
+    runs = [ranking.run(batch) for ranking in rankings]
+    coverage = np.minimum(*(run.last_count / total for run, total in runs))
+    areas = [
+        _risk.area_of_run(truncated(run, np.nan_to_num(coverage * total)), total, convention)
+        for run, total in runs
+    ]
+    return [coverage, *areas]

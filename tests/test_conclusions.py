@@ -1,0 +1,342 @@
+"""A system that declines more must not win by it: one conclusion through every entry point, and what may win."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import abstain
+from abstain import Items
+from abstain.cli import app
+from abstain.evaluation import Rank
+from abstain.metrics.registry import METRICS, UNDIRECTED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+N = 400
+READ = ("--null-prediction", "abstained", "--cluster", "patient", "--item", "id")
+NOTHING = np.zeros(N, bool)
+
+
+def columns(declined: Any = NOTHING, *, wrong: float = 0.3, seed: int = 0) -> dict[str, list[Any]]:
+    """Items of 100 patients, answered more often rightly the higher the confidence; the same truths for every seed."""
+    truth = np.random.default_rng(99).integers(0, 2, N)
+    rng = np.random.default_rng(seed)
+    confidence = rng.random(N).round(4)
+    right = rng.random(N) < 1 - wrong - 0.2 + 0.4 * confidence
+    prediction = np.where(right, truth, 1 - truth)
+    return {
+        "id": list(range(N)),
+        "patient": [f"p{place // 4}" for place in range(N)],
+        "site": ["north" if place % 8 < 4 else "south" for place in range(N)],
+        "truth": truth.tolist(),
+        "prediction": [
+            None if hidden else value for hidden, value in zip(declined, prediction.tolist(), strict=True)
+        ],
+        "confidence": confidence.tolist(),
+    }
+
+
+def at_random(keep: float = 0.14, seed: int = 7) -> Any:
+    return np.random.default_rng(seed).random(N) > keep
+
+
+def by_patient(keep: float = 0.14, seed: int = 7) -> Any:
+    return np.repeat(np.random.default_rng(seed).random(N // 4) > keep, 4)
+
+
+def wrong_only(seed: int = 0) -> Any:
+    """Declines half of what it would get wrong."""
+    made = columns(seed=seed)
+    wrong = np.array(made["truth"]) != np.array(made["prediction"])
+    return wrong & (np.arange(N) % 2 == 0)
+
+
+def items(made: dict[str, list[Any]], *, confidence: bool = True) -> Items:
+    return Items.from_arrays(
+        made["truth"],
+        made["prediction"],
+        abstained=[value is None for value in made["prediction"]],
+        confidence=made["confidence"] if confidence else None,
+        cluster=made["patient"],
+        item=made["id"],
+        metadata={"site": made["site"]},
+    )
+
+
+def write(path: Path, made: dict[str, list[Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(made)
+        writer.writerows(
+            zip(*(["" if cell is None else cell for cell in column] for column in made.values()), strict=True)
+        )
+    return path
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(params=[at_random, by_patient], ids=["declines at random", "declines whole patients"])
+def systems(request: pytest.FixtureRequest) -> dict[str, dict[str, list[Any]]]:
+    return {"ok": columns(), "timid": columns(request.param())}
+
+
+@pytest.fixture
+def files(
+    systems: dict[str, dict[str, list[Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Path]:
+    monkeypatch.chdir(tmp_path)
+    return write(tmp_path / "ok.csv", systems["ok"]), write(tmp_path / "timid.csv", systems["timid"])
+
+
+DIRECTED = [name for name, metric in METRICS.items() if metric.comparison != UNDIRECTED]
+
+
+def test_the_timid_system_wins_by_no_metric(systems: dict[str, dict[str, list[Any]]]) -> None:
+    result = abstain.compare({name: items(made) for name, made in systems.items()}, metrics=DIRECTED)
+    for each in result.differences:
+        assert each.winner != "timid", each.words
+    assert result.headline is not None
+    for (name, _, metric), rank in result.ranks.items():
+        if name == "timid" and rank is not None:
+            other = result.ranks[
+                "ok", next(slot for n, slot, m in result.ranks if (n, m) == ("ok", metric)), metric
+            ]
+            assert other is not None
+            assert other.best == 1
+            assert rank.worst == 2, metric
+
+
+def test_the_whole_curve_of_the_timid_system_is_smaller_and_not_comparable(
+    systems: dict[str, dict[str, list[Any]]],
+) -> None:
+    result = abstain.compare({name: items(made) for name, made in systems.items()})
+    for metric in ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable"):
+        whole = result.difference("ok", "timid", metric, matched=False)
+        assert whole.estimate.high < 0.0
+        assert (whole.verdict, whole.winner) == (None, None)
+        assert re.fullmatch(r"not comparable: coverages 1\.00 and 0\.\d\d", whole.no_verdict)
+        matched = result.difference("ok", "timid", metric)
+        assert matched.matched
+        assert matched.verdict in ("left", "inconclusive")
+
+
+def test_every_entry_point_draws_the_same_conclusion(files: tuple[Path, Path]) -> None:
+    ok, timid = files
+    tables = {
+        path.stem: abstain.read(path, null_prediction="abstained", cluster="patient", item="id")
+        for path in files
+    }
+    expected = abstain.compare(tables).headline
+    assert expected is not None
+    assert expected.winner in (None, "ok")
+    assert (expected.metric, expected.basis) == ("augrc", "matched coverage")
+
+    # Terminal: the first sentence of compare, of evaluate with two inputs, and of the report.
+    for verb in (("compare",), ("evaluate",)):
+        text = call(*verb, ok, timid, *READ).stdout
+        first = next(line for line in text.splitlines() if line.startswith("  - "))
+        assert " ".join(text.split()).count(expected.sentence) == 1
+        assert expected.sentence.startswith(first.removeprefix("  - ")[:60])
+        assert "timid is better" not in text
+    assert call("report", ok, timid, *READ, "-o", "page.html").exit_code == 0
+    shown = re.search(r'<p class="headline">(.*?)</p>', (ok.parent / "page.html").read_text())
+    assert shown is not None
+    assert html.unescape(shown[1]) == f"{expected.sentence}."
+
+    # JSON: compare's tables and evaluate's results.
+    headlines = [
+        json.loads(call("compare", ok, timid, *READ, "--json").stdout)["headline"],
+        json.loads(call("evaluate", ok, timid, *READ, "--json").stdout)["comparison"]["headline"],
+    ]
+    for found in headlines:
+        assert (found["winner"], found["sentence"]) == (expected.winner, expected.sentence)
+        assert (found["difference"], found["low"], found["high"]) == pytest.approx(
+            (expected.difference, expected.low, expected.high)
+        )
+        assert found["coverage"] == pytest.approx(expected.coverage)
+
+    # An engine that counts rows where they are.
+    counted = abstain.compare(
+        {path.stem: path for path in files},
+        engine="duckdb",
+        null_prediction="abstained",
+        cluster="patient",
+        item="id",
+    ).headline
+    assert counted is not None
+    assert (counted.winner, counted.sentence) == (expected.winner, expected.sentence)
+
+    # The gate: fails if the baseline is better, and is otherwise inconclusive; it never passes.
+    for condition in ("augrc worse by 0.005", "aurc worse by 5%", "selective_accuracy worse by 0.01"):
+        done = call("gate", timid, "--baseline", ok, *READ, "--fail-if", condition)
+        assert done.exit_code in (1, 4), done.stdout
+        again = abstain.gate(tables["timid"], condition, baseline=tables["ok"])
+        assert again.exit_code == done.exit_code
+        duck = call("gate", timid, "--baseline", ok, *READ, "--fail-if", condition, "--engine", "duckdb")
+        assert duck.exit_code == done.exit_code, duck.output
+
+
+def test_the_order_of_the_inputs_changes_no_conclusion(systems: dict[str, dict[str, list[Any]]]) -> None:
+    there = abstain.compare({name: items(made) for name, made in systems.items()})
+    back = abstain.compare({name: items(systems[name]) for name in ("timid", "ok")})
+    assert there.headline is not None
+    assert back.headline is not None
+    assert there.headline.winner == back.headline.winner
+    assert there.headline.difference == pytest.approx(-back.headline.difference)
+    for one in there.differences:
+        other = back.difference(
+            one.left, one.right, one.metric, matched=one.matched, confidence=one.confidence
+        )
+        assert one.winner == other.winner
+        assert one.estimate.value == pytest.approx(-other.estimate.value, nan_ok=True)
+
+
+def test_groups_have_a_conclusion_of_their_own(systems: dict[str, dict[str, list[Any]]]) -> None:
+    metrics = ["augrc", "wrong_rate", "selective_accuracy"]
+    result = abstain.compare(
+        {name: items(made) for name, made in systems.items()}, metrics=metrics, by="site"
+    )
+    for group in ("site=north", "site=south"):
+        rows = np.array(systems["timid"]["site"]) == group.removeprefix("site=")
+        answered = np.array([value is not None for value in systems["timid"]["prediction"]])
+        for metric in metrics:
+            found = result.difference("ok", "timid", metric, group=group)
+            assert found.matched
+            assert found.coverage == pytest.approx(answered[rows].mean())
+            assert found.winner != "timid"
+            whole = result.difference("ok", "timid", metric, group=group, matched=False)
+            assert whole.verdict is None
+            assert f" in {group} " in whole.words
+    # A group of its own has the numbers of its rows alone.
+    alone = {name: items(made) for name, made in systems.items()}
+    alone = {name: each.take(np.array(each.metadata["site"]) == "north") for name, each in alone.items()}
+    expected = abstain.compare(alone, metrics="augrc").difference("ok", "timid")
+    assert result.difference("ok", "timid", "augrc", group="site=north").estimate.value == pytest.approx(
+        expected.estimate.value
+    )
+
+
+def test_a_system_that_declines_only_what_it_would_get_wrong_wins() -> None:
+    pair = {"ok": items(columns()), "careful": items(columns(wrong_only()))}
+    result = abstain.compare(
+        pair, metrics=["augrc", "aurc", "selective_accuracy", "wrong_rate", "hallucination_rate"]
+    )
+    for each in result.differences:
+        if each.matched and each.metric != "risk":
+            assert each.winner == "careful", each.words
+    assert result.headline is not None
+    assert result.headline.winner == "careful"
+
+
+def test_without_a_confidence_simpleqa_f_leads_and_the_timid_system_wins_nothing(
+    systems: dict[str, dict[str, list[Any]]],
+) -> None:
+    result = abstain.compare({name: items(made, confidence=False) for name, made in systems.items()})
+    assert result.headline is not None
+    assert (result.headline.metric, result.headline.basis, result.headline.winner) == (
+        "simpleqa_f",
+        "all items",
+        "ok",
+    )
+    assert {each.metric for each in result.differences} == {
+        "accuracy", "selective_accuracy", "answer_rate", "wrong_rate", "hallucination_rate", "simpleqa_f",
+    }  # fmt: skip
+    assert not [each.words for each in result.differences if each.winner == "timid"]
+    assert any(
+        "name one (--confidence, confidence=) or record one" in str(warning) for warning in result.warnings
+    )
+
+
+def test_three_systems_have_pairs_of_their_own() -> None:
+    """Two systems answer everything, one declines most: each pair is compared at the coverage that both reach."""
+    three = {
+        "good": items(columns(wrong=0.1, seed=1)),
+        "bad": items(columns(wrong=0.45, seed=2)),
+        "timid": items(columns(at_random(0.3), wrong=0.45, seed=2)),
+    }
+    result = abstain.compare(three, metrics="augrc")
+    pairs = {(each.left, each.right): each for each in result.differences if each.verdict is not None}
+    assert len(pairs) == 3
+    assert not pairs["good", "bad"].matched
+    assert pairs["good", "bad"].coverage == 1.0
+    assert pairs["good", "timid"].matched
+    assert all(each.family == 3 for each in pairs.values())
+    assert result.headline is not None
+    assert result.headline.winner == "good"
+    lead = min(abs(pairs["good", name].estimate.value) for name in ("bad", "timid"))
+    assert abs(result.headline.difference) == lead
+    assert result.ranks["good", "confidence", "augrc"] == Rank(1, 1)
+    assert {result.ranks[name, "confidence", "augrc"] for name in ("bad", "timid")} == {Rank(2, 3)}
+    # A further system never changes the estimate of a pair.
+    two = abstain.compare({name: three[name] for name in ("good", "timid")}, metrics="augrc")
+    assert two.difference("good", "timid").estimate == pairs["good", "timid"].estimate
+
+
+def test_conditional_metrics_are_not_ranked_if_coverages_differ() -> None:
+    pair = {"ok": items(columns()), "timid": items(columns(at_random()))}
+    result = abstain.compare(pair, metrics=["expected_calibration_error", "accuracy"])
+    assert result.ranks["ok", "confidence", "expected_calibration_error"] is None
+    assert result.ranks["ok", "", "accuracy"] == Rank(1, 1)
+    found = result.difference("ok", "timid", "expected_calibration_error")
+    assert re.match(r"ECE of answered items \(coverages 1\.00 and 0\.\d\d\): ", found.words)
+    same = abstain.compare({"ok": pair["ok"], "other": items(columns(seed=5))}, metrics="ece")
+    assert same.ranks["ok", "confidence", "expected_calibration_error"] is not None
+
+
+def test_ties_are_cut_in_proportion() -> None:
+    """One confidence for all answers: at coverage 1/4 a quarter of the wrong answers is left, on average."""
+    made = columns()
+    made["confidence"] = [0.5] * N
+    timid = columns(np.arange(N) % 4 > 0)
+    timid["confidence"] = [0.5] * N
+    result = abstain.compare({"ok": items(made), "timid": items(timid)}, metrics="augrc,wrong_rate")
+    wrong = np.mean(np.array(made["truth"]) != np.array(made["prediction"]))
+    assert result.difference("ok", "timid", "wrong_rate").left_value == pytest.approx(wrong / 4)
+    # The generalized risk grows straight to wrong / 4 at coverage 1/4.
+    assert result.difference("ok", "timid", "augrc").left_value == pytest.approx(wrong / 4 / 4 / 2)
+
+
+def test_systems_that_beat_each_other_in_a_circle_have_no_rank() -> None:
+    """Rock, paper, scissors: by accuracy each system answers a third of the items that one of the others lacks."""
+    from abstain.evaluation._differences import cycles, rank  # noqa: PLC0415
+
+    found = [
+        abstain.compare(
+            {"x": items(columns(wrong=0.05)), "y": items(columns(wrong=0.5, seed=3))}, metrics="accuracy"
+        )
+    ]
+    (one,) = found[0].differences
+    assert one.winner == "x"
+    from dataclasses import replace  # noqa: PLC0415
+
+    circle = [
+        replace(one, left=winner, right=loser)
+        for winner, loser in (("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"))
+    ]
+    assert cycles(["a", "b", "c", "d"], circle) == [["a", "b", "c"]]
+    assert [rank(name, ["a", "b", "c", "d"], circle) for name in "abc"] == [None] * 3
+    assert rank("d", ["a", "b", "c", "d"], circle) == Rank(2, 4)
+
+
+def test_digits_are_as_many_as_an_interval_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = write(tmp_path / "ok.csv", columns())
+    wide = call("evaluate", source, *READ).stdout
+    assert re.search(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", wide)
+    assert not re.search(r"0\.\d{5}", wide)
+    four = call("evaluate", source, *READ, "--digits", 5).stdout
+    assert re.search(r"0\.\d{5} \[0\.\d{5}, 0\.\d{5}\]", four)
+    assert call("evaluate", source, *READ).stdout == wide
+    assert "digits must be from 0 to 9, got -1" in call("evaluate", source, *READ, "--digits", -1).stderr
+    assert "-0.000" not in call("compare", source, source, *READ, "--metric", "accuracy,augrc,aurc").stdout
