@@ -81,10 +81,11 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         "Made from the registry by `make docs`. Ask for any of them with `abstain evaluate --metric NAME`, for those",
-        "with a parameter with `NAME@VALUE`. Metrics marked with * are over the answered rows only.",
+        "with a parameter with `NAME@VALUE`. Metrics marked with * are over the answered rows only. How two systems",
+        "are compared by each kind of metric: [comparison](../definitions/comparison.md#what-a-comparison-concludes).",
         "",
-        "| metric | better | unit | needs | what it is |",
-        "|---|---|---|---|---|",
+        "| metric | better | compared | unit | needs | what it is |",
+        "|---|---|---|---|---|---|",
     ]
     for metric in METRICS.values():
         link = f"[`{metric.name}`](../../{metric.definition})".replace("../../docs/", "../")
@@ -94,6 +95,7 @@ def metrics_page() -> str:
         cells = (
             link + " *" * metric.answered_only,
             metric.direction,
+            metric.comparison,
             metric.unit,
             ", ".join(metric.needs),
             what,
@@ -122,6 +124,15 @@ def promises_page() -> str:
     from simulations.promises import promises_page as page  # noqa: PLC0415
 
     return page(SIMULATIONS / "promises.jsonl")
+
+
+def declining_page() -> str:
+    """Return the page of comparisons with a system that declines most items."""
+    if str(HERE.parent) not in sys.path:
+        sys.path.append(str(HERE.parent))
+    from simulations.declining import declining_page as made  # noqa: PLC0415
+
+    return made(SIMULATIONS / "declining.jsonl")
 
 
 def citation_page() -> str:
@@ -166,6 +177,7 @@ def citation_page() -> str:
 PAGES = {
     HERE / "cite.md": citation_page,
     HERE / "definitions" / "simulated-coverage.md": simulations_page,
+    HERE / "definitions" / "simulated-declining.md": declining_page,
     HERE / "definitions" / "simulated-promises.md": promises_page,
     HERE / "reference" / "cli.md": command_line_page,
     HERE / "reference" / "metrics.md": metrics_page,

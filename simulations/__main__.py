@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from simulations.coverage import CLUSTERS, Cell, Tallied, run_cell
+from simulations.declining import CELLS as DECLINING
+from simulations.declining import simulate_declining
 from simulations.differences import compared
 from simulations.promises import CELLS, keep_promises
 from simulations.scenarios import SCENARIOS
@@ -81,6 +83,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="scenarios whose name holds this text")
     parser.add_argument("--skip-differences", action="store_true", help="coverage alone")
     parser.add_argument("--skip-promises", action="store_true", help="no thresholds with a promise")
+    parser.add_argument("--skip-declining", action="store_true", help="no comparison with a timid system")
     parser.add_argument("--promise-clusters", default="40,200,600", help="numbers of clusters for promises")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file that is kept")
     asked = parser.parse_args()
@@ -98,6 +101,13 @@ def main() -> None:
             task = progress.add_task("promises", total=len(chosen) * asked.runs)
             place = asked.results.with_name("promises.jsonl")
             keep_promises(chosen, asked.runs, place, lambda count: progress.update(task, advance=count))
+    if not asked.skip_declining:
+        with _bar() as progress:
+            task = progress.add_task("declining", total=len(DECLINING) * asked.runs)
+            place = asked.results.with_name("declining.jsonl")
+            simulate_declining(
+                DECLINING, asked.runs, place, lambda count: progress.update(task, advance=count)
+            )
     if not asked.skip_differences:
         compared(scenarios, asked.runs, asked.results.with_name("differences.jsonl"))
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulations import coverage, promises
+from simulations import coverage, declining, promises
 from simulations.__main__ import cover, kept
 from simulations.coverage import TRUTHS, Cell, Tallied, judged, run_cell, truths
 from simulations.differences import p_values
@@ -232,3 +232,24 @@ def test_promises_go_on_where_they_stopped(tmp_path: Path) -> None:
     page_text = promises.promises_page(place)
     assert "| binomial | independent | 1 |" in page_text
     assert "| 320 items | frequent | none | binomial | 5 |" in page_text
+
+
+@pytest.mark.slow
+def test_a_system_that_merely_declines_rarely_wins() -> None:
+    """Both systems are exactly equal at matched coverage: at most 2.5% false wins, plus three standard errors."""
+    cell = declining.Cell(100, 2, 0.3, informative=False, same_answers=False, declines="at random")
+    runs = 150
+    counted = declining.wins(cell, 0, runs)
+    del counted[declining.SHORT]
+    for metric, count in counted.items():
+        assert count / runs <= 0.025 + 3 * (0.025 * 0.975 / runs) ** 0.5, metric
+
+
+def test_the_page_of_declining_systems_marks_what_exceeds_the_nominal_rate(tmp_path: Path) -> None:
+    cell = declining.CELLS[0]
+    wins = dict.fromkeys(declining.METRICS, 0) | {"aurc": 20, "augrc": 2}
+    record = {"cell": cell.key, **asdict(cell), "runs": 100, "wins": wins}
+    (tmp_path / "declining.jsonl").write_text(json.dumps(record) + "\n")
+    page = declining.declining_page(tmp_path / "declining.jsonl")
+    assert "| 0.020 (0.014) | **0.200 (0.040)** | 0.000 (0.010) |" in page
+    assert "| `aurc` |" in page
