@@ -205,6 +205,24 @@ class TestGroups:
             assert gap.gap.value == pytest.approx(gap.worst.value - gap.rest.value)
             assert (gap.gap.value > 0.0) == (name != "selective_accuracy")
 
+    def test_gaps_of_areas_at_different_coverages_are_compared_in_proportion(self) -> None:
+        """All answers are tied, so that AUGRC up to c is risk * c^2 / 2; sites err in 5, 35 and 60% of their answers.
+
+        Site b reaches 0.6 with the rest: (0.35 - 17/120) * 0.18 = 0.0375. Site c reaches 0.2: (0.6 - 0.2) * 0.02 =
+        0.008, which is the smaller area and the larger difference in risk.
+        """
+        wrong = np.r_[np.arange(100) < 5, np.arange(100) < 35, np.arange(100) < 12]
+        items = Items.from_arrays(
+            np.zeros(300),
+            wrong.astype(int),
+            abstained=np.r_[np.zeros(200, bool), np.arange(100) >= 20],
+            confidence=np.ones(300),
+            metadata={"site": np.repeat(["a", "b", "c"], 100)},
+        )
+        gap = table_of(items, metrics="augrc", by="site").gaps["augrc"]
+        assert gap.group == "site=c"
+        assert gap.gap.value == pytest.approx(0.008)
+
     def test_small_groups_say_so_and_are_not_the_worst(self) -> None:
         sites = ["a"] * 20 + ["b"] * 20 + ["c"] * 3
         items = Items.from_arrays(np.ones(43), [1] * 20 + [1] * 19 + [0] * 4, metadata={"site": sites})

@@ -45,6 +45,10 @@ _MARGIN = (
 _OUTPUT = "What to write, by its ending: .html (a report), .json, .md, .csv, .tex or .txt (the tables)."
 
 EXAMPLES = """\b
+A system does not win by declining more: areas, selective risk and accuracy
+are compared at the largest coverage that both systems reach.
+
+\b
 Examples:
   abstain compare a.parquet b.parquet c.parquet --metric augrc \\
       --cluster patient_id
@@ -75,7 +79,7 @@ def compare_command(
     reading: Reading,
     counted: Counted,
 ) -> None:
-    """Compare systems on the same items: differences, p-values corrected for their number, ranks, plain words."""
+    """Compare systems on the same items: the conclusion, every difference with its interval, and ranks."""
     from abstain import compare  # noqa: PLC0415
     from abstain.sources import is_table  # noqa: PLC0415
 
