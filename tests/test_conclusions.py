@@ -6,6 +6,7 @@ import csv
 import html
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import abstain
 from abstain import Items
 from abstain.cli import app
 from abstain.evaluation import Rank
+from abstain.evaluation._differences import cycles, rank
 from abstain.metrics.registry import METRICS, UNDIRECTED
 
 if TYPE_CHECKING:
@@ -107,14 +109,12 @@ def test_the_timid_system_wins_by_no_metric(systems: dict[str, dict[str, list[An
     for each in result.differences:
         assert each.winner != "timid", each.words
     assert result.headline is not None
-    for (name, _, metric), rank in result.ranks.items():
-        if name == "timid" and rank is not None:
-            other = result.ranks[
-                "ok", next(slot for n, slot, m in result.ranks if (n, m) == ("ok", metric)), metric
-            ]
+    for (name, slot, metric), place in result.ranks.items():
+        if name == "timid" and place is not None:
+            other = result.ranks["ok", slot, metric]
             assert other is not None
             assert other.best == 1
-            assert rank.worst == 2, metric
+            assert place.worst == 2, metric
 
 
 def test_the_whole_curve_of_the_timid_system_is_smaller_and_not_comparable(
@@ -308,22 +308,11 @@ def test_ties_are_cut_in_proportion() -> None:
 
 
 def test_systems_that_beat_each_other_in_a_circle_have_no_rank() -> None:
-    """Rock, paper, scissors: by accuracy each system answers a third of the items that one of the others lacks."""
-    from abstain.evaluation._differences import cycles, rank  # noqa: PLC0415
-
-    found = [
-        abstain.compare(
-            {"x": items(columns(wrong=0.05)), "y": items(columns(wrong=0.5, seed=3))}, metrics="accuracy"
-        )
-    ]
-    (one,) = found[0].differences
+    pair = {"x": items(columns(wrong=0.05)), "y": items(columns(wrong=0.5, seed=3))}
+    (one,) = abstain.compare(pair, metrics="accuracy").differences
     assert one.winner == "x"
-    from dataclasses import replace  # noqa: PLC0415
-
-    circle = [
-        replace(one, left=winner, right=loser)
-        for winner, loser in (("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"))
-    ]
+    pairs = (("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"))
+    circle = [replace(one, left=winner, right=loser) for winner, loser in pairs]
     assert cycles(["a", "b", "c", "d"], circle) == [["a", "b", "c"]]
     assert [rank(name, ["a", "b", "c", "d"], circle) for name in "abc"] == [None] * 3
     assert rank("d", ["a", "b", "c", "d"], circle) == Rank(2, 4)
