@@ -171,7 +171,7 @@ def test_many_systems_say_that_an_interval_is_for_one_comparison_by_itself() -> 
     three = {"A": careless, "B": careful, "C": careful}
     alone = printed(compare(three, metrics=["accuracy"], resamples=20))
     assert "3 systems, 40 items of 40 clusters, matched by item" in alone
-    assert "  - Accuracy: no system is better than every other one\n" in alone
+    assert "  - Accuracy: no system is shown to be better than every other one\n" in alone
     assert "  - Accuracy: B is better than A by 0.500 [" in alone
     assert "  - Accuracy: inconclusive, C - B = 0.000 [-0.088, 0.088]; they do not differ here" in alone
     assert "each is for one comparison by itself" in " ".join(alone.split())

@@ -378,7 +378,7 @@ def headline(names: Sequence[str], differences: Sequence[Difference], key: Key) 
     if len(names) == 2:
         (shown,), sentence = decided, decided[0].words
     elif winner is None:
-        sentence = f"{name}: no system is better than every other one"
+        sentence = f"{name}: no system is shown to be better than every other one"
         return Headline(key.metric, basis, math.nan, None, math.nan, math.nan, math.nan, sentence)
     else:
         shown = min(wins[winner], key=lambda each: abs(each.estimate.value))
