@@ -57,7 +57,7 @@ REFUSALS = (
     r"alone says nothing about others|no item is answered",
     r"is known to be no probability",
     r"rows are not matched by their places",
-    r"at matched coverage there are",
+    r"is not compared at matched coverage",
     r"real numbers",
     r"counts tables in files",
     r"at least",
@@ -72,6 +72,7 @@ REFUSALS_OF = {
         r"an instrument (?:has its own|is asked)|no number of the scale|is one of the questions|none of its",
         r"the template (?:has|names)|unknown signal|the signal \w+ needs",
     ),
+    "calibrate": (r"has no column|which column is",),
     "apply": (r"this takes a table|the policy|unknown confidence|has no column",),
     "threshold": (
         r"risk must (?:be|lie)|the policy|unknown confidence|has no column|goes with|no upper end",
