@@ -141,8 +141,10 @@ timid system declines at random, or by whole clusters. The exact populations are
 half of 1 - level. Its Monte Carlo error is in brackets; **bold** if it exceeds 0.025 by more than twice that error.
 *Largest of all* is the largest of 13 proportions, and so larger than 0.025 by chance in some rows.
 
-**What falls short.** Differences of the prediction-rejection ratio (PRR) have a winner too often with few answers:
-its interval is a plain t interval. It has a column for itself.
+**What falls short.** Conditional metrics are compared over the answered items of each system, and their differences
+have a winner too often if one system has few answers. The prediction-rejection ratio (PRR) has a column for itself. In
+150 data sets of the settings "400, informative, same" the timid system won by AUROC, Brier score, macro F1 and negative
+log-likelihood in 0.05 to 0.06 (30% wrong) and 0.07 to 0.13 (5% wrong).
 """
 
 
