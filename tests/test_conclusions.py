@@ -218,7 +218,7 @@ def test_groups_have_a_conclusion_of_their_own(systems: dict[str, dict[str, list
             whole = result.difference("ok", "timid", metric, group=group, matched=False)
             assert whole.verdict is None
             assert f" in {group} " in whole.words
-    # A group of its own has the numbers of its rows alone.
+    # The difference in a group is that of its rows by themselves.
     alone = {name: items(made) for name, made in systems.items()}
     alone = {name: each.take(np.array(each.metadata["site"]) == "north") for name, each in alone.items()}
     expected = abstain.compare(alone, metrics="augrc").difference("ok", "timid")

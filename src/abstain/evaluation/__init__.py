@@ -27,7 +27,13 @@ if TYPE_CHECKING:
         SystemResult,
     )
     from abstain.evaluation._system import Basis
-    from abstain.evaluation._warnings import NEVER_EQUAL, nothing_judged, refusal_hint, scale_hint
+    from abstain.evaluation._warnings import (
+        NEVER_EQUAL,
+        POSSIBLE_SCALE,
+        nothing_judged,
+        refusal_hint,
+        scale_hint,
+    )
 else:
     __getattr__, __dir__ = door(__name__)
 
@@ -35,6 +41,7 @@ __all__ = [
     "DEFAULT_GRID",
     "NEVER_EQUAL",
     "OWN_COVERAGES",
+    "POSSIBLE_SCALE",
     "Availability",
     "Basis",
     "ClusterSizes",

@@ -57,7 +57,7 @@ __all__ = ["Difference", "DifferenceWork", "Headline", "Rank", "cycles", "decidi
 _MANY_TIMES = 100
 # Coverages that differ by no more than rounding are equal.
 _SAME_COVERAGE = 1e-12
-MATCHED_COVERAGE, ALL_ITEMS, ANSWERED_ITEMS, OWN_COVERAGES = BASES = (
+MATCHED_COVERAGE, ALL_ITEMS, ANSWERED_ITEMS, OWN_COVERAGES = (
     "matched coverage",
     "all items",
     "answered items",

@@ -460,7 +460,6 @@ class GateCondition:
         metric: what is measured.
         relation: "above", "below", "worse", "better", "higher" or "lower".
         number: the bound, or the margin of a change.
-        matched: True if the sentence names matched coverage.
         relative: True if the margin is a percentage of the baseline's value.
 
     >>> condition = parse_condition("augrc worse by 0.005")
@@ -472,7 +471,6 @@ class GateCondition:
     metric: MetricSpecification
     relation: str
     number: float
-    matched: bool = False
     relative: bool = False
 
     @property
@@ -554,7 +552,7 @@ def parse_condition(text: str) -> GateCondition:
     number = _number(sentence, rest[0])
     _check(sentence, metric, relation, number, matched=matched)
     relative = relation in _CHANGES and rest[0].endswith("%")
-    return GateCondition(sentence, metric, relation, number, matched, relative)
+    return GateCondition(sentence, metric, relation, number, relative)
 
 
 def _metric(sentence: str, name: str) -> MetricSpecification:

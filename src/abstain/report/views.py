@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 
-from abstain.evaluation import OWN_COVERAGES, Key
+from abstain.evaluation import OWN_COVERAGES, POSSIBLE_SCALE, Key
 from abstain.inference import Estimate
 from abstain.report.console import WIDTH, heading, line, listed, shown, warnings_list, word_list
 from abstain.report.tables import Column, Table
@@ -181,7 +181,7 @@ def outcomes_line(table: MetricTable) -> str:
 
 def first_warnings(result: Result) -> list[str]:
     """Return the warnings that come before everything else: the numbers may not be the intended ones."""
-    return [str(warning) for warning in result.warnings if warning.code == "possible_scale"]
+    return [str(warning) for warning in result.warnings if warning.code == POSSIBLE_SCALE]
 
 
 def warning_lines(result: Result) -> list[str]:
