@@ -21,7 +21,7 @@ help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
 # The compiled kernel is built by the installation, and again when its source changes; ABSTAIN_KERNEL says whether it must.
-KERNEL := src/abstain/tally/_kernel.c src/abstain/tally/_rows.c build_kernel.py hatch_build.py
+KERNEL := src/abstain/resampling/_kernel.c src/abstain/resampling/_rows.c build_kernel.py hatch_build.py
 
 # pip names what it fetches, so that nobody waits for something unknown; what it has to complain of goes to stderr.
 # It compiles nothing: Python compiles what the demo imports, a small part of it.
@@ -91,7 +91,7 @@ test: $(READY)  ## Run every test, doctest and README example, and the fuzzed in
 	$(BIN)/python -m fuzz --seconds 0
 
 # The rooms where numbers are made: no files, no pages, no processes, no simulations.
-FAST := $(addprefix tests/,tally metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
+FAST := $(addprefix tests/,resampling metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
 
 test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules alone, in half a minute
 	$(BIN)/python $(PYTEST) -m "not slow" $(FAST)

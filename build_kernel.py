@@ -20,7 +20,7 @@ from pathlib import Path
 
 __all__ = ["ABI", "LIBRARY", "ROWS", "SOURCE", "CompilerError", "build", "levels", "remove", "seal_of"]
 
-SOURCE = Path(__file__).parent / "src" / "abstain" / "tally" / "_kernel.c"
+SOURCE = Path(__file__).parent / "src" / "abstain" / "resampling" / "_kernel.c"
 ROWS = SOURCE.with_name("_rows.c")
 LIBRARY = SOURCE.with_name("libabstain" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so"))
 

@@ -46,4 +46,4 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc]
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False
         for path in (LIBRARY, seal_of(LIBRARY)):
-            build_data["artifacts"].append(f"src/abstain/tally/{path.name}")
+            build_data["artifacts"].append(f"src/abstain/resampling/{path.name}")

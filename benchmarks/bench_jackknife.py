@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import abstain
-from abstain.tally._kernel import Kernel, kernel, weigh_with
+from abstain.resampling._kernel import Kernel, kernel, weigh_with
 from benchmarks._measure import best_times, report
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ import abstain
 from abstain.inference import Draws, replicates, set_threads
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
-from abstain.tally import kernel
-from abstain.tally._kernel import Kernel, weigh_with
+from abstain.resampling import kernel
+from abstain.resampling._kernel import Kernel, weigh_with
 from benchmarks._measure import best_times, child_cpu, report
 from benchmarks.bench_selective import ARTIFACT, EVERYTHING, GRID, ours, peer
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Floats = NDArray[np.float64]
 

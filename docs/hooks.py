@@ -30,7 +30,7 @@ MODULES = {
     "abstain.losses": "Losses",
     "abstain.inference": "Intervals and the verdict",
     "abstain.inference.calibration": "Calibration metrics with intervals",
-    "abstain.tally": "Tallies and measures",
+    "abstain.resampling": "Tallies and measures",
     "abstain.metrics.selective": "Selective prediction",
     "abstain.metrics.curves": "Risk-coverage curves",
     "abstain.metrics.answers": "Accuracy",

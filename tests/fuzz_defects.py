@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain import sources
+from abstain import readers
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 def _after_reading(then: Callable[[Path, Items], Items]) -> None:
     """Let `then` see every file that was read, and its items."""
-    read = sources.read_systems
+    read = readers.read_systems
 
     def defective(source: Any, **options: Any) -> dict[str, Items]:
         place = Path(source) if isinstance(source, (str, Path)) else Path("frame")
         return {name: then(place, items) for name, items in read(source, **options).items()}
 
-    sources.read_systems = defective
+    readers.read_systems = defective
 
 
 def raises_a_key_error() -> None:

@@ -95,5 +95,5 @@ def test_a_walk_through_the_house_is_short() -> None:
     command = [sys.executable, "-c", _WALK, str(EXAMPLES / "run_a.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     walked = done.stdout.split()
-    assert {"abstain.cli.evaluate", "abstain.sources._read", "abstain.items"} <= set(walked)
+    assert {"abstain.cli.evaluate", "abstain.readers._read", "abstain.items"} <= set(walked)
     assert len(walked) <= LONGEST_WALK, walked

@@ -19,8 +19,8 @@ from abstain import metrics
 from abstain._brief import MOST_CHARACTERS, MOST_LINES, brief, few_lines
 from abstain.calibrators import IsotonicCalibrator, extract_features
 from abstain.groups import groups
-from abstain.guarantees import apply_policy
 from abstain.runs.questions import read_questions
+from abstain.thresholds import apply_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ INSIDE = (
         "abstain.metrics.predictions",
         "abstain.metrics.scales",
     ),
-    *("abstain.tally", "abstain.sources", "abstain.evaluation._system"),
+    *("abstain.resampling", "abstain.readers", "abstain.evaluation._system"),
 )
 
 
@@ -44,7 +44,7 @@ def public_classes() -> set[type]:
     found = set()
     for module in pkgutil.walk_packages(abstain.__path__, "abstain."):
         private = any(part.startswith("_") for part in module.name.split("."))
-        if private or module.name in ("abstain.__main__", "abstain.tally.libabstain"):
+        if private or module.name in ("abstain.__main__", "abstain.resampling.libabstain"):
             continue
         loaded = importlib.import_module(module.name)
         for name in getattr(loaded, "__all__", ()):

@@ -11,7 +11,7 @@ import pytest
 
 import abstain
 from abstain import ArgumentError, DataError
-from abstain.sources import _statements
+from abstain.readers import _statements
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("sources", "cli", "")]
 

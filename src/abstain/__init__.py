@@ -38,10 +38,10 @@ if TYPE_CHECKING:
         evaluate_quantiles,
         evaluate_sets,
     )
-    from abstain.guarantees import Policy, PolicyCheck, choose_threshold, read_policy
     from abstain.inference import Estimate, bootstrap, jackknife, paired_delta
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
-    from abstain.sources import AbstentionRule, read
+    from abstain.readers import AbstentionRule, read
+    from abstain.thresholds import Policy, PolicyCheck, choose_threshold, read_policy
 else:
     __getattr__, __dir__ = door(__name__)
 

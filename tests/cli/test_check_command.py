@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from abstain import check
-from abstain.sources import _engines
+from abstain.readers import _engines
 from examples import EXAMPLES
 
 if TYPE_CHECKING:

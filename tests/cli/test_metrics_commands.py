@@ -15,8 +15,8 @@ import pytest
 from abstain import cli
 from abstain.metrics import EvaluationResult, expected_calibration_error
 from abstain.metrics.registry import METRICS
+from abstain.readers import write_evaluation_file
 from abstain.report.artifact import metrics_schema
-from abstain.sources import write_evaluation_file
 from examples import EXAMPLES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import abstain as package
-from abstain import sources
+from abstain import readers
 from abstain.cli import app
 from processes import FEW_SHOT, RUN, abstain, names, on_linux, started
 
@@ -36,7 +36,7 @@ def broken(problem: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise problem
 
-    monkeypatch.setattr(sources, "read_systems", fail)
+    monkeypatch.setattr(readers, "read_systems", fail)
 
 
 def test_a_crash_is_one_line_with_a_code_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

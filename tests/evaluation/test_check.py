@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase
 import abstain
 from abstain.errors import AbstainError
 from abstain.evaluation._check import _METRICS
-from abstain.sources._rules import REFUSALS
+from abstain.readers._rules import REFUSALS
 from examples import EXAMPLES
 from fuzz._tables import Table, as_csv, sound_tables
 from processes import abstain as called
@@ -164,7 +164,7 @@ def test_check_proposes_the_rule_too_and_says_how_a_confidence_is_recorded(tmp_p
 def test_systems_of_one_table_are_looked_at_one_by_one(tmp_path: Path) -> None:
     rows = [f"m{row % 2},{row // 2},x,{'not enough information' if row % 2 else 'x'}" for row in range(20)]
     (tmp_path / "t.csv").write_text("\n".join(["system,item,truth,prediction", *rows, ""]))
-    result = abstain.evaluate(abstain.sources.read_systems(tmp_path / "t.csv"), metrics="accuracy")
+    result = abstain.evaluate(abstain.readers.read_systems(tmp_path / "t.csv"), metrics="accuracy")
     told = {
         name: [str(each) for each in system.warnings if each.code == "looks_like_refusals"]
         for name, system in result.systems.items()
@@ -175,7 +175,7 @@ def test_systems_of_one_table_are_looked_at_one_by_one(tmp_path: Path) -> None:
 
 def test_every_phrase_is_found_by_the_rule_that_it_makes() -> None:
     for phrase in REFUSALS:
-        rule = abstain.sources.AbstentionRule.parse(f"phrases:{phrase}")
+        rule = abstain.readers.AbstentionRule.parse(f"phrases:{phrase}")
         assert rule.determine(f"Well, {phrase.upper()}.").value == "abstained"
 
 

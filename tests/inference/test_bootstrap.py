@@ -26,7 +26,7 @@ from abstain.metrics.scales import Scale
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
 
 def some_items(seed: int = 0, clusters: int = 9, size: int = 4) -> Items:

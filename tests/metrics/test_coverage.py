@@ -24,7 +24,7 @@ from abstain.metrics.predictions import IntervalRows, PredictionRows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
 INF = math.inf
 # Units 0, 0, 1, 3; unit 2 has no row. Covered: yes, yes, no, yes; widths 2, 1, 4, inf.

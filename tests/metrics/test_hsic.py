@@ -14,7 +14,7 @@ from abstain.metrics.coverage import hsic_measure
 from abstain.metrics.predictions import PredictionRows
 
 if TYPE_CHECKING:
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from abstain.metrics._columns import Columns
 from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
 from abstain.metrics.registry import MATCHED, METRICS, MetricSpecification, find_metric
 from abstain.metrics.selective import CONVENTIONS, in_convention
-from abstain.tally import Batch, Measure
+from abstain.resampling import Batch, Measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

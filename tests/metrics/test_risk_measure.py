@@ -13,7 +13,7 @@ from abstain.metrics._columns import Columns
 from abstain.metrics._risk import CONVENTIONS, Ranking, risk_measure
 from abstain.metrics.curves import threshold_measure
 from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
-from abstain.tally._weigh import harmonic
+from abstain.resampling._weigh import harmonic
 from memory import run_measured
 
 GRID = (0.1, 0.35, 0.5, 0.9)
@@ -32,7 +32,7 @@ def asked(convention: str = "trapezoid") -> list[MetricSpecification]:
 def test_weights_of_units_are_copies_of_their_rows(
     levels: int, convention: str, dense: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("abstain.tally._table._DENSE_LIMIT", 1 << 23 if dense else 0)
+    monkeypatch.setattr("abstain.resampling._table._DENSE_LIMIT", 1 << 23 if dense else 0)
     rng = np.random.default_rng(levels)
     units, size = 12, 5
     columns = Columns.of(

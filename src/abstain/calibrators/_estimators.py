@@ -32,7 +32,7 @@ from abstain.calibrators._models import (
 )
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics.reliability import row_bins
-from abstain.tally import total_by
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -121,7 +121,7 @@ app = typer.Typer(
 def _show_version(asked: bool) -> None:
     if asked:
         import abstain  # noqa: PLC0415
-        from abstain.tally import description  # noqa: PLC0415
+        from abstain.resampling import description  # noqa: PLC0415
 
         say(f"abstain {abstain.__version__}\nkernel: {description()}")
         raise typer.Exit

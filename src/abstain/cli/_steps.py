@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from abstain.cli._options import Counted, InputFile, Inputs, Judging, Pairing, Question, Reading
     from abstain.evaluation import Result
-    from abstain.guarantees import Policy
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
+    from abstain.readers import Countable
     from abstain.report.tables import Table
-    from abstain.sources import Countable
+    from abstain.thresholds import Policy
 
 Found = TypeVar("Found")
 
@@ -135,7 +135,7 @@ def judged(
         row_by_row: why every row is needed, where it is.
         quiet: True where nothing is said of what was guessed, and no bar is shown.
     """
-    from abstain.sources import countables, counted_or_loaded  # noqa: PLC0415
+    from abstain.readers import countables, counted_or_loaded  # noqa: PLC0415
 
     tables = None
     if row_by_row:
@@ -177,7 +177,7 @@ def read_systems(
     quiet: bool,
 ) -> dict[str, Items]:
     """Return the items of every system; of a table only the columns that the judgement needs are read."""
-    from abstain import sources as doors  # noqa: PLC0415
+    from abstain import readers as doors  # noqa: PLC0415
     from abstain.confidence import signals_needed  # noqa: PLC0415
     from abstain.metrics.registry import select_metrics  # noqa: PLC0415
 
@@ -326,7 +326,7 @@ def announcements(
     provenance: Mapping[str, Any], settled: Iterable[str] = (), metadata: Iterable[str] = ()
 ) -> list[str]:
     """Return what was found or guessed about a source and must be said aloud, but for roles that are `settled`."""
-    from abstain.sources import FORMATS  # noqa: PLC0415
+    from abstain.readers import FORMATS  # noqa: PLC0415
 
     path, lines = provenance.get("path", "items"), []
     if "engine" in provenance:
@@ -386,7 +386,7 @@ def read_policy_argument(policy: Path, data: Path, swapped: str) -> Policy:
         swapped: the command with the two arguments exchanged.
     """
     from abstain import read_policy  # noqa: PLC0415
-    from abstain.guarantees import is_policy_file  # noqa: PLC0415
+    from abstain.thresholds import is_policy_file  # noqa: PLC0415
 
     try:
         return read_policy(policy)
@@ -636,7 +636,7 @@ def putting(contents: Mapping[Path, bytes | Path], *, inputs: Sequence[Path]) ->
 
 def files_of(*named: Path | Inputs | Question | Reading | Judging | None) -> list[Path]:
     """Return the files that a call reads: those that its groups of options name, and single ones."""
-    from abstain.sources import expand  # noqa: PLC0415
+    from abstain.readers import expand  # noqa: PLC0415
 
     found: list[Path] = []
     for one in named:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Result
     from abstain.items import Items
-    from abstain.sources import Countable
+    from abstain.readers import Countable
 
 _METRIC = (
     "Metrics, separated by commas; `abstain metrics` lists them. Default: augrc; without a confidence, the bundle "
@@ -81,7 +81,7 @@ def compare_command(
 ) -> None:
     """Compare systems on the same items: the conclusion, every difference with its interval, and ranks."""
     from abstain import compare  # noqa: PLC0415
-    from abstain.sources import is_table  # noqa: PLC0415
+    from abstain.readers import is_table  # noqa: PLC0415
 
     wanted = _steps.printing(table_format, output, native="text", as_json=as_json, quiet=quiet)
     files = _steps.files_of(inputs, judging, reading)

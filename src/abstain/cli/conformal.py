@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from abstain.cli._steps import Printing
     from abstain.evaluation.conformal import CoverageResult
-    from abstain.sources import SourceTable
+    from abstain.readers import SourceTable
 
 _TABLE = "A CSV, TSV, Parquet or JSONL file, compressed or not; a pattern in quotes is one table."
 _CLAIM = "Coverage that the predictions claim, such as 0.9; once per set of them."
@@ -170,7 +170,7 @@ def intervals_command(
     import numpy as np  # noqa: PLC0415
 
     from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
-    from abstain.sources import open_table  # noqa: PLC0415
+    from abstain.readers import open_table  # noqa: PLC0415
 
     source = open_table(table)
     with rows_named_by(source.paths):
@@ -216,7 +216,7 @@ def sets_command(
     files = _steps.files_of(table)
     wanted = publishing.check(files)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
-    from abstain.sources import open_table  # noqa: PLC0415
+    from abstain.readers import open_table  # noqa: PLC0415
 
     source = open_table(table)
     with rows_named_by(source.paths):

@@ -52,7 +52,7 @@ def demo_command(
 def _run_demo(directory: Path, resamples: int) -> Path:
     """Train and judge the classifiers, write both files, and return where the report is."""
     from abstain.cli._steps import check_outputs, encoded, judge, putting, show_result  # noqa: PLC0415
-    from abstain.sources.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT  # noqa: PLC0415
+    from abstain.readers.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT  # noqa: PLC0415
 
     run, report = directory / RUN_NAME, directory / REPORT_NAME
     check_outputs(run, report, inputs=[])
@@ -99,7 +99,7 @@ def _trained(run: Path) -> tuple[bytes, dict[str, Items]]:
     import msgspec  # noqa: PLC0415
 
     from abstain import read  # noqa: PLC0415
-    from abstain.sources.demo import CAREFUL, OVERCONFIDENT, demo_run  # noqa: PLC0415
+    from abstain.readers.demo import CAREFUL, OVERCONFIDENT, demo_run  # noqa: PLC0415
 
     content = msgspec.json.format(msgspec.json.encode(demo_run()), indent=1) + b"\n"
     with tempfile.TemporaryDirectory() as folder:
@@ -113,8 +113,8 @@ def _trained(run: Path) -> tuple[bytes, dict[str, Items]]:
 
 def _page(compared: Result, place: Path, run: Path) -> str:
     from abstain.cli._steps import command_line  # noqa: PLC0415
+    from abstain.readers.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
     from abstain.report.html import report_html  # noqa: PLC0415
-    from abstain.sources.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
 
     inputs = [part for mode in (CAREFUL, OVERCONFIDENT) for part in ("--input", str(run), "--mode", mode)]
     again = ["report", *inputs, "--confidence", "probability", "--loss", "zero_one", "-o", str(place)]

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from abstain.evaluation import GateResult
-    from abstain.guarantees import Policy
     from abstain.items import Items
-    from abstain.sources import Countable
+    from abstain.readers import Countable
+    from abstain.thresholds import Policy
 
 _FAIL_IF = (
     "A condition under which the run fails, such as 'augrc worse by 5%' (of the baseline's), 'cmax below 0.6' or 'ece "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import PowerAnswer
     from abstain.items import Items
-    from abstain.sources import Countable
+    from abstain.readers import Countable
 
 EXAMPLES = """\b
 Examples:

@@ -74,9 +74,9 @@ def report_command(
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _validate  # noqa: PLC0415
-    from abstain.guarantees import rate  # noqa: PLC0415
     from abstain.report.html import report_html  # noqa: PLC0415
     from abstain.report.tables import PAGE, format_of  # noqa: PLC0415
+    from abstain.thresholds import rate  # noqa: PLC0415
 
     _validate.whole(mistakes, "mistakes")
     acceptable = None if risk is None else rate(risk)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abstain.errors import ResultWarning
-    from abstain.guarantees import Policy, PolicyCheck
+    from abstain.thresholds import Policy, PolicyCheck
 
 NOTHING_PROMISED = 4
 
@@ -85,7 +85,7 @@ class Promise:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments by name; a risk that is none is told before anything is read."""
-        from abstain.guarantees import rate  # noqa: PLC0415
+        from abstain.thresholds import rate  # noqa: PLC0415
 
         given = {name: getattr(self, name) for name in self.__slots__}
         for share in ("risk", "sure", "needless"):
@@ -127,7 +127,7 @@ def threshold_command(
     from abstain import choose_threshold  # noqa: PLC0415
 
     asked = promise.options
-    from abstain.guarantees import is_policy_file, split_by_cluster  # noqa: PLC0415
+    from abstain.thresholds import is_policy_file, split_by_cluster  # noqa: PLC0415
 
     try:
         items = read_one_system(

@@ -21,7 +21,7 @@ from abstain.evaluation._evaluate import evaluate
 from abstain.evaluation._warnings import nothing_judged
 from abstain.losses import item_loss
 from abstain.metrics.registry import find_metric
-from abstain.sources import (
+from abstain.readers import (
     FORMATS,
     Problems,
     cluster_sizes,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.items import Items, OutcomeCounts
-    from abstain.sources import Countable, Counting
+    from abstain.readers import Countable, Counting
 
 __all__ = ["Availability", "ClusterSizes", "SignalSummary", "SourceCheck", "check"]
 

@@ -20,7 +20,7 @@ from abstain.errors import AbstainError, CountingError
 from abstain.groups import group_numbers, groups
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance
-from abstain.sources import match_counted
+from abstain.readers import match_counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from abstain.losses import Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
-    from abstain.sources import Countable, Counting
+    from abstain.readers import Countable, Counting
 
 __all__ = ["Wanted", "counted_items", "counted_systems"]
 
@@ -101,7 +101,7 @@ def counted_systems(
     Args:
         tables: the tables by the system's name, of one engine.
         wanted: what is asked of all of them.
-        **matching: how rows are matched; see `abstain.sources.match_counted`.
+        **matching: how rows are matched; see `abstain.readers.match_counted`.
     """
     sides: dict[str, Counting] = {}
     for name, table in tables.items():

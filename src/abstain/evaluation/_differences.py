@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from abstain.inference import Estimate, Intervals, MarginVerdict, Weighed
     from abstain.matching import Matching
     from abstain.metrics import Columns, MetricSpecification
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Pair = tuple[str, str]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abstain import _validate, sources
+from abstain import _validate, readers
 from abstain._confidences import (
     VariantConfidence,
     load_calibrations,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.metrics.registry import MetricLike
-    from abstain.sources import Countable
+    from abstain.readers import Countable
 
     Progress = Callable[[int], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
@@ -101,7 +101,7 @@ def evaluate(
     Args:
         systems: the items of one system; of several, each by itself or by name in a mapping. A data frame (pandas,
             polars, Arrow), a path, or anything else that `abstain.read` takes, does as well. A table with a column
-            ``system`` or ``model`` holds one system per value of it (see `abstain.sources.read_systems`).
+            ``system`` or ``model`` holds one system per value of it (see `abstain.readers.read_systems`).
         confidence: names of variants or signals, "default", "all", or a sequence of those; a mapping gives each
             system its own one. When left out, the default of the source; where it has none, areas are not computed.
         calibration: the artifact that calibrated variants need, or its path; several in a sequence.
@@ -278,20 +278,20 @@ class _Reading:
 
     def systems(self, given: Mapping[str, Any]) -> _Systems:
         """Return the items of every system, and those that are compared."""
-        sources.check_arguments(self.columns, evaluate)
+        readers.check_arguments(self.columns, evaluate)
         for name, system in given.items():
             if isinstance(system, Items):
-                sources.check_not_read({**self.columns, "engine": self.engine, "memory": self.memory}, name)
-        if all(isinstance(system, sources.Countable) for system in given.values()):
+                readers.check_not_read({**self.columns, "engine": self.engine, "memory": self.memory}, name)
+        if all(isinstance(system, readers.Countable) for system in given.values()):
             return self._counted(given)  # whoever opened tables himself loads them himself
-        return sources.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
+        return readers.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
 
     def _loaded(self, given: Mapping[str, Any]) -> _Systems:
-        named = sources.name_systems(
+        named = readers.name_systems(
             {
                 name: {"": system}
                 if isinstance(system, Items)
-                else sources.read_systems(system, **self.columns)
+                else readers.read_systems(system, **self.columns)
                 for name, system in given.items()
             }
         )
@@ -303,7 +303,7 @@ class _Reading:
         """Return the systems as tables that are counted; None where they are loaded."""
         if any(isinstance(system, Items) for system in given.values()):
             return None
-        return sources.countables(given, engine=self.engine, memory=self.memory, **self.columns)
+        return readers.countables(given, engine=self.engine, memory=self.memory, **self.columns)
 
     def _counted(self, tables: Mapping[str, Countable]) -> _Systems:
         from abstain.evaluation._counted import counted_items, counted_systems  # noqa: PLC0415

@@ -37,11 +37,11 @@ from abstain.errors import ArgumentError, CountingError
 from abstain.evaluation._differences import OWN_COVERAGES
 from abstain.evaluation._evaluate import compare, evaluate
 from abstain.evaluation._warnings import few_clusters
-from abstain.guarantees import BROKEN, KEPT, per_cent, promise_words
 from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text, resamples_wanted
 from abstain.items import Items
 from abstain.metrics.registry import METRICS, PENALIZED, find_metric
-from abstain.sources import Countable
+from abstain.readers import Countable
+from abstain.thresholds import BROKEN, KEPT, per_cent, promise_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from abstain._confidences import CalibrationLike
     from abstain.errors import ResultWarning
     from abstain.evaluation._result import Result, SystemResult
-    from abstain.guarantees import Policy, PolicyCheck
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss, Loss
     from abstain.metrics.registry import MetricSpecification
+    from abstain.thresholds import Policy, PolicyCheck
 
     Progress = Callable[[int], None]
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from abstain.inference import CoverageVerdict
     from abstain.metrics.coverage import WorstSlab
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]

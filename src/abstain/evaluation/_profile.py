@@ -18,7 +18,6 @@ from abstain._brief import brief
 from abstain._export import columns_frame
 from abstain._units import unit_of
 from abstain.evaluation._differences import Difference
-from abstain.guarantees import promised_thresholds
 from abstain.inference import holm, p_value
 from abstain.inference.points import points_of
 from abstain.losses import SHARES
@@ -26,6 +25,7 @@ from abstain.metrics import measure_metrics, reliability_curve
 from abstain.metrics.curves import curve_of, optimal_curve
 from abstain.metrics.registry import METRICS
 from abstain.metrics.selective import in_convention
+from abstain.thresholds import promised_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from abstain import _validate, guarantees
+from abstain import _validate, thresholds
 from abstain._brief import few_lines
 from abstain._presenting import Shown
 from abstain.confidence import is_calibrated
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from abstain.evaluation._metric_tables import MetricTable
     from abstain.evaluation._profile import Profile
     from abstain.evaluation._system import Basis
-    from abstain.guarantees import Policy
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification, RiskCoverageCurve, TieSensitivity
+    from abstain.thresholds import Policy
 
     Progress = Callable[[int], None]
 
@@ -313,7 +313,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         self.basis.judged.row_by_row("a threshold with a promise")
         used = self.calibrations if is_calibrated(self[name].name) else None
         loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.loss
-        return guarantees.choose_threshold(
+        return thresholds.choose_threshold(
             self.basis.judged, risk=risk, confidence=self[name].name, calibration=used, loss=loss, **options
         )
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from abstain.losses import ItemLoss, Loss
     from abstain.metrics import MetricSpecification
     from abstain.metrics.abstention import PopulationTable
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Floats = NDArray[np.float64]
 

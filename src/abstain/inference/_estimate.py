@@ -18,7 +18,7 @@ from abstain import _validate
 from abstain._brief import brief
 from abstain.errors import DataError
 from abstain.inference._threads import for_each, threads
-from abstain.tally import Stop, kernel
+from abstain.resampling import Stop, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.inference._weights import Draws, Weights
-    from abstain.tally import Batch, Measure
+    from abstain.resampling import Batch, Measure
 
     Floats = NDArray[np.float64]
     Progress = Callable[[int], None]

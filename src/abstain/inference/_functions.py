@@ -12,7 +12,7 @@ from abstain.inference._estimate import JACKKNIFE, PERCENTILE
 from abstain.inference._intervals import USUAL_RESAMPLES, Intervals
 from abstain.matching import match
 from abstain.metrics.scales import Scale
-from abstain.tally import Batch, Measure
+from abstain.resampling import Batch, Measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from abstain.metrics import Columns, MetricSpecification
     from abstain.metrics.scales import Scale
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]

@@ -17,7 +17,7 @@ from abstain import _validate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from abstain.tally import Stop
+    from abstain.resampling import Stop
 
 __all__ = ["InTurn", "for_each", "set_threads", "threads"]
 

@@ -17,14 +17,14 @@ from abstain import _validate
 from abstain._brief import brief
 from abstain._units import unit_of
 from abstain.inference._threads import InTurn
-from abstain.tally import Batch, Stream, kernel, lanes_for
+from abstain.resampling import Batch, Stream, kernel, lanes_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from abstain.tally import Stop
+    from abstain.resampling import Stop
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]

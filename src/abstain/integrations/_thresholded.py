@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from abstain.errors import ArgumentError
-from abstain.guarantees import choose_threshold
 from abstain.items import Items
+from abstain.thresholds import choose_threshold
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

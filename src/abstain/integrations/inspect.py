@@ -30,7 +30,7 @@ from abstain.errors import AbstainError
 from abstain.evaluation import evaluate
 from abstain.metrics import abstention, calibration, selective
 from abstain.metrics.registry import find_metric
-from abstain.sources import items_of_samples
+from abstain.readers import items_of_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.metrics._columns import ratio
-from abstain.tally import Batch, Measure, Run, Tally, keys_ascending, total_by
+from abstain.resampling import Batch, Measure, Run, Tally, keys_ascending, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import DataError
-from abstain.tally import Tally, keys_descending
+from abstain.resampling import Tally, keys_descending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.tally import Batch, Measure, total_by
+from abstain.resampling import Batch, Measure, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,8 +3,8 @@
 Answered rows are tallied by confidence, most confident first, and by loss, smallest first; N is summed apart, because
 it counts abstentions too. All selective metrics of one ranking are finished from one walk along each tally, and only
 what the metrics asked for need is built and walked along. What the metrics mean is said in `abstain.metrics.selective`,
-how a walk goes in `abstain.tally`. Coverage is always measured against N, abstentions included. The four conventions
-of the risk-coverage area meet here:
+how a walk goes in `abstain.resampling`. Coverage is always measured against N, abstentions included. The four
+conventions of the risk-coverage area meet here:
 
 - ``trapezoid``: straight lines between working points, flat from 0 to the first one;
 - ``interpolated``: inside a plateau the loss sum grows linearly, so the selective risk is a hyperbola,
@@ -27,7 +27,7 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain.metrics._columns import ratio
-from abstain.tally import (
+from abstain.resampling import (
     HARMONIC,
     LOGARITHM,
     Asked,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import MetricSpecification
-    from abstain.tally import Crossing
+    from abstain.resampling import Crossing
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]

@@ -24,7 +24,7 @@ from abstain.errors import ArgumentError
 from abstain.metrics._columns import ratio
 from abstain.metrics._risk import TOLERANCE, risk_measure
 from abstain.metrics.scales import BY_UNIT, Scale, share_scale
-from abstain.tally import Measure
+from abstain.resampling import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,7 +18,7 @@ from abstain.metrics import coverage
 from abstain.metrics._specification import alone
 from abstain.metrics.coverage import Strata, groups_measure, means_measure, size_borders, size_stratum
 from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
-from abstain.tally import total_by
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import Build
     from abstain.metrics.coverage import Search, WorstSlab
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]

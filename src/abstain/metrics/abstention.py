@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from abstain._validate import Column
     from abstain.items import Items
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
 __all__ = [
     "DeferralConfusion",

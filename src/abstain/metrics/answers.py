@@ -36,7 +36,7 @@ from abstain.metrics._specification import (
     sums_measure,
 )
 from abstain.metrics.scales import auroc_scale
-from abstain.tally import Asked, Batch, Measure, keys_ascending, walk
+from abstain.resampling import Asked, Batch, Measure, keys_ascending, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,8 +23,8 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.metrics._specification import MetricSpecification, alone
+from abstain.resampling import Batch, Measure
 from abstain.results import EvaluationResult, MetricScore, check_results
-from abstain.tally import Batch, Measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -38,7 +38,7 @@ from abstain.metrics.calibration_tests import (
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
 from abstain.metrics.scales import Scale, biased_scale, costly_scale, mean_scale
-from abstain.tally import Measure, total_by
+from abstain.resampling import Measure, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -28,7 +28,7 @@ from abstain import _validate
 from abstain._brief import brief
 from abstain._export import columns_frame
 from abstain.metrics._columns import Columns
-from abstain.tally import total_by
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -27,7 +27,7 @@ from abstain._brief import brief
 from abstain.errors import DataError
 from abstain.metrics._columns import ratio
 from abstain.metrics._gauss import hsic_measure
-from abstain.tally import Batch, Measure, keys_ascending
+from abstain.resampling import Batch, Measure, keys_ascending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics.predictions import PredictionRows
-    from abstain.tally import Tally
+    from abstain.resampling import Tally
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]

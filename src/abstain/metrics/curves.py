@@ -22,7 +22,7 @@ from abstain._export import columns_frame
 from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import Ranking
-from abstain.tally import (
+from abstain.resampling import (
     HARMONIC,
     Asked,
     Batch,

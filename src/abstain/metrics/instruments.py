@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain._validate import Column
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Floats = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from abstain.metrics.coverage import (
 )
 from abstain.metrics.predictions import IntervalRows, nominal
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
-from abstain.tally import Measure
+from abstain.resampling import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import BalancedRanking, Ranking, Work, convention_of
 from abstain.metrics._specification import LOWER, MATCHED, MetricSpecification
 from abstain.metrics.scales import risk_scale
-from abstain.tally import Asked, Batch, Measure, Run, Walked, truncated, walk, walk_run
+from abstain.resampling import Asked, Batch, Measure, Run, Walked, truncated, walk, walk_run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

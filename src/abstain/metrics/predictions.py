@@ -19,7 +19,7 @@ from abstain import _validate
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics._columns import named_groups
-from abstain.tally import Tally
+from abstain.resampling import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

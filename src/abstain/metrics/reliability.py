@@ -18,7 +18,7 @@ from abstain._brief import brief
 from abstain._export import frame_of, nullable
 from abstain.metrics._calibration_errors import STRATEGIES, row_bins
 from abstain.metrics._columns import Columns, ratio
-from abstain.tally import total_by
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

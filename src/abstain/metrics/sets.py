@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import Build
-    from abstain.tally import Measure
+    from abstain.resampling import Measure
 
     Floats = NDArray[np.float64]
     Values = float | Floats

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 import abstain
 from abstain.errors import ArgumentError
 from abstain.report import _schemas as schema
-from abstain.tally import kernel
+from abstain.resampling import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

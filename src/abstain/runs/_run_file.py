@@ -23,9 +23,9 @@ from abstain._export import experiment_of, run_file
 from abstain.confidence import confidence_values
 from abstain.errors import SignalError
 from abstain.items import Items, Outcome, Signal, identifiers, signals_of_row
+from abstain.readers import read
 from abstain.runs import _prompts
 from abstain.runs.measures import CONSISTENCY_KEYS, TOKEN_KEYS
-from abstain.sources import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,16 +17,16 @@ from abstain import _files, _validate, labels
 from abstain._brief import brief
 from abstain._places import row_name, row_of_file, rows_named_by
 from abstain.errors import ArgumentError, DataError
+from abstain.readers import expand, open_table, usual_column
 from abstain.runs import _prompts
 from abstain.runs._wordings import find_worded
-from abstain.sources import expand, open_table, usual_column
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
+    from abstain.readers import SourceTable
     from abstain.runs._wordings import WordedInstrument
-    from abstain.sources import SourceTable
 
 __all__ = ["MODES", "Example", "Question", "QuestionSet", "read_examples", "read_questions"]
 

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Line, Settings, WorkingPoints
     from abstain.evaluation.conformal import CoverageResult, CoverageSettings
-    from abstain.guarantees import Policy
     from abstain.report.html._panels import Side
     from abstain.report.html._parts import Panel
+    from abstain.thresholds import Policy
 
 __all__ = ["report_html", "result_html", "write_report"]
 

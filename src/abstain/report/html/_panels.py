@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.guarantees import per_cent
 from abstain.losses import SHARES
 from abstain.report import coverage, views
 from abstain.report.charts import (
@@ -40,6 +39,7 @@ from abstain.report.html._parts import (
     sentence,
 )
 from abstain.report.tables import Column, Table
+from abstain.thresholds import per_cent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Difference, Profile, Result, Settings, SystemResult
     from abstain.evaluation.conformal import CoverageResult
-    from abstain.guarantees import Policy
+    from abstain.thresholds import Policy
 
 __all__ = [
     "band_words",

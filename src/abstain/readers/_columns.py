@@ -1,0 +1,481 @@
+"""From the columns of a table to items: what the values of each role mean.
+
+An abstention is said by a column (``abstained`` or ``outcome``), by a rule, or by the user who says what a
+missing prediction means. A column that already says right or wrong makes the truth 1 for every row, and the
+prediction 1 where it is right, else 0. Every other numeric column becomes a signal, every other plain column
+metadata. Which column plays which role is known to `_roles`; rows are never matched here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate, labels
+from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
+from abstain._places import row_name
+from abstain.errors import ArgumentError, DataError, at
+from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
+from abstain.labels import is_missing, missing
+from abstain.readers import _values
+from abstain.readers._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
+from abstain.readers._rules import Ruling, looks_like_refusals
+from abstain.readers._values import Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.readers._tables import SourceTable
+
+    Columns = Mapping[str, str]
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+__all__ = ["Rows", "in_percent", "items_from_rows", "items_from_table"]
+
+_ANSWERS = ("prediction", "correct", "low", "high", "set")
+_MOST_SYSTEMS = 100
+# Stated confidences are per cent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
+_PERCENT_NAMES = ("confidence", "conf", "prob", "probability", "certainty")
+_BEYOND_SCALES = 10.0
+
+
+def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None = None) -> dict[str, Items]:
+    """Return the items of every system in a table; one without a name where no column says whose a row is."""
+    problems = problems or Problems(collect=False)
+    problems.label = table.label
+    columns = assign_columns(table, roles)
+    system = system_column(table, roles, columns)
+    further = _further(table, roles, columns)
+    loaded = table.load(list(dict.fromkeys([*columns.values(), *further, *([system] if system else [])])))
+    if not len(next(iter(loaded.values()))):
+        raise DataError(f"{table.label}: the table has no rows")
+    whose = None if system is None else _values.as_names(loaded[system], system, problems)
+    rows = Rows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems, whose)
+    items = items_from_rows(rows, roles, {name: loaded[name] for name in further})
+    known = {*columns.values(), *items.signals, *items.metadata, system}
+    kinds = ("text", "boolean", "unknown")
+    unread = [name for name, kind in table.kinds.items() if name not in known and kind in kinds]
+    items = items.with_provenance(**provenance(table, columns, roles), unread=tuple(unread))
+    return _by_system(items, system, whose, table)
+
+
+def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]]) -> Items:
+    """Return the items that rows are; `further` are columns that play no role, or that of the confidence."""
+    table, columns = rows.table, rows.columns
+    truth, prediction = rows.truth_and_prediction()
+    rulings = [Ruling(None if "outcome" in columns else rule) for rule in (roles.rule, roles.failed_rule)]
+    outcome = rows.outcomes(truth, prediction, rulings, roles.null_prediction)
+    rows.check_labels(truth, prediction, outcome)
+    cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
+    rows.check_unique(cluster, item)
+    signals, metadata = _signals_and_metadata(rows, roles, further)
+    if "confidence" in columns:
+        rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
+    percent = in_percent(signals, columns, roles, outcome)
+    for name in percent:
+        signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
+    sets, classes = rows.sets(truth, outcome)
+    items = Items(
+        truth=truth,
+        prediction=prediction,
+        outcome=outcome,
+        cluster=cluster,
+        item=item,
+        signals=signals,
+        metadata=metadata,
+        **declared(table, columns, roles),
+        unnamed=unnamed_roles(columns, roles),
+        weight=rows.weight(),
+        intervals=rows.intervals(outcome, truth, roles.crossed),
+        sets=sets,
+        classes=classes,
+    )
+    with at(table.label):
+        items = items.with_positive(roles.positive)
+    return items.with_provenance(
+        **({"percent": percent} if percent else {}),
+        **rulings[0].provenance(),
+        **rulings[1].provenance("failed_rule"),
+        # Rows that were counted stand for many, and nobody says here for how many.
+        **(_refusals(items) if rows.problems.counts is None else {}),
+    )
+
+
+def _refusals(items: Items) -> dict[str, Any]:
+    return {"refusals": None} | looks_like_refusals(_said(items.truth, items.prediction, items.outcome))
+
+
+def _said(
+    truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]
+) -> list[tuple[str, bool]]:
+    """The answers in words, each with whether it is right."""
+    if prediction.dtype.kind != "O":
+        return []
+    answered = outcome == Outcome.ANSWERED
+    pairs = zip(truth[answered].tolist(), prediction[answered].tolist(), strict=True)
+    return [(said, said == right) for right, said in pairs if isinstance(said, str)]
+
+
+def _by_system(
+    items: Items, column: str | None, whose: NDArray[Any] | None, table: SourceTable
+) -> dict[str, Items]:
+    """Return the items of each system under its name; all of them under none where there is but one."""
+    if column is None or whose is None or (whose == whose[0]).all():
+        return {"": items}
+    names = dict.fromkeys(whose.tolist())
+    if len(names) > _MOST_SYSTEMS:
+        raise ArgumentError(
+            f"{table.label}: the column {column!r} would make {len(names):,} systems, and at most {_MOST_SYSTEMS} are "
+            "judged together; rename the column if it does not name systems"
+        )
+    parts = {str(name): items.take(whose == name) for name in names}
+    return {
+        name: part.with_provenance(system=name, system_column=column, **_refusals(part))
+        for name, part in parts.items()
+    }
+
+
+def _further(table: SourceTable, roles: Roles, columns: Columns) -> list[str]:
+    """Return the names of the columns to load that play no role, and that of the confidence."""
+    asked = [*(roles.signals or ()), *(roles.metadata or ()), *(roles.percent or ())]
+    table.check_columns(asked)
+    taken = {name for role, name in columns.items() if role != "confidence"}
+    if "confidence" in columns:
+        asked.insert(0, columns["confidence"])
+    asked += [name + ABSENT_SUFFIX for name in asked if name + ABSENT_SUFFIX in table.kinds]
+    wanted = [*(("number", "whole") if roles.signals is None else ()), "unknown"]
+    if roles.metadata is None:
+        wanted += ["text", "boolean"]
+    if roles.signals is None or roles.metadata is None:
+        asked += table.loadable(
+            [
+                name
+                for name, kind in table.kinds.items()
+                if name not in taken and (kind in wanted or name.endswith(ABSENT_SUFFIX))
+            ]
+        )
+    chosen = set(asked)
+    return [name for name in table.kinds if name in chosen]
+
+
+def _signals_and_metadata(
+    rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]]
+) -> tuple[dict[str, Signal], dict[str, NDArray[Any]]]:
+    """Part the further columns into signals, which are numbers, and metadata."""
+    kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
+    typed = {
+        name: values if kinds[name] == "text" else _values.typed(values) for name, values in further.items()
+    }
+    absent = {
+        name for name in typed if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in typed
+    }
+    named = set(roles.metadata or ())
+    kept = {name for name in typed if name in named or name.startswith(METADATA_PREFIX) or name in absent}
+    chosen = roles.signals
+    if chosen is None:
+        chosen = [name for name, values in typed.items() if values.dtype.kind in "iuf" and name not in kept]
+    found = dict.fromkeys(chosen)
+    if confidence is not None and not (
+        _is_optional(rows, roles) and typed[confidence].dtype.kind not in "iuf"
+    ):
+        found = found if confidence in found else {confidence: None, **found}
+    signals = {name: rows.signal(name, typed) for name in found}
+    if confidence in signals:
+        signals.setdefault("confidence", signals[confidence])
+    metadata = {
+        name: values
+        for name, values in typed.items()
+        if name not in absent and (name in named or (roles.metadata is None and name not in signals))
+    }
+    return signals, rows.metadata(metadata)
+
+
+def _is_optional(rows: Rows, roles: Roles) -> bool:
+    """True where other signals were named, and the confidence is a guess that nobody may need."""
+    return (
+        bool(roles.signals)
+        and roles.confidence is None
+        and rows.columns["confidence"] not in (roles.signals or ())
+    )
+
+
+def in_percent(
+    signals: Mapping[str, Signal], columns: Columns, roles: Roles, outcome: NDArray[np.uint8]
+) -> tuple[str, ...]:
+    """Return the signals that are per cent: as asked for, else a confidence whose values tell."""
+    column = columns.get("confidence")
+    if roles.percent is not None:
+        asked = [name for name in roles.percent if name in signals]
+        return tuple([*asked, "confidence"] if column in asked and column != "confidence" else asked)
+    if "confidence" not in signals or column is None:
+        return ()
+    if roles.confidence is None and column.casefold() not in _PERCENT_NAMES:
+        return ()
+    values = signals["confidence"].values
+    if not np.fmax.reduce(values, initial=-np.inf) > _BEYOND_SCALES:
+        return ()
+    values = values[outcome == Outcome.ANSWERED]
+    values = values[~np.isnan(values)]
+    shares = (values > 0.0) & (values < 1.0)
+    told = len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
+    return tuple(dict.fromkeys((column, "confidence"))) if told else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a table: the name and the values of each role's column, and where to say what is wrong.
+
+    Attributes:
+        table: where they come from.
+        columns: the column of each role.
+        values: the values of each role.
+        problems: where to say what is wrong.
+        whose: the system of each row, if there are several.
+    """
+
+    table: SourceTable
+    columns: Columns
+    values: Mapping[str, NDArray[Any]]
+    problems: Problems
+    whose: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    def truth_and_prediction(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what is right and what was said; a verdict is 1 where it is right, and the truth is 1 then."""
+        if "correct" in self.values:
+            right = _values.as_verdicts(self.values["correct"], self.columns["correct"], self.problems)
+            return np.ones(len(right)), right
+        truth = self._labels("truth")
+        # What is predicted may be an interval or a set, and no single label.
+        return truth, self._labels("prediction") if "prediction" in self.values else np.full(
+            len(self), np.nan
+        )
+
+    def _labels(self, role: str) -> NDArray[Any]:
+        return _values.as_labels(self.values[role])
+
+    def check_labels(self, truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]) -> None:
+        """Report truths and predictions that can never be equal: numbers in one column and words in the other."""
+        kinds = [_label_kinds(column) for column in (truth, prediction)]
+        if all(kinds) and not kinds[0] & kinds[1] and (outcome == Outcome.ANSWERED).any():
+            self.problems.report(
+                f"{self.columns['truth']!r} and {self.columns['prediction']!r} are numbers in one column and text in "
+                "the other; they would never be equal"
+            )
+
+    def outcomes(
+        self,
+        truth: NDArray[Any],
+        prediction: NDArray[Any],
+        rulings: Sequence[Ruling],
+        null_prediction: str | None,
+    ) -> NDArray[np.uint8]:
+        """Return every row's outcome: what is said, what the rules say, and what a missing prediction means.
+
+        The first rule says who abstained, the second who failed.
+        """
+        if "outcome" in self.values:
+            return self._said_outcomes()
+        declined, broken = self._flags("abstained"), self._flags("failed")
+        both = declined & broken
+        if both.any():
+            self.problems.report(
+                f"an item has one outcome, and is both abstained and failed {self.problems.place(both)}"
+            )
+        broken = broken | self._ruled(rulings[1], prediction, truth, declined | broken)
+        declined = declined | self._ruled(rulings[0], prediction, truth, declined | broken)
+        silent = self._silent(prediction) & ~declined & ~broken
+        if silent.any() and null_prediction is None:
+            names = ", ".join(self.columns[role] for role in _ANSWERS if role in self.columns)
+            self.problems.report(
+                f"the prediction ({names}) is missing {self.problems.place(silent)} and nothing says why",
+                way_out="name a column of abstentions (abstained, --abstained), or say what it means "
+                "(null_prediction, --null-prediction: abstained or failed)",
+            )
+        outcome = np.full(len(self), Outcome.ANSWERED, dtype=np.uint8)
+        outcome[declined | (silent & (null_prediction == "abstained"))] = Outcome.ABSTAINED
+        outcome[missing(truth)] = Outcome.UNSCORED
+        outcome[broken | (silent & (null_prediction != "abstained"))] = Outcome.FAILED
+        return outcome
+
+    def _ruled(self, ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
+        """Return the rows that a rule finds, among those whose outcome is not `settled`."""
+        ruled = np.zeros(len(prediction), np.bool_)
+        counts = self.problems.counts
+        for row in np.flatnonzero(~settled) if ruling.rule else ():
+            value = prediction[row]
+            text = None if is_missing(value) else f"{value:g}" if isinstance(value, float) else str(value)
+            rows = 1 if counts is None else int(counts[row])
+            ruled[row] = ruling.declines(text, right=bool(value == truth[row]), rows=rows)
+        return ruled
+
+    def _said_outcomes(self) -> NDArray[np.uint8]:
+        codes = {name: code for code, name in enumerate(OUTCOMES)}
+        values = self.values["outcome"].tolist()
+        found = np.array([codes.get(value, -1) if isinstance(value, str) else -1 for value in values])
+        unknown = found < 0
+        if unknown.any():
+            self.problems.report(
+                f"the column {self.columns['outcome']!r} must say {', '.join(OUTCOMES)}, and does not "
+                f"{self.problems.place(unknown)}",
+                way_out="rename the column if it means something else",
+            )
+        return np.where(unknown, Outcome.FAILED, found).astype(np.uint8)
+
+    def _flags(self, role: str) -> Mask:
+        if role not in self.values:
+            return np.zeros(len(self), np.bool_)
+        return _values.as_flags(self.values[role], self.columns[role], self.problems)
+
+    def _silent(self, prediction: NDArray[Any]) -> Mask:
+        """True where no answer is given: no label, or where intervals or sets are the answer, none of those."""
+        if "prediction" in self.values or "correct" in self.values:
+            return missing(prediction)
+        silent = np.zeros(len(self), np.bool_)
+        for role in ("low", "high"):
+            if role in self.values:
+                silent |= _values.blank(self.values[role])
+        return silent
+
+    def identifiers(self, role: str) -> NDArray[Any]:
+        """Return the names of clusters or items: whole numbers where all of them are, else text."""
+        if role not in self.values:
+            return np.arange(len(self))
+        return _values.as_names(self.values[role], self.columns[role], self.problems)
+
+    def check_unique(self, cluster: NDArray[Any], item: NDArray[Any]) -> None:
+        """An item may not stand twice in one cluster; without clusters not twice at all."""
+        if "item" not in self.columns:
+            return
+        codes = np.unique(item, return_inverse=True)[1].astype(np.int64)
+        for column in (cluster if "cluster" in self.columns else None, self.whose):
+            if column is not None:
+                groups = np.unique(column, return_inverse=True)[1]
+                codes = np.unique(codes * (int(groups.max()) + 1) + groups, return_inverse=True)[1].astype(
+                    np.int64
+                )
+        order = np.argsort(codes, kind="stable")
+        again = np.zeros(len(codes), np.bool_)
+        again[order[1:]] = np.diff(codes[order]) == 0
+        if again.any():
+            self.report_again(again)
+
+    def report_again(self, again: Mask) -> None:
+        """Say that items stand twice, those of a mask the second time."""
+        where = f" within one {self.columns['cluster']}" if "cluster" in self.columns else ""
+        self.problems.report(
+            f"the item ids ({self.columns['item']}) must be unique{where}; one stands again "
+            f"{self.problems.place(again)}",
+            way_out="name another item column, or a cluster column if an item is asked of several",
+        )
+
+    def signal(self, name: str, columns: Mapping[str, NDArray[Any]]) -> Signal:
+        """Return a column of numbers, with where it is absent if another column says so."""
+        values = columns[name]
+        if values.dtype.kind not in "iuf":
+            numbers = [_values.as_number(value) for value in values.tolist()]
+            wrong = np.array([number is None for number in numbers], np.bool_) & ~_values.blank(values)
+            if wrong.any() and not _values.report_decimal_commas(values, name, self.problems):
+                held = {type(value) for value in values[wrong].tolist()}
+                what = "booleans" if held <= {bool, np.bool_} else "text"
+                first = self.problems.place(wrong, most=1)
+                self.problems.report(
+                    f"the column {name!r} holds {what} (first {first}), and a confidence or signal needs numbers",
+                    way_out="name another column, or rename this one if it means something else",
+                )
+            values = np.array(
+                [math.nan if number is None else number for number in numbers], dtype=np.float64
+            )
+        absent = columns.get(name + ABSENT_SUFFIX)
+        mask = np.zeros(len(values), np.bool_) if absent is None else absent.astype(np.bool_)
+        return Signal(values.astype(np.float64, copy=False), mask)
+
+    def check_confidence(self, signal: Signal, outcome: NDArray[np.uint8], name: str) -> None:
+        """Add to a list of problems where an answer has no confidence; elsewhere whoever ranks says so."""
+        wrong = ~np.isfinite(signal.values) & (outcome == Outcome.ANSWERED)
+        if self.problems.collect and wrong.any():
+            self.problems.report(
+                f"the confidence ({name}) is missing or not finite for an answered item {self.problems.place(wrong)}"
+            )
+
+    def sets(self, truth: NDArray[Any], outcome: NDArray[np.uint8]) -> tuple[Mask | None, tuple[str, ...]]:
+        """Return who is in which set, and the classes: all labels that occur in sets and truths."""
+        if "set" not in self.values:
+            return None, ()
+        name = self.columns["set"]
+        # In a table of text, an empty field is an empty set.
+        needed = (outcome == Outcome.ANSWERED) & (self.table.kinds[name] == "list")
+        lists = _values.as_lists(self.values["set"], name, self.problems, needed=needed)
+        classes = self.table.declared.get("classes") or labels.class_names(
+            chain(truth[~missing(truth)].tolist(), chain.from_iterable(lists))
+        )
+        return labels.members(lists, classes, name=f"{self.table.label}: the column {name!r}"), classes
+
+    def metadata(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return metadata under their own names."""
+        found = {}
+        for column_name, values in columns.items():
+            name = column_name.removeprefix(METADATA_PREFIX)
+            # Only a table that was written here has outcomes, and JSON under such a name.
+            if "outcome" in self.columns and name.endswith(JSON_SUFFIX):
+                found[name.removesuffix(JSON_SUFFIX)] = self._parsed(values, column_name)
+            else:
+                found[name] = values
+        return found
+
+    def _parsed(self, values: NDArray[Any], name: str) -> NDArray[Any]:
+        found = []
+        for row, text in enumerate(values.tolist()):
+            try:
+                found.append(None if text is None else json.loads(text))
+            except (RecursionError, TypeError, ValueError):
+                self.problems.report(f"the column {name!r} must hold JSON, and does not at {row_name(row)}")
+                found.append(None)
+        return _validate.objects(found)
+
+    def weight(self) -> Floats | None:
+        """Return how many rows each row stands for."""
+        if "weight" not in self.values:
+            return None
+        numbers, place = self._numbers("weight"), f"weight ({self.columns['weight']})"
+        return self._checked(place, lambda: checked_weight(numbers, len(numbers)))
+
+    def intervals(
+        self, outcome: NDArray[np.uint8], truth: NDArray[Any], crossed: str | None
+    ) -> Floats | None:
+        """Return the bounds of every prediction."""
+        if "low" not in self.values:
+            return None
+        low, high = (self._numbers(role, gaps=True) for role in ("low", "high"))
+        if crossed is not None:
+            low, high = _values.uncrossed(low, high, labels.numbers(truth), crossed)
+        place = f"low ({self.columns['low']}) and high ({self.columns['high']})"
+        return self._checked(place, lambda: checked_intervals(np.column_stack([low, high]), outcome))
+
+    def _numbers(self, role: str, *, gaps: bool = False) -> Floats:
+        return _values.as_numbers(self.values[role], self.columns[role], self.problems, gaps=gaps)
+
+    def _checked(self, place: str, check: Callable[[], Floats | None]) -> Floats | None:
+        try:
+            return check()
+        except DataError as problem:
+            self.problems.report(f"{place}: {problem}")
+            return None
+
+
+def _label_kinds(column: NDArray[Any]) -> set[bool]:
+    """Return whether there are words (True), whether there are numbers (False) among labels."""
+    known = labels.column(column[~missing(column)], "label")
+    if known.dtype.kind in "biuf":
+        return {False} if len(known) else set()
+    return {isinstance(value, str) for value in known.tolist()}

@@ -1,0 +1,140 @@
+"""What counts the rows of a table: an engine's own words, and expressions that mean the same to every engine.
+
+Which statements are made of them, and what comes back, is known elsewhere (`_statements`, `_counting`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from abstain._units import FACTOR, GROUPS, PRIME, WHOLE_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.resampling import CountedRows
+
+__all__ = ["DIGITS", "NUMBER", "Engine", "group_of_text", "group_of_whole", "is_blank", "rounded"]
+
+_BITS = 10
+# Beyond this the arithmetic of rounding overflows.
+_LARGEST_ROUNDED = 1e290
+# A whole number of so many digits is one of the engine; one of twice as many is read in two parts.
+DIGITS = 18
+# What Python holds to be blank, and what it reads as a number or as nothing; see `_values`.
+_BLANK = r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+_DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+NUMBER = rf"{_BLANK}|[\t-\r\x1c-\x20]*({_DECIMAL}|[+-]?(?i:inf|infinity|nan))[\t-\r\x1c-\x20]*"
+
+
+class Engine(ABC):
+    """What runs statements over the rows of one table, and the words that it has for what we say.
+
+    Attributes:
+        name: what it is called.
+        text: its type of text.
+        row_number: what numbers rows, each by another number.
+        in_order: True where rows are numbered from 0 in the order of the table.
+    """
+
+    name: str
+    text: str
+    row_number: str
+    in_order: bool
+
+    @abstractmethod
+    def again(self) -> Engine:
+        """Return the same rows with nothing kept or given yet."""
+
+    @abstractmethod
+    def source(self, *, numbers: bool = False) -> str:
+        """Return what to select the rows from; with `numbers` they have a number."""
+
+    @abstractmethod
+    def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
+        """Return the columns that a statement gives: numbers, NaN for null, or objects, None for null."""
+
+    @abstractmethod
+    def keep(self, name: str, statement: str, *, number: bool = False) -> None:
+        """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
+
+    @abstractmethod
+    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Make numbers of ours known under a name."""
+
+    @abstractmethod
+    def known(self, name: str) -> str:
+        """Return what to select from to get what was kept or given under a name, by that name."""
+
+    @abstractmethod
+    def matches(self, text: str, pattern: str) -> str:
+        """Return what is true where a whole text fits a pattern."""
+
+    def present(self, number: str, low: int, high: int) -> str | None:  # noqa: ARG002
+        """Return what has a bit for every whole number from low to high, 1 where it occurs, after zeros to fill a byte.
+
+        None where the engine has no words for it.
+        """
+        return None
+
+    def count_rows(
+        self,
+        select: str,  # noqa: ARG002
+        keys: Sequence[str],  # noqa: ARG002
+        signal: str | None,  # noqa: ARG002
+        *,
+        rounded: bool,  # noqa: ARG002
+    ) -> CountedRows | None:
+        """Count rows in one pass by the columns of kinds, a confidence, and the group of their cluster ``c``.
+
+        None where the engine, or what the columns hold, asks for statements. `rounded` counts bins of the confidence.
+        """
+        return None
+
+    @abstractmethod
+    def from_hexadecimal(self, digits: str) -> str:
+        """Return what reads hexadecimal digits as a whole number."""
+
+
+def is_blank(text: str, engine: Engine) -> str:
+    """True where a text has nothing but blanks; most texts are told by their first letter."""
+    return f"CASE WHEN {text} < '!' OR {text} >= '\x85' THEN {engine.matches(text, _BLANK)} ELSE FALSE END"
+
+
+def group_of_whole(number: str) -> str:
+    """The group of a cluster that is a whole number; see `abstain._units.group_of`."""
+    folded = f"(CAST({number} % {PRIME} AS BIGINT) + {PRIME}) % {PRIME}"
+    return f"CAST(({folded} * {FACTOR}) % {PRIME} % {GROUPS} AS SMALLINT)"
+
+
+def group_of_text(name: str, engine: Engine) -> str:
+    """The group of a cluster that is known by text, which may write a whole number."""
+    digits = f"replace({name}, '-', '')"
+    high = f"TRY_CAST(substr({digits}, 1, length({digits}) - {DIGITS}) AS BIGINT)"
+    low = f"TRY_CAST(substr({digits}, length({digits}) - {DIGITS - 1}) AS BIGINT)"
+    long = f"(({high} % {PRIME}) * {10**DIGITS % PRIME} + {low} % {PRIME}) % {PRIME}"
+    signed = f"CASE WHEN substr({name}, 1, 1) = '-' THEN {PRIME} - {long} ELSE {long} END"
+    digest = engine.from_hexadecimal(f"substr(md5({name}), 1, 8)")
+    return (
+        f"CASE WHEN {name} IS NULL OR {is_blank(name, engine)} THEN NULL "
+        f"WHEN NOT {engine.matches(name, WHOLE_NAME.pattern)} THEN CAST({digest} % {GROUPS} AS SMALLINT) "
+        f"WHEN length({digits}) <= {DIGITS} THEN {group_of_whole(f'TRY_CAST({name} AS BIGINT)')} "
+        f"WHEN length({digits}) <= {2 * DIGITS} THEN {group_of_whole(f'({signed})')} "
+        "ELSE -1 END"
+    )
+
+
+def rounded(number: str) -> str:
+    """A number to its leading bits, or what it lacks of 1 where it lies above a half; itself where that is infinite."""
+    split = float(2 ** (53 - _BITS) + 1)
+
+    def leading(value: str) -> str:
+        return f"(({value}) * {split} - (({value}) * {split} - ({value})))"
+
+    return (
+        f"CASE WHEN {number} > 0.5 AND {number} <= 1.0 THEN 1.0 - {leading(f'1.0 - {number}')} "
+        f"WHEN abs({number}) < {_LARGEST_ROUNDED} THEN {leading(number)} ELSE {number} END"
+    )

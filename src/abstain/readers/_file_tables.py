@@ -1,0 +1,468 @@
+"""CSV, Parquet and JSONL files as tables.
+
+They go through DuckDB, all of them through `open_files`, each as a snapshot that is opened once; CSV and JSON are read
+as the text that they are, so that no type is guessed on the way.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from abstain import _files, _sql, _validate
+from abstain._export import PARQUET_KEY
+from abstain.errors import FormatError
+from abstain.readers import _values
+from abstain.readers._duckdb_tables import DuckTable, plain_array
+from abstain.readers._roles import is_usual
+from abstain.readers._snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import duckdb
+    from numpy.typing import NDArray
+
+__all__ = ["open_files"]
+
+_DELIMITERS = ",;\t|"
+_LONGEST_LINE = 1 << 24
+_MOST_COLUMNS = 1 << 14
+# Of keys that most objects lack, so many cells may be loaded, and so many times those that there are.
+_MOST_SPARSE_CELLS, _MOST_SPREAD = 1 << 19, 16
+_SAMPLE = 10_000
+# In so many rows the values of a first line that is none of names are looked for.
+_BELOW = 100
+# What people write where a number is missing; no proof that the line is one of names.
+_GAPS = ("na", "n/a", "nan", "none", "null", "missing", "unknown", "inf", "infinity")
+# About so many bytes of lines are looked at together.
+_PIECE = 1 << 20
+# What the types of the values of a key in JSON make of the column, the first that holds all of them.
+_JSON_KINDS = (
+    ("whole", {"UBIGINT", "BIGINT"}),
+    ("number", {"UBIGINT", "BIGINT", "DOUBLE"}),
+    ("boolean", {"BOOLEAN"}),
+    ("list", {"ARRAY"}),
+    ("text", {"UBIGINT", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR"}),
+)
+
+
+def open_files(
+    files: Sequence[_files.SourceFile], kind: str, *, connection: duckdb.DuckDBPyConnection | None = None
+) -> DuckTable:
+    """Open files of one kind ("csv", "parquet" or "jsonl") as one table, in the order given.
+
+    Args:
+        files: the files.
+        kind: what they are.
+        connection: that of another table that this one is compared with; one of its own when left out.
+    """
+    tables = {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}
+    return tables[kind](Snapshot(files), connection or _sql.connect())
+
+
+class _ParquetTable(DuckTable):
+    """Parquet files, which know the types of their columns."""
+
+    _written = "FORMAT parquet"
+
+    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(snapshot, connection)
+        source = f"read_parquet({_places(snapshot)}, union_by_name=true, hive_partitioning=false)"
+        self.relation = self.fetch(lambda: self.query(f"SELECT * FROM {source}"))
+        self._describe(self._true_names(), self.relation.types, self.relation.columns)
+        if len(self.paths) == 1:
+            self.declared = self._note()
+
+    def _true_names(self) -> list[str]:
+        """The names of the columns as they are in the file: DuckDB renames those that differ in case alone."""
+        files = [self._top_level(file) for file in range(len(self.paths))]
+        every = dict.fromkeys(name for names in files for name in names)
+        twice = any(len(set(names)) < len(names) for names in files)
+        if twice or (len(files) > 1 and len({name.casefold() for name in every}) < len(every)):
+            raise FormatError(
+                f"{self.label}: has columns of one name, or several files have names that differ in case alone; "
+                "rename them"
+            )
+        return files[0] if len(files) == 1 else list(self.relation.columns)
+
+    def _top_level(self, file: int) -> list[str]:
+        assert self._snapshot is not None
+        place = _sql.literal(str(self._snapshot.places[file]))
+        found = self.fetch(
+            lambda: self.query(f"SELECT name, num_children FROM parquet_schema({place})").fetchall()
+        )
+        names, below = [], 0
+        for name, children in found[1:]:
+            if not below:
+                names.append(str(name))
+            below = max(below - 1, 0) + (children or 0)
+        return names
+
+    def _note(self) -> Mapping[str, Any]:
+        """What a Parquet file that was written here says of its scale and clusters."""
+        assert self._snapshot is not None
+        statement = (
+            f"SELECT value FROM parquet_kv_metadata({_places(self._snapshot)}) "
+            f"WHERE key = {_sql.literal(PARQUET_KEY)}"
+        )
+        rows = self.fetch(lambda: self.query(statement).fetchall())
+        try:
+            declared = json.loads(bytes(rows[0][0])) if rows else {}
+        except (RecursionError, ValueError):
+            return {}
+        if not isinstance(declared, dict):
+            return {}
+        scale, noun, classes = (declared.get(key) for key in ("scale", "cluster_noun", "classes"))
+        return {
+            "scale": _scale(scale),
+            "cluster_noun": noun if isinstance(noun, str) else None,
+            "classes": tuple(str(name) for name in classes)
+            if isinstance(classes, list) and classes
+            else None,
+        }
+
+    def _explained(self, problem: Exception) -> FormatError:
+        return FormatError(
+            f"{self.label}: the Parquet file is damaged or cut off ({type(problem).__name__}); copy or write it anew"
+        )
+
+
+class _CsvTable(DuckTable):
+    """CSV files: all columns are text, and what that spells is found when they are loaded."""
+
+    word = "CSV"
+    text_alone = True
+
+    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(snapshot, connection)
+        names, self._delimiter = _shared_header(snapshot)
+        # Numbered columns, because names may differ in case alone, or hold anything.
+        inner = [f"c{place}" for place in range(len(names))]
+        columns = ", ".join(f"'{name}': 'VARCHAR'" for name in inner)
+        options = (
+            f"columns={{{columns}}}, auto_detect=false, header=true, delim={_sql.literal(self._delimiter)}, "
+            f"quote='\"', escape='\"', null_padding=false, strict_mode=true, max_line_size={_LONGEST_LINE}, "
+            f"compression='{_compression(snapshot)}', hive_partitioning=false"
+        )
+        self.relation = self.fetch(
+            lambda: self.query(f"SELECT * FROM read_csv({_places(snapshot)}, {options})")
+        )
+        self._kinds = dict.fromkeys(names, "unknown")
+        self._expressions = dict(zip(names, inner, strict=True))
+        self._written = f"FORMAT csv, HEADER true, DELIMITER {_sql.literal(self._delimiter)}"
+
+    @property
+    def headed(self) -> bool:
+        """False where the first line may be a record.
+
+        It is one of names where one of them is usual, or stands above numbers alone, and its values do not stand again
+        below it.
+        """
+        names = list(self._kinds)
+        rows = self.fetch(self.relation.limit(_BELOW).fetchall)
+        below = [[cell.strip() for cell in cells if cell] for cells in zip(*rows, strict=True)]
+        columns = list(zip(names, below or [[] for _ in names], strict=True))
+        # A row index has no name, or what is behind the last comma; whoever names columns leaves no second one without.
+        unnamed = sum(name == f"column{place}" for place, name in enumerate(names))
+        again = sum(_is_among(name, cells) for name, cells in columns)
+        # One of many may be chance: a column called "nan" that has one. Two such signs are none.
+        betrayed = unnamed + again >= 2 or 3 * again >= len(names)
+        named = self.usual or any(_heads_numbers(name, cells) for name, cells in columns)
+        return named and not betrayed
+
+    @property
+    def usual(self) -> bool:
+        """False where no name of a column is a usual one."""
+        return any(map(is_usual, self._kinds))
+
+    def spells_numbers(self, name: str) -> bool:
+        """True where a column holds numbers that are not whole, in as many different values as are looked at."""
+        column = self.relation.project(f"{self.expression(name)} AS c").filter("c IS NOT NULL")
+        found = self.fetch(column.distinct().limit(_SAMPLE).fetchnumpy)
+        return _values.typed(plain_array(found["c"])).dtype.kind in "fb"
+
+    def _explained(self, problem: Exception) -> FormatError:
+        assert self._snapshot is not None
+        for path, place in zip(self.paths, self._snapshot.places, strict=True):
+            _find_ragged(path, place, self._delimiter)
+            if _mixes_line_ends(place):
+                return FormatError(
+                    f"{path}: its lines end in different ways (Windows, Unix, old Mac); save it with one of them"
+                )
+        return super()._explained(problem)
+
+
+class _JsonTable(DuckTable):
+    """JSON files with one object per line, or a list of objects: values are the text that they are in the file."""
+
+    word = "JSON with one object per line"
+    text_alone = True
+    # An object is text already, and is written as it is: one per line.
+    _written = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\x01'"
+
+    def _columns_with(self, name: str, mark: str) -> str:
+        return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
+
+    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(snapshot, connection)
+        self._layout = _json_layout(snapshot)
+        options = (
+            f"format='{self._layout}', compression='{_compression(snapshot)}', hive_partitioning=false, "
+            f"maximum_object_size={_LONGEST_LINE}"
+        )
+        self.relation = self.fetch(
+            lambda: self.query(f"SELECT json FROM read_json_objects({_places(snapshot)}, {options})")
+        )
+        self._kinds = self._found_kinds()
+
+    def _found_kinds(self) -> dict[str, str]:
+        """Return the kind of every key that occurs, those of the first object first."""
+        twice = "len(json_keys(json)) > len(list_distinct(json_keys(json)))"
+        odd, doubled = self.counted(
+            f"count(*) FILTER (WHERE coalesce(json_type(json), '') <> 'OBJECT'), count(*) FILTER (WHERE {twice})"
+        )
+        if odd:
+            raise FormatError(f"{self.label}: not {self.word}: {odd:,} records are something else")
+        if doubled:
+            raise FormatError(
+                f"{self.label}: a key stands twice in {doubled:,} of the objects; keep one of them"
+            )
+        cells = self.relation.project("unnest(json_keys(json)) AS k, unnest(json_extract(json, '$.*')) AS v")
+        types = cells.project("k, json_type(v) AS t").aggregate("k, t, count(*) AS n", "k, t")
+        found: dict[str, set[str]] = {}
+        for row in self.fetch(self.relation.project("json_keys(json)").limit(1).fetchall):
+            found.update({name: set() for name in row[0]})
+        counted = sorted(self.fetch(types.fetchall))
+        self._filled = sum(count for *_, count in counted)
+        for name, type_name, _ in counted:
+            found.setdefault(name, set()).add(type_name)
+        return {name: _json_kind(kinds - {"NULL"}) for name, kinds in found.items()}
+
+    @property
+    def _most_cells(self) -> int:
+        return min(super()._most_cells, max(_MOST_SPARSE_CELLS, _MOST_SPREAD * self._filled))
+
+    def expression(self, name: str) -> str:
+        """Return what to select to get a key's values as text."""
+        pointer = "/" + name.replace("~", "~0").replace("/", "~1")
+        return f"(json ->> {_sql.literal(pointer)})"
+
+    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return columns as arrays; every object is parsed once, however many of its keys are asked for."""
+        if not names:
+            return {}
+        pointers = ", ".join(self.expression(name)[len("(json ->> ") : -1] for name in names)
+        found = self.fetch(
+            lambda: self.relation.project(f"json_extract_string(json, [{pointers}]) AS v").fetchall()
+        )
+        columns = zip(*(row[0] for row in found), strict=True) if found else ([] for _ in names)
+        return {name: _validate.objects(list(values)) for name, values in zip(names, columns, strict=True)}
+
+    def _explained(self, problem: Exception) -> FormatError:  # noqa: ARG002  (its words may quote the data)
+        assert self._snapshot is not None
+        if self._layout == "newline_delimited":
+            for path, place in zip(self.paths, self._snapshot.places, strict=True):
+                line = self._broken_line(path, place)
+                if line is not None:
+                    return FormatError(f"{path}: not {self.word} at line {line}")
+        return FormatError(f"{self.label}: not {self.word}")
+
+    def _broken_line(self, path: Path, place: Path) -> int | None:
+        """Return the first line that DuckDB holds to be no JSON: the one that it names itself may be the next."""
+        assert self._connection is not None
+        broken = (
+            "SELECT min(number) FROM (SELECT unnest($1) AS line, generate_subscripts($1, 1) AS number) AS lines "
+            "WHERE line <> '' AND NOT json_valid(line)"
+        )
+        before = 0
+        with _opened(path, place) as file:
+            for lines in _pieces(file):
+                texts = [line.decode("utf-8", "replace").lstrip("\ufeff").strip() for line in lines]
+                found = self._connection.execute(broken, [texts]).fetchone()
+                if found is not None and found[0] is not None:
+                    return before + int(found[0])
+                before += len(lines)
+        return None
+
+
+def _scale(value: Any) -> tuple[float, float] | None:
+    """Return the scale that a file declares, if it is one."""
+    numbers = (
+        isinstance(value, list) and len(value) == 2 and all(type(part) in (int, float) for part in value)
+    )
+    return _validate.scale(value) if numbers and value[0] < value[1] else None
+
+
+def _json_kind(types: set[str]) -> str:
+    return next((kind for kind, held in _JSON_KINDS if types <= held), "other") if types else "text"
+
+
+def _places(snapshot: Snapshot) -> str:
+    # DuckDB takes every path for a pattern; what was a pattern was expanded before.
+    escaped = [re.sub(r"([*?\[])", r"[\1]", str(place)) for place in snapshot.places]
+    return "[" + ", ".join(_sql.literal(path) for path in escaped) + "]"
+
+
+def _is_compressed(place: Path) -> bool:
+    with place.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def _compression(snapshot: Snapshot) -> str:
+    found = {_is_compressed(place) for place in snapshot.places}
+    if len(found) > 1:
+        raise FormatError(
+            f"{snapshot.paths[0]}: some of the files are compressed and some are not; read them apart"
+        )
+    if found == {False}:
+        return "uncompressed"
+    _check_ends(snapshot)
+    return "gzip"
+
+
+def _check_ends(snapshot: Snapshot) -> None:
+    """Read compressed files to their ends where DuckDB would take the place of a cut for one, as it did before 2.0."""
+    import duckdb  # noqa: PLC0415
+
+    if int(duckdb.__version__.partition(".")[0]) >= 2:
+        return
+    for path, place in zip(snapshot.paths, snapshot.places, strict=True):
+        with _opened(path, place) as file:
+            while file.read(1 << 20):
+                pass
+
+
+def _json_layout(snapshot: Snapshot) -> str:
+    beginnings = set()
+    for path, place in zip(snapshot.paths, snapshot.places, strict=True):
+        with _opened(path, place) as file:
+            beginnings.add(file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[")
+    if len(beginnings) > 1:
+        raise FormatError(
+            f"{snapshot.paths[0]}: some of the files are lists and some have one object per line"
+        )
+    return "array" if beginnings == {True} else "newline_delimited"
+
+
+@contextmanager
+def _opened(path: Path, place: Path) -> Iterator[IO[bytes]]:
+    with gzip.open(place, "rb") if _is_compressed(place) else place.open("rb") as file:
+        try:
+            yield cast("IO[bytes]", file)
+        except UnicodeDecodeError:
+            raise FormatError(f"{path}: not UTF-8 text; save the table as UTF-8") from None
+        except (EOFError, OSError, zlib.error):
+            raise FormatError(f"{path}: cannot be read; the file may be damaged or cut off") from None
+
+
+def _pieces(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield the lines of a file, about a megabyte of them at a time."""
+    lines, size = list[bytes](), 0
+    for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
+        lines.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield lines
+            lines, size = [], 0
+    if lines:
+        yield lines
+
+
+def _is_among(heading: str, cells: Iterable[str]) -> bool:
+    """True where a heading is one of the values below it, or as they are true or false."""
+    flag = heading.casefold() in _values.FLAGS
+    return any(cell == heading or (flag and cell.casefold() in _values.FLAGS) for cell in cells)
+
+
+def _heads_numbers(heading: str, cells: Sequence[str]) -> bool:
+    """True where a heading is a word above numbers alone, and none that says that a number is missing."""
+    return (
+        heading.casefold() not in _GAPS
+        and any(map(str.isalpha, heading))
+        and bool(cells)
+        and all(_values.as_number(cell) is not None for cell in cells)
+    )
+
+
+def _shared_header(snapshot: Snapshot) -> tuple[list[str], str]:
+    headers = [_header(path, place) for path, place in zip(snapshot.paths, snapshot.places, strict=True)]
+    for path, header in zip(snapshot.paths, headers, strict=True):
+        if header != headers[0]:
+            raise FormatError(
+                f"{path}: its columns are not those of {snapshot.paths[0]}; they cannot be read as one table"
+            )
+    return headers[0]
+
+
+@contextmanager
+def _csv_rows(path: Path, place: Path, delimiter: str, *, strict: bool) -> Iterator[Any]:
+    """Give a reader of rows as Python's own library sees them."""
+    limit = csv.field_size_limit(_LONGEST_LINE)
+    with _opened(path, place) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        try:
+            # A line without end is cut rather than read into memory.
+            lines = iter(lambda: text.readline(_LONGEST_LINE), "")
+            yield csv.reader(lines, delimiter=delimiter, strict=strict)
+        finally:
+            csv.field_size_limit(limit)
+
+
+def _header(path: Path, place: Path) -> tuple[list[str], str]:
+    headers: dict[str, list[str]] = {}
+    try:
+        for mark in _DELIMITERS:
+            with _csv_rows(path, place, mark, strict=False) as rows:
+                headers[mark] = next(rows, [])
+    except csv.Error:
+        raise FormatError(f"{path}: the first line is no header of a CSV file") from None
+    delimiter = max(headers, key=lambda mark: len(headers[mark]))
+    # A row index is often written without a name.
+    names = [name.strip() or f"column{number}" for number, name in enumerate(headers[delimiter])]
+    if not any(name.strip() for name in headers[delimiter]):
+        raise FormatError(f"{path}: the first line must name the columns, and it is empty")
+    if len(names) > _MOST_COLUMNS:
+        raise FormatError(f"{path}: has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
+    first = {name: number for number, name in reversed(list(enumerate(names, start=1)))}
+    twice = [(first[name], number) for number, name in enumerate(names, start=1) if first[name] < number]
+    if twice:
+        # The first line may hold values, which no message shows.
+        raise FormatError(
+            f"{path}: columns {twice[0][0]} and {twice[0][1]} have the same name; rename one, or add a line with the "
+            "names of the columns if the file has none"
+        )
+    return names, delimiter
+
+
+def _find_ragged(path: Path, place: Path, delimiter: str) -> None:
+    """Raise with the line of the first row that has more or fewer fields than the header."""
+    with _csv_rows(path, place, delimiter, strict=True) as rows:
+        try:
+            width = len(next(rows))
+            for row in rows:
+                if row and len(row) != width:
+                    raise FormatError(
+                        f"{path}: line {rows.line_num} has {len(row)} fields where the header has {width}; mend the "
+                        "row, or quote fields that hold the delimiter"
+                    )
+        except csv.Error:
+            raise FormatError(
+                f"{path}: line {rows.line_num} is no CSV row (a quote is not closed or stands within a field, or the "
+                f"line is longer than {_LONGEST_LINE:,} bytes)"
+            ) from None
+
+
+def _mixes_line_ends(place: Path) -> bool:
+    """True where lines end in more than one way, within fields or between rows."""
+    found: set[bytes] = set()
+    with place.open("rb") as file:
+        while len(found) < 2 and (piece := file.read(1 << 20)):
+            found |= set(re.findall(rb"\r\n|\r|\n", piece + (file.read(1) if piece.endswith(b"\r") else b"")))
+    return len(found) > 1

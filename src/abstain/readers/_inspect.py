@@ -1,0 +1,353 @@
+"""Inspect AI logs, ``.eval`` and ``.json``, without inspect_ai.
+
+A ``.eval`` file is a zip archive with one zstd member a sample; a ``.json`` file holds all samples in one
+array. Both are read one sample at a time, and of each sample only what is judged is kept. A scorer's value N,
+or a reason of refusal or no_response, is an abstention; a sample with an error is failed, and so is one whose
+answer could not be read (NaN, with the reason invalid_response_format); one without a score, or with NaN for
+one, is unscored. Epochs of one question are not independent: they share a cluster,
+and how far they agree gives the consistency signals.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from abstain import _files, _validate
+from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.items import Items, Outcome
+from abstain.readers._log_items import (
+    LogRow,
+    agreement,
+    apply_rule,
+    is_nested,
+    items_from_log,
+    keep_scalars,
+    named_cluster,
+    scalar,
+    token_log_signals,
+)
+from abstain.readers._members import Archive, outer_members
+from abstain.readers._roles import noun_of
+from abstain.readers._rules import Ruling
+from abstain.readers._values import as_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from abstain.readers._rules import AbstentionRule
+
+__all__ = ["items_of_samples", "read_inspect"]
+
+# What an archive may hold unless the caller says otherwise: so many times its own size, and what a small one needs.
+EXPANSION = 200
+EXPANSION_FLOOR = 1 << 22
+_NO_ANSWER = "N"
+_REFUSALS = ("refusal", "no_response")
+# What a log may say of itself; anything else is text of whoever wrote it.
+_STATUSES = ("started", "success", "cancelled", "error")
+_UNREADABLE = "invalid_response_format"
+_VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+
+# What may be anything is left as text, and read only where it is judged: a log may hold whole transcripts in it.
+_NULL = msgspec.Raw(b"null")
+
+
+class _Token(msgspec.Struct):
+    logprob: float
+    top_logprobs: list[_Token] | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] | None = None
+
+
+class _Content(msgspec.Struct):
+    text: msgspec.Raw = _NULL
+
+
+class _Message(msgspec.Struct):
+    content: msgspec.Raw = _NULL
+
+
+class _Choice(msgspec.Struct):
+    message: _Message = msgspec.field(default_factory=_Message)
+    logprobs: _Logprobs | None = None
+
+
+class _Output(msgspec.Struct):
+    choices: list[_Choice] = []
+    completion: str = ""
+
+
+class _Score(msgspec.Struct):
+    value: msgspec.Raw
+    answer: msgspec.Raw = _NULL
+    reason: str | None = None
+    metadata: dict[str, msgspec.Raw] | None = None
+
+
+class _Sample(msgspec.Struct):
+    id: int | str
+    epoch: int = 1
+    target: str | list[str] = ""
+    output: _Output = msgspec.field(default_factory=_Output)
+    scores: dict[str, _Score] | None = None
+    metadata: dict[str, msgspec.Raw] | None = None
+    error: msgspec.Raw = _NULL
+
+
+class _Revision(msgspec.Struct):
+    commit: str | None = None
+
+
+class _Spec(msgspec.Struct):
+    task: str = ""
+    model: str = ""
+    run_id: str | None = None
+    revision: _Revision | None = None
+
+
+class _Header(msgspec.Struct):
+    eval: _Spec = msgspec.field(default_factory=_Spec)
+    status: str = "started"
+
+
+def read_inspect(
+    log: _files.SourceFile,
+    *,
+    scorer: str | None = None,
+    cluster: str | None = None,
+    rule: AbstentionRule | None = None,
+    scale: Sequence[float] | None = None,
+    member_limit: int,
+    total_limit: int | None,
+) -> Items:
+    """Read one log; see `abstain.read`."""
+    header, rows, ruling, path = _Header(), [], Ruling(rule), str(log)
+    reader = _Reader(path, scorer, cluster, ruling)
+    with log.open() as file:
+        for part in _parts(file, path, member_limit, total_limit):
+            if isinstance(part, _Header):
+                header = part
+            else:
+                rows.append(reader.row(part))
+        content = _files.digest([file])
+    reader.finish()
+    items = _items(rows, path, cluster, scale)
+    revision = header.eval.revision
+    return items.with_provenance(
+        run_id=header.eval.run_id,
+        git_commit=None if revision is None else revision.commit,
+        task=header.eval.task,
+        model=header.eval.model,
+        status=header.status if header.status in _STATUSES else "unknown",
+        scorer=reader.scorer,
+        sha256=content,
+        **ruling.provenance(),
+    )
+
+
+def items_of_samples(samples: Iterable[bytes], *, cluster: str | None, what: str) -> Items:
+    """Return the items of samples that are no file yet; see `abstain.readers.items_of_samples`."""
+    reader = _Reader(what, None, cluster, Ruling(None))
+    rows = [
+        reader.row(_decode_sample(text, f"{what}: samples[{number}]")) for number, text in enumerate(samples)
+    ]
+    return _items(rows, what, cluster, None)
+
+
+def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Sequence[float] | None) -> Items:
+    epochs = any(row.epoch > 1 for row in rows) or len({row.question for row in rows}) < len(rows)
+    if epochs:
+        for row in rows:
+            row.item = f"{row.question}_epoch_{row.epoch}"
+        _add_agreement(rows)
+    usual = "question" if epochs else "sample"
+    return items_from_log(rows, path, scale=scale, cluster_noun=noun_of(cluster, usual))
+
+
+def _parts(
+    file: IO[bytes], path: str, member_limit: int, total_limit: int | None
+) -> Iterator[_Header | _Sample]:
+    """Yield the samples of a log, and its header wherever that stands."""
+    archive = file.read(4) == b"PK\x03\x04"
+    if not archive:
+        header, count = _Header(), 0
+        for key, text in outer_members(file, path, limit=member_limit, arrays=("samples",)):
+            if key == "samples":
+                yield _decode_sample(text, f"{path}: samples[{count}]")
+                count += 1
+            elif key == "eval":
+                header.eval = _files.decode(text, _Spec, f"{path}: eval")
+            elif key == "status":
+                header.status = _files.decode(text, str, f"{path}: status")
+        yield header
+        return
+    most = EXPANSION_FLOOR + EXPANSION * file.seek(0, io.SEEK_END) if total_limit is None else total_limit
+    with Archive(file, path, member_limit=member_limit, total_limit=most) as log:
+        names = log.names
+        # A log whose run was cut off has no header yet, but its journal does.
+        for name in ("header.json", "_journal/start.json"):
+            if name in names:
+                yield _files.decode(log.read(name), _Header, f"{path}: {name}")
+                break
+        else:
+            raise FormatError(f"{path}: a zip archive, but no Inspect log (it has no header.json)")
+        for name in names:
+            if name.startswith("samples/") and name.endswith(".json"):
+                yield _decode_sample(log.read(name), f"{path}: {name}")
+
+
+def _decode_sample(text: bytes, place: str) -> _Sample:
+    return _files.decode(text, _Sample, f"{place}: not a sample of an Inspect log")
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Turns samples into rows; knows which scorer is asked for and remembers which there are."""
+
+    path: object
+    scorer: str | None
+    cluster: str | None
+    ruling: Ruling
+    found: dict[str, None] = field(default_factory=dict)
+
+    def row(self, sample: _Sample) -> LogRow:
+        place = f"{self.path}: sample {sample.id}, epoch {sample.epoch}"
+        score = self._score(sample.scores or {}, place)
+        outcome, grade = _verdict(sample, score, place)
+        row = LogRow(
+            question=sample.id,
+            item=sample.id,
+            cluster=sample.id,
+            outcome=outcome,
+            answer=None if score is None else _text(score.answer, place),
+            target=sample.target if isinstance(sample.target, str) else " | ".join(sample.target),
+            grade=grade,
+            metadata=keep_scalars(sample.metadata or {}, f"{place}, metadata"),
+            epoch=sample.epoch,
+        )
+        if self.cluster is not None and self.cluster != "id":
+            row.cluster = named_cluster(sample.metadata or {}, self.cluster, place, "metadata")
+        choice = sample.output.choices[0] if sample.output.choices else None
+        if choice is not None and choice.logprobs is not None:
+            tokens = [msgspec.to_builtins(token) for token in choice.logprobs.content or []]
+            row.signals |= token_log_signals(tokens, place)
+        if score is not None:
+            row.signals |= _numbers(score.metadata or {}, place)
+        if outcome == Outcome.ANSWERED:
+            completion = _completion(sample.output, place)
+            if row.answer is None:
+                row.answer = completion
+            apply_rule(self.ruling, row, (row.answer, completion))
+        return row
+
+    def finish(self) -> None:
+        """Complain about a scorer that no sample has."""
+        name = (self.scorer or "").partition(".")[0]
+        if (
+            self.scorer is not None
+            and self.found
+            and name not in self.found
+            and self.scorer not in self.found
+        ):
+            hint = _validate.suggestion(name, self.found)
+            raise ArgumentError(
+                f"{self.path}: has no scorer {name!r}{hint}; scorers here: {', '.join(self.found)}"
+            )
+
+    def _score(self, scores: dict[str, _Score], place: str) -> _Score | None:
+        self.found.update(dict.fromkeys(scores))
+        if not scores:
+            return None
+        if self.scorer is None:
+            if len(scores) > 1:
+                raise ArgumentError(
+                    f"{self.path}: holds {len(scores)} scorers; choose one (scorer, --scorer): {', '.join(scores)}"
+                )
+            self.scorer = next(iter(scores))
+        name, _, key = self.scorer.partition(".")
+        if self.scorer in scores:
+            name, key = self.scorer, ""
+        score = scores.get(name)
+        if score is None or bytes(memoryview(score.value)[:1]) != b"{":
+            return score
+        values = _files.decode(score.value, dict[str, msgspec.Raw], f"{place}, scorer {name}")
+        if key not in values:
+            keys = ", ".join(f"{name}.{part}" for part in values)
+            raise ArgumentError(f"{place}: the scorer {name!r} gives several values; choose one of: {keys}")
+        return msgspec.structs.replace(score, value=values[key])
+
+
+def _verdict(sample: _Sample, score: _Score | None, place: str) -> tuple[Outcome, float]:
+    if sample.error != _NULL:
+        return Outcome.FAILED, math.nan
+    if score is None:
+        return Outcome.UNSCORED, math.nan
+    value = None if is_nested(score.value) else scalar(score.value, f"{place}, score")
+    if value == _NO_ANSWER or score.reason in _REFUSALS:
+        return Outcome.ABSTAINED, math.nan
+    grade = None if is_nested(score.value) else _grade(value)
+    if grade is None:
+        raise DataError(
+            f"{place}: the score must be C, I, P, N, a number or a boolean, and is something else"
+        )
+    if math.isnan(grade):
+        return (Outcome.FAILED if score.reason == _UNREADABLE else Outcome.UNSCORED), grade
+    return Outcome.ANSWERED, grade
+
+
+def _grade(value: float | str | None) -> float | None:
+    if value is None:
+        return math.nan
+    if not isinstance(value, str):
+        return float(value)
+    known = _VALUES.get(value, _VALUES.get(value.lower()))
+    return as_number(value) if known is None else known
+
+
+def _completion(output: _Output, place: str) -> str:
+    if not output.choices:
+        return output.completion
+    content = output.choices[0].message.content
+    if not is_nested(content):
+        said = scalar(content, f"{place}, content")
+        return said if isinstance(said, str) else output.completion
+    parts = _files.decode(content, list[_Content], f"{place}, content")
+    texts = [None if is_nested(part.text) else scalar(part.text, f"{place}, content") for part in parts]
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+def _text(value: msgspec.Raw, place: str) -> str | None:
+    """Return an answer as text; a list or an object as it is written."""
+    if is_nested(value):
+        return bytes(value).decode("utf-8", "replace")
+    found = scalar(value, f"{place}, answer")
+    return None if found is None else str(found)
+
+
+def _numbers(metadata: Mapping[str, msgspec.Raw], place: str) -> dict[str, float | None]:
+    found = {key: scalar(value, f"{place}, {key}") for key, value in metadata.items() if not is_nested(value)}
+    return {
+        key: float(value)
+        for key, value in found.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+
+
+def _add_agreement(rows: Sequence[LogRow]) -> None:
+    """Give every completed answer the consistency signals of its question."""
+    samples: dict[int | str, list[LogRow]] = {}
+    for row in rows:
+        if row.outcome <= Outcome.ABSTAINED:
+            samples.setdefault(row.question, []).append(row)
+    for group in samples.values():
+        answers = [None if row.outcome == Outcome.ABSTAINED else row.answer for row in group]
+        signals = agreement(answers)
+        for row in group:
+            row.signals |= signals

@@ -1,0 +1,261 @@
+"""Samples of lm-evaluation-harness: ``samples_*.jsonl``, one line per document and filter.
+
+Multiple choice: the prediction is the choice of highest log-likelihood (numbers that this harness writes as
+text), the confidence its share of the softmax, and the choices together count as one token for the token
+signals. Generation: the prediction is the filtered response, judged by the harness's own metric, because
+that knows which parts of an answer to ignore; repeated responses give the consistency signals. The harness
+has no notion of abstaining: that takes an abstention rule. Documents are the clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from abstain import _files, _validate
+from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.items import Items, Outcome
+from abstain.readers._log_items import (
+    LogRow,
+    agreement,
+    apply_rule,
+    is_nested,
+    items_from_log,
+    keep_scalars,
+    named_cluster,
+    scalar,
+    token_log_signals,
+)
+from abstain.readers._members import LM_EVAL_KEYS
+from abstain.readers._roles import noun_of
+from abstain.readers._rules import Ruling
+from abstain.readers._values import as_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from abstain.readers._rules import AbstentionRule
+
+__all__ = ["read_lm_eval"]
+
+_MUTUAL_INFORMATION = "acc_mutual_info"
+# How a metric that says right or wrong is called; the first that a line has is its judge.
+_USUAL_METRICS = ("exact_match", "acc", "exact_match_original", "pass@1", "acc_norm")
+
+
+def read_lm_eval(
+    samples: _files.SourceFile,
+    *,
+    scorer: str | None = None,
+    filter_name: str | None = None,
+    cluster: str | None = None,
+    rule: AbstentionRule | None = None,
+    scale: Sequence[float] | None = None,
+) -> Items:
+    """Read one file of samples; see `abstain.read`."""
+    ruling, path = Ruling(rule), str(samples)
+    filters: dict[str, None] = {}
+    rows = []
+    with samples.open() as file:
+        for sample in _samples(file, path):
+            name = sample.get("filter", str, "none")
+            filters[name] = None
+            if filter_name is None or name == filter_name:
+                rows.append((name, _row(sample, scorer, cluster, ruling)))
+        content = _files.digest([file])
+    if filter_name is not None and not rows:
+        hint = _validate.suggestion(filter_name, filters)
+        raise ArgumentError(
+            f"{path}: has no filter {filter_name!r}{hint}; filters here: {', '.join(filters)}"
+        )
+    if len({name for name, _ in rows}) > 1:
+        for name, row in rows:
+            row.item = f"{row.item}_{name}"
+            row.metadata["filter"] = name
+    items = items_from_log(
+        [row for _, row in rows], path, scale=scale, cluster_noun=noun_of(cluster, "document")
+    )
+    return items.with_provenance(filters=tuple(filters), sha256=content, **ruling.provenance())
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """One line: its members as text, each read when it is asked for, as what it must be."""
+
+    members: Mapping[str, msgspec.Raw]
+    place: str
+
+    def get(self, name: str, form: Any = Any, default: Any = None) -> Any:
+        """Return a member, or `default` where there is none."""
+        if name not in self.members:
+            return default
+        return _files.decode(self.members[name], form, f"{self.place}: {name}")
+
+    @property
+    def document(self) -> Mapping[str, msgspec.Raw]:
+        """What was asked, as far as it has parts with names."""
+        nested = bytes(memoryview(self.members["doc"])[:1]) == b"{"
+        return self.get("doc", dict[str, msgspec.Raw]) if nested else {}
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics, which are members too."""
+        return self.get("metrics", list[str] | None) or []
+
+    @property
+    def target(self) -> str:
+        """What is right, as text."""
+        return _text(self.get("target"))
+
+
+def _samples(file: IO[bytes], path: str) -> Iterator[_Sample]:
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        place = f"{path}: line {number}"
+        members = _files.decode(line.removeprefix(b"\xef\xbb\xbf"), dict[str, msgspec.Raw], place)
+        missing = LM_EVAL_KEYS - members.keys()
+        if missing:
+            raise FormatError(f"{place} is no sample: it lacks {', '.join(sorted(missing))}")
+        yield _Sample(members, place)
+
+
+def _row(sample: _Sample, scorer: str | None, cluster: str | None, ruling: Ruling) -> LogRow:
+    identifier = sample.get("doc_id", int | str)
+    row = LogRow(
+        question=identifier,
+        item=identifier,
+        cluster=identifier,
+        outcome=Outcome.ANSWERED,
+        answer=None,
+        target=sample.target,
+        metadata=keep_scalars(sample.document, f"{sample.place}: doc"),
+    )
+    if cluster is not None and cluster not in ("doc", "doc_id"):
+        row.cluster = named_cluster(sample.document, cluster, sample.place, "doc")
+    responses = sample.get("filtered_resps", Annotated[list[Any], msgspec.Meta(min_length=1)])
+    likelihoods = [_likelihood(response) for response in responses]
+    if all(value is not None for value in likelihoods):
+        texts = _judge_choices(row, sample, [value for value in likelihoods if value is not None], scorer)
+    else:
+        texts = _judge_response(row, sample, responses, scorer)
+    apply_rule(ruling, row, texts)
+    return row
+
+
+def _judge_choices(
+    row: LogRow, sample: _Sample, likelihoods: list[float], scorer: str | None
+) -> tuple[str, ...]:
+    """Fill in a multiple-choice row; return the label and the wording of the choice."""
+    if _MUTUAL_INFORMATION in sample.metrics:
+        # The second half is the likelihood without the question.
+        likelihoods = likelihoods[: len(likelihoods) // 2]
+    if len(likelihoods) < 2:
+        # A single continuation was scored: its likelihood says nothing about other answers.
+        row.grade = _metric(sample, scorer)
+        return ()
+    best = max(range(len(likelihoods)), key=likelihoods.__getitem__)
+    wordings = _wordings(sample, len(likelihoods))
+    row.answer = str(best)
+    if scorer is not None:
+        row.grade = _metric(sample, scorer)
+    elif _is_index(row.target, len(likelihoods)):
+        row.grade = float(int(row.target) == best)
+    elif row.target in wordings:
+        row.grade = float(wordings[best] == row.target)
+    else:
+        row.grade = _metric(sample, None)
+    row.signals |= _choice_signals(likelihoods, best, sample.place)
+    return (row.answer, wordings[best]) if wordings else (row.answer,)
+
+
+def _choice_signals(likelihoods: list[float], best: int, place: str) -> dict[str, float | None]:
+    peak = likelihoods[best]
+    if not math.isfinite(peak):
+        raise DataError(f"{place}: the log-likelihood of the best choice is {peak}; it must be finite")
+    shares = [math.exp(value - peak) for value in likelihoods]
+    total = sum(shares)
+    ranked = sorted((share / total for share in shares), reverse=True)
+    alternatives = [{"logprob": min(value, 0.0)} for value in likelihoods]
+    token = {"logprob": min(peak, 0.0), "top_logprobs": alternatives}
+    return {
+        "confidence": ranked[0],
+        "choice_margin": ranked[0] - ranked[1],
+        **token_log_signals([token], place),
+    }
+
+
+def _judge_response(
+    row: LogRow, sample: _Sample, responses: list[Any], scorer: str | None
+) -> tuple[str, ...]:
+    """Fill in a generated answer; return what was filtered out of it and what was said."""
+    first = responses[0]
+    row.answer = _text(first[0] if isinstance(first, list) and first else first)
+    row.grade = _metric(sample, scorer, fallback=float(row.answer.strip() == row.target.strip()))
+    said = sample.get("resps")
+    samples = said[0] if isinstance(said, list) and said and isinstance(said[0], list) else []
+    texts = [sample for sample in samples if isinstance(sample, str)]
+    if len(texts) > 1:
+        row.signals |= agreement([text if text.strip() else None for text in texts])
+    # Of several responses, what was said is what most of them say.
+    common = Counter(texts).most_common(1)
+    return (row.answer, *(text for text, count in common if 2 * count > len(texts)))
+
+
+def _metric(sample: _Sample, scorer: str | None, fallback: float | None = None) -> float:
+    named = sample.metrics
+    if scorer is not None:
+        if scorer not in sample.members:
+            hint = _validate.suggestion(scorer, named)
+            raise ArgumentError(
+                f"{sample.place}: has no metric {scorer!r}{hint}; metrics here: {', '.join(named) or 'none'}"
+            )
+        return _grade(sample, scorer)
+    for name in (*(usual for usual in _USUAL_METRICS if usual in named), *named):
+        if name in sample.members and not is_nested(sample.members[name]):
+            return _grade(sample, name)
+    if fallback is None:
+        raise FormatError(
+            f"{sample.place}: nothing says whether the answer is right; the sample has no metric"
+        )
+    return fallback
+
+
+def _grade(sample: _Sample, name: str) -> float:
+    """Return what a metric says of a sample; NaN where it is undefined, which comes as null."""
+    value = sample.members[name]
+    grade = None if is_nested(value) else scalar(value, f"{sample.place}: {name}")
+    if isinstance(grade, str) or is_nested(value):
+        raise DataError(
+            f"{sample.place}: the metric {name!r} must be a number for each sample to be a verdict"
+        )
+    return math.nan if grade is None else float(grade)
+
+
+def _likelihood(response: object) -> float | None:
+    """Return the log-likelihood of a (log-likelihood, is greedy) pair, or None for anything else."""
+    if not isinstance(response, list) or len(response) != 2 or str(response[1]) not in ("True", "False"):
+        return None
+    return as_number(response[0])
+
+
+def _wordings(sample: _Sample, count: int) -> list[str]:
+    """Return the continuation of each choice, as it was asked for; nothing when the file does not say."""
+    asked = sample.get("arguments")
+    found = list(asked.values()) if isinstance(asked, dict) else []
+    wordings = [_text(entry.get("arg_1")).strip() for entry in found if isinstance(entry, dict)]
+    return wordings[:count] if len(wordings) >= count else []
+
+
+def _is_index(text: str, count: int) -> bool:
+    return len(text) < 10 and text.isdecimal() and int(text) < count
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return " | ".join(str(part) for part in value)
+    return "" if value is None else str(value)

@@ -1,0 +1,293 @@
+"""Tables that are compared where they are: their rows are matched by name in the engine, and those that match counted.
+
+One statement groups the rows of all tables by their names and says of every item which tables have it, in which it was
+judged, and with which truth. What is counted of that are patterns, of which there are few; what they mean, and what is
+an error, is said by `abstain.matching`, as for items in memory. Where every row of every table matches, the tables are
+counted as they are; else their rows are joined to the names that match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import labels
+from abstain.errors import CountingError, DataError
+from abstain.items import Outcome
+from abstain.matching import (
+    ROWS,
+    Matching,
+    check_kinds,
+    check_truths,
+    different_truths,
+    items_differ,
+    known_by,
+    nothing_judged,
+    nothing_shared,
+    twice,
+    unequal_rows,
+)
+from abstain.readers._statements import NAME_KEYS, Kept, Name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from abstain.readers._counting import Counting
+
+    Counts = NDArray[np.int64]
+
+__all__ = ["match_counted"]
+
+
+def match_counted(
+    sides: Mapping[str, Counting], *, by: str, intersection_only: bool, truth_may_differ: bool
+) -> tuple[dict[str, Counting], Matching]:
+    """Return of every table the counting of the rows that are compared, and what was left out.
+
+    Args:
+        sides: the countings of the tables by the system's name, at least two, of one engine.
+        by: "names", or "rows" where the order of rows is the match.
+        intersection_only: leave out items that some system lacks; an error otherwise.
+        truth_may_differ: go on where the systems disagree about the truth of an item; an error otherwise.
+    """
+    for name, side in sides.items():
+        if not (side.kinds.outcome <= Outcome.ABSTAINED).any():
+            raise DataError(nothing_judged(name))
+    if by == ROWS and not all(side.engine.in_order for side in sides.values()):
+        engine = next(iter(sides.values())).engine.name
+        raise CountingError(
+            f"{engine} has no order of rows to match them by; name the items (item=, --item), or load the tables "
+            "(engine, --engine: numpy)"
+        )
+    known = known_by({name: side.kinds.unnamed for name, side in sides.items()}, by)
+    work = _Match(sides, known)
+    matching = work.matching(intersection_only=intersection_only)
+    check_truths(matching, may_differ=truth_may_differ)
+    if work.all_kept and "cluster" in known:
+        return dict(sides), matching
+    kept = Kept(work.kept_names, next(iter(sides.values())).engine, known, work.cluster.whole)
+    return {
+        name: replace(side, engine=side.engine.again(), kept=kept, whole=side) for name, side in sides.items()
+    }, matching
+
+
+@dataclass(eq=False)
+class _Match:
+    """The names of several tables, grouped."""
+
+    sides: Mapping[str, Counting]
+    by: tuple[str, ...]
+
+    @property
+    def _first(self) -> Counting:
+        return next(iter(self.sides.values()))
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return [NAME_KEYS[role] for role in self.by]
+
+    @cached_property
+    def _whose_clusters(self) -> int | None:
+        """Which table says what belongs together: the first that names clusters."""
+        named = [place for place, side in enumerate(self.sides.values()) if "cluster" in side.columns]
+        return named[0] if named else None
+
+    @cached_property
+    def cluster(self) -> Name:
+        """What the clusters of all tables are known by: where nobody names any, every item is one by its own name."""
+        if self._whose_clusters is not None:
+            return list(self.sides.values())[self._whose_clusters].name("cluster")
+        return Name(True) if self.by == (ROWS,) else self._first.name("item")
+
+    def _check_names(self) -> None:
+        for role in (role for role in self.by if role != ROWS):
+            for side in self.sides.values():
+                side.check_there(side.columns[role])
+            check_kinds({name: side.name(role).whole for name, side in self.sides.items()}, role)
+
+    @cached_property
+    def _truths(self) -> list[tuple[NDArray[Any], NDArray[np.intp]]]:
+        """By table, the truths that occur, and which of them each kind of row has."""
+        found = []
+        for side in self.sides.values():
+            truth = labels.column(side.kinds.truth, "truth")
+            _, first, index = np.unique(
+                [repr(value) for value in truth.tolist()], return_index=True, return_inverse=True
+            )
+            found.append((truth[first], index.astype(np.intp)))
+        return found
+
+    def _rows(self, place: int, side: Counting) -> str:
+        """Select the rows of one table: their names, whether they are judged, and their truth."""
+        judged = side.kinds.outcome <= Outcome.ABSTAINED
+        given: dict[str, NDArray[Any]] = {
+            "number": np.arange(len(judged)),
+            "j": judged.astype(np.int8),
+            "t": self._truths[place][1],
+        }
+        side.engine.give("sides", given)
+        keys = [*self._keys]
+        if place == self._whose_clusters and "c" not in keys:
+            keys.append("c")
+        parts = [f"b.{key} AS {key}" for key in keys]
+        if self._whose_clusters is not None and "c" not in keys:
+            parts.append("NULL AS c")
+        rows = side.with_kinds(side.by_name(self.by), "sides")
+        return f"SELECT {', '.join(sorted(parts))}, sides.j AS j, sides.t AS t, {place} AS side FROM {rows}"
+
+    @cached_property
+    def _names(self) -> str:
+        """What to select from to get one row per item: its names, its cluster, and what each table has of it."""
+        self._check_names()
+        rows = " UNION ALL ".join(self._rows(place, side) for place, side in enumerate(self.sides.values()))
+        keys = ", ".join(self._keys)
+        parts = [keys]
+        if "c" not in self._keys:
+            parts.append(f"{'max(c)' if self._whose_clusters is not None else self._keys[0]} AS c")
+        for place in range(len(self.sides)):
+            own = f"CASE WHEN side = {place} THEN"
+            parts += [
+                f"CAST(sum({own} 1 ELSE 0 END) AS BIGINT) AS n{place}",
+                f"max({own} j ELSE 0 END) AS j{place}",
+                f"max({own} t ELSE -1 END) AS t{place}",
+            ]
+        statement = f"SELECT {', '.join(parts)} FROM ({rows}) AS rows_of_all GROUP BY {keys}"
+        self._first.engine.keep("names", statement)
+        return self._first.engine.known("names")
+
+    @property
+    def kept_names(self) -> str:
+        """What to select from to get the names, and the clusters, of the items that are compared."""
+        keys = ", ".join(dict.fromkeys((*self._keys, "c")))
+        return f"(SELECT {keys} FROM {self._names} WHERE {self._shared} AND {self._judged}) AS names"
+
+    @property
+    def _shared(self) -> str:
+        return " AND ".join(f"n{place} > 0" for place in range(len(self.sides)))
+
+    @property
+    def _judged(self) -> str:
+        return " AND ".join(f"j{place} = 1" for place in range(len(self.sides)))
+
+    @cached_property
+    def _patterns(self) -> Mapping[str, Counts]:
+        """What tables have of items, and how many items they have so."""
+        keys = ", ".join(f"{key}{place}" for place in range(len(self.sides)) for key in "njt")
+        found = self._first.engine.fetch(
+            f"SELECT {keys}, count(*) AS items FROM {self._names} GROUP BY {keys}"
+        )
+        return {key: values.astype(np.int64) for key, values in found.items()}
+
+    def _each(self, key: str) -> dict[str, Counts]:
+        return {name: self._patterns[f"{key}{place}"] for place, name in enumerate(self.sides)}
+
+    @cached_property
+    def all_kept(self) -> bool:
+        """True where every row of every table is compared."""
+        return all((values == 1).all() for key in "nj" for values in self._each(key).values())
+
+    def matching(self, *, intersection_only: bool) -> Matching:
+        """Return what is compared and what is left out; an error where that is not what was asked for."""
+        patterns, held, judged = self._patterns, self._each("n"), self._each("j")
+        items = patterns["items"]
+        self._check_twice()
+        shared = np.logical_and.reduce([own > 0 for own in held.values()])
+        total, common = int(items.sum()), int(items[shared].sum())
+        missing = {name: int(items[own == 0].sum()) for name, own in held.items()}
+        if self.by == (ROWS,) and any(missing.values()):
+            raise DataError(unequal_rows({name: total - count for name, count in missing.items()}))
+        if common < total and not intersection_only:
+            raise DataError(items_differ(total, common, missing, self._first_missing(missing)))
+        both = shared & np.logical_and.reduce([own == 1 for own in judged.values()])
+        if not both.any():
+            raise DataError(nothing_shared(common, self._first.kinds.cluster_noun))
+        truths = [
+            truth[np.where(shared, own, 0)]
+            for (truth, _), own in zip(self._truths, self._each("t").values(), strict=True)
+        ]
+        clusters = self._clusters() if self._whose_clusters is not None else None
+        return Matching(
+            by=self.by,
+            total=total,
+            shared=common,
+            judged=int(items[both].sum()),
+            missing=missing,
+            left_out={name: int(items[shared & (own == 0)].sum()) for name, own in judged.items()},
+            different_truths=int(items[shared & different_truths(truths)].sum()),
+            intersection_only=intersection_only,
+            clusters=int(items[both].sum()) if clusters is None else clusters["compared"],
+            clusters_shared=common if clusters is None else clusters["shared"],
+            clusters_alone={
+                name: clusters[f"held{place}"] - clusters["shared"]
+                if clusters and "cluster" in self.by
+                else 0
+                for place, name in enumerate(self.sides)
+            },
+            clusters_failed={
+                name: int(items[shared & (judged[name] == 0)].sum())
+                if clusters is None
+                else clusters["shared"] - clusters[f"judged{place}"]
+                for place, name in enumerate(self.sides)
+            },
+        )
+
+    def _clusters(self) -> dict[str, int]:
+        """How many clusters tables have, share, and have judged items of."""
+        asked = {"shared": self._shared, "compared": f"{self._shared} AND {self._judged}"}
+        for place in range(len(self.sides)):
+            asked[f"held{place}"] = f"n{place} > 0"
+            asked[f"judged{place}"] = f"{self._shared} AND j{place} = 1"
+        flags = ", ".join(f"max(CASE WHEN {what} THEN 1 ELSE 0 END) AS {key}" for key, what in asked.items())
+        each = f"(SELECT {flags} FROM {self._names} GROUP BY c) AS each_cluster"
+        sums = ", ".join(f"CAST(sum({key}) AS BIGINT) AS {key}" for key in asked)
+        found = self._first.engine.fetch(f"SELECT {sums} FROM {each}")
+        return {key: int(values[0]) for key, values in found.items()}
+
+    # Where something is wrong.
+
+    def _check_twice(self) -> None:
+        """Raise where a table has an item twice."""
+        keys = ", ".join(self._keys)
+        for (name, side), held in zip(self.sides.items(), self._each("n").values(), strict=True):
+            if not (held > 1).any():
+                continue
+            if "item" in self.by and ("cluster" in self.by) == ("cluster" in side.columns):
+                side.check_unique(self.by)
+            if side.engine.in_order:
+                chosen = f"{side.standing_again(self.by)} ORDER BY r LIMIT 1"
+            else:
+                rows = (
+                    f"SELECT {keys} FROM ({side.by_name(self.by)}) AS b GROUP BY {keys} HAVING count(*) > 1"
+                )
+                chosen = f"{rows} ORDER BY {keys} LIMIT 1"
+            raise DataError(twice(name, self._place(side, chosen, occurrence=1), self.by))
+
+    def _first_missing(self, missing: Mapping[str, int]) -> str:
+        """The place of the first item, by name, that the first system which lacks any does not have."""
+        lacking = next(place for place, count in enumerate(missing.values()) if count)
+        keys = ", ".join(self._keys)
+        chosen = f"SELECT * FROM {self._names} WHERE n{lacking} = 0 ORDER BY {keys} LIMIT 1"
+        found = self._first.engine.fetch(chosen)
+        having = next(place for place in range(len(self.sides)) if found[f"n{place}"][0] > 0)
+        return self._place(list(self.sides.values())[having], chosen)
+
+    def _place(self, side: Counting, chosen: str, occurrence: int = 0) -> str:
+        """The place in a table of the item that a statement chooses, where that stands there for so many times."""
+        named = [role for role in ("cluster", "item") if role in side.columns]
+        numbered = side.engine.in_order
+        parts = [f"b.{NAME_KEYS[role]} AS {NAME_KEYS[role]}" for role in named]
+        same = " AND ".join(f"b.{key} = chosen.{key}" for key in self._keys)
+        rows = side.by_name((*self.by, *named), numbers=numbered)
+        found = side.engine.fetch(
+            f"SELECT {', '.join([*parts, *['b.r AS r'] * numbered])} FROM ({rows}) AS b JOIN ({chosen}) AS chosen "
+            f"ON {same} ORDER BY {'r' if numbered else '1'} LIMIT 2"
+        )
+        return side.kinds.place_of(
+            {role: found[NAME_KEYS[role]][occurrence] for role in named},
+            int(found["r"][occurrence]) if numbered else None,
+        )

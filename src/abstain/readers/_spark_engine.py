@@ -1,0 +1,218 @@
+"""Spark counts the rows of a DataFrame where they are; the statements are those of every engine, and tallies travel.
+
+Views of ours have names of their own, so that no table of the session is hidden by one, and are dropped when they are
+no longer needed. Spark has no order of rows: a row has a number that depends on the partitions, and errors say how many
+rows are wrong, not which. Nothing is imported before a DataFrame is there, and pandas is not needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import labels
+from abstain.errors import ArgumentError, DataError, FormatError
+from abstain.readers._engine import Engine
+from abstain.readers._tables import QueriedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["SparkEngine", "SparkTable"]
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_PLAIN = ("date", "timestamp", "timestamp_ntz", "string", "char", "varchar")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+class SparkTable(QueriedTable):
+    """A DataFrame of Spark as a table."""
+
+    def __init__(self, frame: Any, label: str = "the Spark DataFrame", *, text_alone: bool = False) -> None:
+        self.label = label
+        self.declared: Mapping[str, Any] = {}
+        self.frame = frame
+        self._text_alone = text_alone
+        self._types = dict(frame.dtypes)
+        if len({name.casefold() for name in frame.columns}) < len(frame.columns):
+            raise DataError(f"{label}: has columns whose names differ in case alone; rename one of them")
+        self._kinds = {name: "unknown" if text_alone else _kind(found) for name, found in self._types.items()}
+
+    def check_session(self, other: SparkTable) -> None:
+        """Raise unless both tables can be asked in one statement."""
+        if self.frame.sparkSession is not other.frame.sparkSession:
+            raise ArgumentError("the Spark DataFrames are of different sessions; make both in one of them")
+
+    def expression(self, name: str) -> str:
+        """Return what to select to get a column as numbers, booleans or text."""
+        kind, found, column = self._kinds[name], self._types[name], _quoted(name)
+        if found == "float":
+            return f"CAST({column} AS DOUBLE)"
+        plain = found in (*_WHOLE, "double", "boolean", "string") or kind in ("list", "other")
+        return column if plain else f"CAST({column} AS STRING)"
+
+    def is_text(self, name: str) -> bool:
+        """True where that is text, whatever the text may spell."""
+        return self._types[name] not in (*_WHOLE, "double", "float", "boolean")
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.frame.count())
+
+    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Refuse: the rows of a DataFrame are counted where they are."""
+        raise ArgumentError(
+            f"{self.label}: its rows are counted where they are; collect {', '.join(names)} yourself"
+        )
+
+    def repeats(self, name: str) -> bool:
+        """True where a column has several values, and some of them more than once."""
+        column = self.expression(name)
+        row = self.frame.selectExpr(
+            f"count({column}) AS known", f"count(DISTINCT {column}) AS several"
+        ).collect()[0]
+        return bool(1 < row["several"] < row["known"])
+
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Refuse: a DataFrame has no order of rows to add a column by."""
+        del marks, words, part
+        raise ArgumentError(
+            f"{self.label}: a column cannot be added to it; add {name!r} by an expression of your own"
+        )
+
+
+def _kind(found: str) -> str:
+    if found == "boolean":
+        return "boolean"
+    if found in _WHOLE or (found.startswith("decimal") and found.endswith(",0)")):
+        return "whole"
+    if found in ("float", "double") or found.startswith("decimal"):
+        return "number"
+    if found.startswith("array"):
+        return "list"
+    return "text" if found.partition("(")[0] in _PLAIN else "other"
+
+
+def read_files(session: Any, paths: Sequence[Path], kind: str) -> SparkTable:
+    """Open files of one kind ("csv", "parquet" or "jsonl") as one table; of those without types, all is text."""
+    places, label = [str(path.absolute()) for path in paths], str(paths[0])
+    read = session.read
+    if kind == "parquet":
+        return SparkTable(read.parquet(*places), label)
+    if kind == "csv":
+        frame = read.csv(places, header=True, quote='"', escape='"', multiLine=True, mode="FAILFAST")
+    else:
+        frame = read.json(places, primitivesAsString=True, mode="FAILFAST")
+    return SparkTable(frame, label, text_alone=True)
+
+
+class SparkEngine(Engine):
+    """The rows of a DataFrame."""
+
+    name = "spark"
+    text = "STRING"
+    row_number = "monotonically_increasing_id()"
+    in_order = False
+
+    def __init__(self, table: SparkTable) -> None:
+        self._table = table
+        self._session = table.frame.sparkSession
+        self._prefix = f"abstain_{secrets.token_hex(8)}"
+        self._views: dict[str, Any] = {}
+        table.frame.createOrReplaceTempView(f"{self._prefix}_source")
+        weakref.finalize(self, _forget, self._session, self._prefix, self._views)
+
+    def again(self) -> SparkEngine:
+        """Return the same rows with nothing kept or given yet."""
+        return SparkEngine(self._table)
+
+    def source(self, *, numbers: bool = False) -> str:  # noqa: ARG002  (numbers need no column here)
+        """Return what to select the rows from; with `numbers` they have a number."""
+        return f"{self._prefix}_source AS source"
+
+    def fetch(self, statement: str) -> dict[str, NDArray[Any]]:
+        """Return the columns that a statement gives."""
+        found = self._run(lambda: self._session.sql(statement).toArrow())
+        return {name: _plain(found.column(name)) for name in found.column_names}
+
+    def keep(self, name: str, statement: str, *, number: bool = False) -> None:
+        """Keep what a statement gives under a name; with `number` its rows get a column ``number``, from 0."""
+        if not number:
+            self._view(name, self._run(lambda: self._session.sql(statement).persist()))
+            return
+        found = self._run(lambda: self._session.sql(statement).toArrow())
+        import pyarrow as pa  # noqa: PLC0415
+
+        numbers = pa.array(np.arange(len(found)))
+        self._view(name, self._session.createDataFrame(found.append_column("number", numbers)))
+
+    def give(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Make numbers of ours known under a name."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        table = pa.table({key: pa.array(np.ascontiguousarray(values)) for key, values in columns.items()})
+        self._view(name, self._session.createDataFrame(table))
+
+    def known(self, name: str) -> str:
+        """Return what to select from to get what was kept or given under a name, by that name."""
+        return f"{self._prefix}_{name} AS {name}"
+
+    def matches(self, text: str, pattern: str) -> str:
+        """Return what is true where a whole text fits a pattern."""
+        return f"({text} RLIKE r'^(?:{pattern})$')"
+
+    def from_hexadecimal(self, digits: str) -> str:
+        """Return what reads hexadecimal digits as a whole number."""
+        return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
+
+    def _view(self, name: str, frame: Any) -> None:
+        previous = self._views.pop(name, None)
+        if previous is not None:
+            previous.unpersist()
+        self._views[name] = frame
+        frame.createOrReplaceTempView(f"{self._prefix}_{name}")
+
+    def _run(self, work: Any) -> Any:
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+
+        try:
+            return work()
+        except PySparkException as problem:
+            # What Spark says may quote the data.
+            kind = problem.getCondition() or type(problem).__name__
+            raise FormatError(f"the Spark DataFrame: Spark could not read it ({kind})") from None
+
+
+def _forget(session: Any, prefix: str, views: dict[str, Any]) -> None:
+    """Drop the views of ours, as far as the session still lives; a view may rest on one that is gone already."""
+    for frame in views.values():
+        with contextlib.suppress(Exception):
+            frame.unpersist()
+    for name in ("source", *views):
+        with contextlib.suppress(Exception):
+            session.catalog.dropTempView(f"{prefix}_{name}")
+
+
+def _plain(column: Any) -> NDArray[Any]:
+    """Return a column of Arrow as numbers, NaN for null, or objects, None for null."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    found = column.type
+    if not column.null_count and (pa.types.is_integer(found) or pa.types.is_floating(found)):
+        return np.asarray(column.to_numpy())
+    if pa.types.is_floating(found):
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist()
+    return labels.exact(objects) if pa.types.is_integer(found) else objects

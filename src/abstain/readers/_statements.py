@@ -1,0 +1,408 @@
+"""The rows of a table as statements: which columns are looked at, what they are called, and what a row's unit is.
+
+What a statement gives back means nothing here; `_counting` says what it does. How to count is chosen by a look at the
+beginning of the table: whether clusters are many, whether rows are alike, and whether a confidence is continuous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from abstain._export import ABSENT_SUFFIX
+from abstain._places import rows_named_by
+from abstain._units import MOST_SINGLE, WHOLE_NAME
+from abstain.errors import CountingError
+from abstain.labels import EXACT
+from abstain.readers._engine import DIGITS, group_of_text, group_of_whole, is_blank
+from abstain.readers._values import SHOWN_ROWS, Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.readers._engine import Engine
+    from abstain.readers._roles import Roles
+    from abstain.readers._tables import QueriedTable
+    from abstain.resampling import CountedRows
+
+    Mask = NDArray[np.bool_]
+
+__all__ = ["NAME_KEYS", "NOT_OF_KINDS", "Base", "Kept", "Name", "Statements"]
+
+# Roles whose columns kinds of rows do not differ by.
+NOT_OF_KINDS = ("confidence", "cluster", "item", "weight")
+# What names are called in statements.
+NAME_KEYS = {"cluster": "c", "item": "i", "rows": "r"}
+# How many rows are looked at to choose how to count, and what is few among them.
+HEAD = 1 << 16
+_FEW_VALUES, _FEW_ALIKE = 1 << 11, 1 << 12
+# Continuous confidences of fewer rows are counted as they are.
+FEW_ROWS = 1 << 21
+_WHOLE_FLOAT = r"(-?[1-9][0-9]*|0)\.0+"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What clusters or items are known by: whole numbers where all of them are, else text.
+
+    Attributes:
+        whole: True for whole numbers.
+        form: what makes the name of a value.
+    """
+
+    whole: bool
+    form: str = "{}"
+
+    def of(self, value: str) -> str:
+        """Return the name of a value."""
+        return self.form.format(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The rows that are counted where it is not all of them.
+
+    Attributes:
+        names: what to select from, as ``names``: those of the rows, and the cluster ``c`` of each.
+        keeper: the engine that keeps them, for as long as somebody may ask for them.
+        by: what rows are known by: "cluster", "item" or both, or "rows" for their numbers.
+        whole: True where clusters are whole numbers.
+    """
+
+    names: str
+    keeper: Engine
+    by: tuple[str, ...]
+    whole: bool
+
+
+@dataclass(eq=False)
+class Statements:
+    """A table that is counted: which column plays which role, and how finely to count.
+
+    Attributes:
+        table: where the columns are.
+        engine: what counts its rows.
+        roles: what the user says of the table; `metadata` are the columns of groups, `signals` those that will be asked
+            for together.
+        columns: the column of each role.
+        units: False where nobody leaves clusters out, and they are only counted.
+        origin: where the table comes from.
+        kept: which of the rows are counted; all of them when left out.
+        whole: where some of the rows are counted, the counting of all, which says what the columns mean.
+        problems: where to say what is wrong with rows; the first of it is raised when left out.
+    """
+
+    table: QueriedTable
+    engine: Engine
+    roles: Roles
+    columns: Mapping[str, str]
+    units: bool
+    origin: Mapping[str, Any]
+    kept: Kept | None = None
+    whole: Self | None = None
+    problems: Problems = field(default_factory=lambda: Problems(collect=False))
+
+    def _number(self, source: str, what: str = "count(*)") -> int:
+        """Return one number about rows; how many there are, when left out."""
+        return int(self.engine.fetch(f"SELECT {what} AS n FROM {source}")["n"][0])
+
+    def _wrong(
+        self, counts: NDArray[np.int64] | int, first_rows: Callable[[Mask], NDArray[np.intp]]
+    ) -> Problems:
+        """Return where to say what is wrong: with how many rows, and what finds the first of them."""
+        return Problems(
+            collect=self.problems.collect,
+            label=self.table.label,
+            found=self.problems.found,
+            counts=np.atleast_1d(np.asarray(counts, np.int64)),
+            first_rows=first_rows if self.engine.in_order else None,
+        )
+
+    # Which columns are looked at, and what they are called in statements.
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The names of all columns that may be numbers and play no other role, that of the confidence first."""
+        confidence = self.columns.get("confidence")
+        taken = {name for role, name in self.columns.items() if role != "confidence"}
+        plain = [
+            name
+            for name, kind in self.table.kinds.items()
+            if kind in ("number", "whole", "unknown")
+            and name not in taken
+            and not name.endswith(ABSENT_SUFFIX)
+        ]
+        return tuple(dict.fromkeys((*(() if confidence is None else (confidence, "confidence")), *plain)))
+
+    @cached_property
+    def _kind_keys(self) -> dict[str, str]:
+        """By column that kinds of rows differ by: what it is called."""
+        roles = [name for role, name in self.columns.items() if role not in NOT_OF_KINDS]
+        names = dict.fromkeys((*roles, *(self.roles.metadata or ())))
+        return {name: f"k{place}" for place, name in enumerate(names)}
+
+    @cached_property
+    def _signal_keys(self) -> dict[str, str]:
+        """By column that a confidence may be made of, or that says where it is absent: what it is called."""
+        return {
+            name: f"s{place}"
+            for place, name in enumerate(self.table.kinds)
+            if name in self.signals or name.endswith(ABSENT_SUFFIX)
+        }
+
+    def _columns_of(self, signals: Iterable[str]) -> list[str]:
+        """The columns that signals are read from: their own, and what says where they are absent."""
+        names = [self.columns.get("confidence", name) if name == "confidence" else name for name in signals]
+        return list(
+            dict.fromkeys(
+                part for name in names for part in (name, name + ABSENT_SUFFIX) if part in self._signal_keys
+            )
+        )
+
+    @cached_property
+    def _named(self) -> bool:
+        return "cluster" in self.columns or self.kept is not None
+
+    @cached_property
+    def _raw(self) -> str:
+        """Select every row."""
+        return self._select(numbers=not self._named and self.units)
+
+    def _select(self, *, numbers: bool) -> str:
+        """Select every row: what kinds differ by, signals, cluster and weight, and with `numbers` its number ``r``."""
+        if self.kept is None:
+            parts = self._parts(numbers=numbers)
+            if "cluster" in self.columns:
+                parts["c"] = self.table.expression(self.columns["cluster"])
+            elif numbers:
+                parts["c"] = self.engine.row_number
+            return self._selected(parts, numbers=numbers)
+        by = self.kept.by
+        rows = self.by_name(by, numbers=numbers)
+        whole = ", ".join(f"b.{key} AS {key}" for key in self._parts(numbers=numbers))
+        same = " AND ".join(f"b.{NAME_KEYS[role]} = names.{NAME_KEYS[role]}" for role in by)
+        return f"SELECT {whole}, names.c AS c FROM ({rows}) AS b JOIN {self.kept.names} ON {same}"
+
+    def by_name(self, by: Sequence[str], *, numbers: bool = False) -> str:
+        """Select every row of the table with its names, and with its cluster where it has one."""
+        numbers = numbers or "rows" in by
+        parts = self._parts(numbers=numbers)
+        for role in {**dict.fromkeys(by), "cluster": None}:
+            if role in self.columns:
+                parts[NAME_KEYS[role]] = self.name(role).of(self.table.expression(self.columns[role]))
+        return self._selected(parts, numbers=numbers)
+
+    def _parts(self, *, numbers: bool) -> dict[str, str]:
+        """What is selected of every row, but for its names."""
+        columns = (*self._kind_keys.items(), *self._signal_keys.items())
+        parts = {key: self.table.expression(name) for name, key in columns}
+        if "weight" in self.columns:
+            weight = self.table.expression(self.columns["weight"])
+            parts["w"] = f"coalesce(TRY_CAST({weight} AS DOUBLE), CAST('nan' AS DOUBLE))"
+        return {**parts, "r": self.engine.row_number} if numbers else parts
+
+    def _selected(self, parts: Mapping[str, str], *, numbers: bool) -> str:
+        listed = ", ".join(f"{value} AS {key}" for key, value in parts.items())
+        return f"SELECT {listed} FROM {self.engine.source(numbers=numbers)}"
+
+    # What clusters and items are called.
+
+    def name(self, role: str) -> Name:
+        """Return what clusters or items are known by, as `_values.as_names` has it."""
+        if role not in self._names:
+            self._names[role] = self._name(role)
+        return self._names[role]
+
+    @cached_property
+    def _names(self) -> dict[str, Name]:
+        return {}
+
+    def _name(self, role: str) -> Name:
+        column = self.columns[role]
+        kind, text = self.table.kinds[column], self.table.is_text(column)
+        if not text and kind == "number":
+            self._check_whole_floats(column)
+            return Name(True, "CAST({} AS BIGINT)")
+        if not text:
+            return Name(True) if kind == "whole" else Name(False, f"CAST({{}} AS {self.engine.text})")
+        expression, source = self.table.expression(column), self.engine.source()
+        few = f"(SELECT {expression} AS c FROM {source} LIMIT {HEAD}) AS few"
+        for rows in (few, f"(SELECT {expression} AS c FROM {source}) AS many"):
+            # Most names are words, which the first of them tell.
+            spelled = self._spelled(rows)
+            if spelled is None:
+                return Name(False)
+        assert spelled is not None
+        form, longest = spelled
+        return Name(True, f"CAST({form} AS BIGINT)") if longest <= DIGITS else Name(False, form)
+
+    def _spelled(self, rows: str) -> tuple[str, int] | None:
+        """Return how to write the whole numbers that all names of some rows are, and how long they get; else None."""
+        for pattern, form in ((WHOLE_NAME.pattern, "{}"), (_WHOLE_FLOAT, "split_part({}, '.', 1)")):
+            fits, own = self.engine.matches("c", pattern), form.format("c")
+            found = self.engine.fetch(
+                f"SELECT count(*) AS n, sum(CASE WHEN {fits} THEN 1 ELSE 0 END) AS fits, "
+                f"max(length({own})) AS longest FROM {rows}"
+            )
+            if found["n"][0] and found["n"][0] == found["fits"][0]:
+                return form, int(found["longest"][0])
+        return None
+
+    @cached_property
+    def _head(self) -> Mapping[str, int]:
+        """How many rows, clusters and different rows there are at the beginning of the table."""
+        signals = [self._signal_keys[name] for name in self._columns_of(self.roles.signals or ())]
+        keys = ", ".join((*self._kind_keys.values(), *signals))
+        self.engine.keep("head", f"SELECT * FROM ({self._raw}) AS raw_rows LIMIT {HEAD}")
+        found = self.engine.fetch(
+            f"SELECT count(*) AS n{', count(DISTINCT c) AS c' * self._named} FROM {self.engine.known('head')}"
+        )
+        alike = self._number(f"(SELECT DISTINCT {keys} FROM {self.engine.known('head')}) AS alike")
+        return {**{key: int(values[0]) for key, values in found.items()}, "alike": alike}
+
+    @cached_property
+    def _many(self) -> bool:
+        """True where there are too many rows to count every value of a continuous confidence."""
+        return self._head["n"] == HEAD and self._number(self.engine.source()) > FEW_ROWS
+
+    @cached_property
+    def _values(self) -> dict[str, int]:
+        """How many values signals have at the beginning of the table, as far as somebody asked."""
+        return {}
+
+    def _is_continuous(self, name: str) -> bool:
+        """True where a signal takes many values, and in many rows."""
+        if name not in self._signal_keys or name.endswith(ABSENT_SUFFIX) or not self._many:
+            return False
+        if name not in self._values:
+            distinct = f"count(DISTINCT {self._signal_keys[name]})"
+            self._values[name] = self._number(self.engine.known("head"), distinct)
+        return self._values[name] > _FEW_VALUES
+
+    @cached_property
+    def _unit(self) -> str:
+        """What a row's unit is: nothing, its cluster, or a group of clusters where there are very many."""
+        if not self.units:
+            return "0"
+        if self._head["c" if self._named else "n"] <= MOST_SINGLE:
+            return "c"
+        return self._group()
+
+    def _group(self) -> str:
+        """The group of a row's cluster, by the arithmetic of `abstain._units.group_of`."""
+        name = Name(True)
+        if self.kept is not None:
+            name = Name(self.kept.whole)
+        elif self._named:
+            name = self.name("cluster")
+        return group_of_whole(name.of("c")) if name.whole else group_of_text(name.of("c"), self.engine)
+
+    def _check_whole_floats(self, column: str) -> None:
+        self.check_there(column)
+        value = self.table.expression(column)
+        wrong = f"{value} <> floor({value}) OR abs({value}) > {float(EXACT)}"
+        count = self._number(f"{self.engine.source()} WHERE {wrong}")
+        if count:
+            raise CountingError(
+                f"{self.table.label}: the column {column!r} holds names as floating-point numbers, which are not whole "
+                f"in {count:,} rows; store them as text or as whole numbers, or load the table (engine, --engine: "
+                "numpy)"
+            )
+
+    @cached_property
+    def _base(self) -> Base:
+        """What to count: every row; or where few are different, those, each with how often it occurs."""
+        weighed = "weight" in self.columns
+        if self._head["alike"] > _FEW_ALIKE:
+            return self._uncounted
+        signals = [self._signal_keys[name] for name in self._columns_of(self.roles.signals or ())]
+        keys = ", ".join((*self._kind_keys.values(), *signals))
+        weights = ", sum(w) AS w, min(w) AS least" if weighed else ""
+        statement = f"SELECT {keys}, {self._unit} AS u, count(*) AS n{weights} FROM ({self._raw}) AS r"
+        places = range(1, len(self._kind_keys) + len(signals) + 2)
+        self.engine.keep("alike", f"{statement} GROUP BY {', '.join(map(str, places))}")
+        total, least = ("sum(b.w)", "min(b.least)") if weighed else ("CAST(sum(b.n) AS DOUBLE)", "1.0")
+        return Base(
+            f"SELECT * FROM {self.engine.known('alike')}",
+            "CAST(sum(b.n) AS BIGINT)",
+            total,
+            least,
+            counts=True,
+            weighed=weighed,
+        )
+
+    @property
+    def _uncounted(self) -> Base:
+        """Every row."""
+        select = f"SELECT *, {self._unit} AS u FROM ({self._raw}) AS raw_rows"
+        if "weight" in self.columns:
+            return Base(select, "count(*)", "sum(b.w)", "min(b.w)", weighed=True)
+        return Base(select, "count(*)", "CAST(count(*) AS DOUBLE)", "1.0")
+
+    @property
+    def _whole_clusters(self) -> bool:
+        """True where clusters are whole numbers to the engine, too."""
+        if self.kept is not None:
+            return self.kept.whole
+        column = self.columns["cluster"]
+        return self.table.kinds[column] == "whole" and not self.table.is_text(column)
+
+    @cached_property
+    def _rows(self) -> CountedRows | None:
+        """The rows, counted in one pass where that can be: clusters in groups, and one confidence at most."""
+        names = self._columns_of(self.roles.signals or ())
+        plain = self._named and self.kept is None and self._whole_clusters and "weight" not in self.columns
+        if not plain or len(names) > 1 or self._unit == "c":
+            return None
+        rounded = any(map(self._is_continuous, names))
+        if not rounded and self._head["alike"] > _FEW_ALIKE:
+            return None
+        signal = self._signal_keys[names[0]] if names else None
+        return self.engine.count_rows(self._raw, tuple(self._kind_keys.values()), signal, rounded=rounded)
+
+    # Where something is wrong.
+
+    def first(self, rows: str) -> NDArray[np.intp]:
+        """Return the numbers ``r`` of the first rows that a statement gives."""
+        found = self.engine.fetch(f"SELECT r FROM ({rows}) AS found ORDER BY 1 LIMIT {SHOWN_ROWS}")
+        return found["r"].astype(np.intp)
+
+    def check_there(self, column: str) -> None:
+        """Raise where a row has no name in a column."""
+        value = self.table.expression(column)
+        nothing = f"{value} IS NULL"
+        if self.table.is_text(column):
+            nothing += f" OR {is_blank(value, self.engine)}"
+        elif self.table.kinds[column] == "number":
+            nothing += f" OR isnan({value})"
+        count = self._number(f"{self.engine.source()} WHERE {nothing}")
+        if not count:
+            return
+        source = self.engine.source(numbers=True)
+        numbered = f"SELECT {self.engine.row_number} AS r FROM {source} WHERE {nothing}"
+        problems = self._wrong(count, lambda _: self.first(numbered))
+        with rows_named_by(self.table.paths):
+            self._report_nothing(problems, np.ones(1, np.bool_), column)
+
+    def _report_nothing(self, problems: Problems, wrong: Mask, column: str) -> None:
+        problems.report(
+            f"the column {column!r} is empty or nan {problems.place(wrong)}",
+            way_out="every row needs a value",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What is counted: how to select it, and how to sum up how many rows there are, their weights and the least one."""
+
+    select: str
+    count: str
+    total: str
+    least: str
+    counts: bool = False
+    weighed: bool = False

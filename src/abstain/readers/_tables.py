@@ -1,0 +1,183 @@
+"""Tables: columns by name, only those that are asked for.
+
+A `SourceTable` says which columns there are and of what kind, loads some of them as arrays, and gives single ones as
+numbers, flags, labels or lists, each complete or an error that names the file, the column and the row. Files are opened
+by `_file_tables`, data frames by `_frame_tables`. What a text spells is known to `_values`, what a column means for
+items to `_roles` and `_columns`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain import _validate, labels
+from abstain.errors import ArgumentError, DataError
+from abstain.readers import _values
+from abstain.readers._values import Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["QueriedTable", "SourceTable"]
+
+_MOST_CELLS = 1 << 25
+
+
+class SourceTable(ABC):
+    """A source of columns; `abstain.readers.open_table` makes one.
+
+    Attributes:
+        label: what it is called in messages.
+        paths: the files it is read from, none for a frame.
+        declared: what the source says of itself: the scale, what a cluster is called, the classes of sets.
+    """
+
+    label: str
+    paths: tuple[Path, ...] = ()
+    declared: Mapping[str, Any]
+
+    _kinds: Mapping[str, str]
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of each column: "whole", "number", "boolean", "text", "list", "other", or "unknown" until loaded."""
+        return self._kinds
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return columns as the source has them: numbers, NaN for null, or objects, None for null.
+
+        Lists are objects, each a list or a JSON array. `_values` knows what text spells.
+        """
+
+    @property
+    def headed(self) -> bool:
+        """False where the names of columns may be a record, which nobody may be told."""
+        return True
+
+    @property
+    def usual(self) -> bool:
+        """False where no name of a column is a usual one, and nothing else says at once that they are names."""
+        return True
+
+    @property
+    def listed_columns(self) -> str:
+        """The columns in words, for a message."""
+        return _validate.listed_columns(self.kinds, headed=self.headed)
+
+    def check_columns(self, names: Iterable[str], *, lists: bool = False) -> None:
+        """Raise unless there are all columns named, plain ones or with `lists` also lists; suggest the nearest."""
+        for name in names:
+            if name not in self.kinds:
+                hint = _validate.suggestion(name, self.kinds)
+                raise ArgumentError(f"{self.label}: has no column {name!r}{hint}; {self.listed_columns}")
+            if self.kinds[name] == "other" or (self.kinds[name] == "list" and not lists):
+                raise DataError(
+                    f"{self.label}: the column {name!r} is nested or binary; a plain column is needed"
+                )
+
+    def repeats(self, name: str) -> bool:
+        """True where a column has several values, and some of them more than once."""
+        values = self.load([name])[name]
+        known = values[~labels.missing(values)].tolist()
+        return 1 < len(set(known)) < len(known)
+
+    def numbers(self, name: str, *, gaps: bool = False) -> NDArray[np.float64]:
+        """Return a column of numbers; infinities are numbers, and NaN where `gaps` allows something to be missing."""
+        return _values.as_numbers(self._plain(name, "numbers"), name, self._problems, gaps=gaps)
+
+    def bounds(
+        self, low: str, high: str, truth: NDArray[np.float64], crossed: str | None = None
+    ) -> NDArray[np.float64]:
+        """Return the bounds of intervals, (rows, 2); crossed ones in order where `crossed` says how."""
+        pair = self.numbers(low), self.numbers(high)
+        return np.column_stack(pair if crossed is None else _values.uncrossed(*pair, truth, crossed))
+
+    def flags(self, name: str) -> NDArray[np.bool_]:
+        """Return a column of booleans: true and false, or 1 and 0."""
+        return _values.as_flags(self._plain(name, "true or false"), name, self._problems)
+
+    def labels(self, name: str) -> NDArray[Any]:
+        """Return a column of labels: whole numbers where all of them are, else text."""
+        return _values.as_names(self._plain(name, "single labels"), name, self._problems)
+
+    def texts(self, name: str) -> list[str | None]:
+        """Return a column as text, as it is written; None where it says nothing."""
+        values = self._plain(name, "text")
+        gaps = _values.blank(values)
+        return [
+            None if gap else _values.text_of(value) for value, gap in zip(values.tolist(), gaps, strict=True)
+        ]
+
+    def spells_numbers(self, name: str) -> bool:
+        """True where a column holds numbers that are not whole; of a file that has no types, a sample is looked at."""
+        return self.kinds[name] == "number"
+
+    def loadable(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the names of all columns that nobody asked for by name, unless they are too many to load."""
+        if len(names) > 100 and len(names) * self.rows > self._most_cells:
+            raise ArgumentError(
+                f"{self.label}: {self.rows:,} rows of {len(names):,} columns are too many to load; name those that are "
+                "needed (signals=, metadata=)"
+            )
+        return names
+
+    def lists(self, name: str) -> list[list[str]]:
+        """Return a column of lists of labels: lists as such, JSON arrays, or text divided by ``|``."""
+        self.check_columns([name], lists=True)
+        # In a table of text, an empty field is an empty list.
+        values = self._loaded(name)
+        needed = np.full(len(values), self.kinds[name] == "list")
+        return _values.as_lists(values, name, self._problems, needed=needed)
+
+    @abstractmethod
+    def marked(self, name: str, marks: NDArray[np.bool_], words: tuple[str, str], part: Path | None) -> Any:
+        """Return the table with one more column of two words, second where marked; of files, write it to `part`."""
+
+    def sha256(self) -> str | None:
+        """Return the SHA-256 of the files in hexadecimal, one after the other; None for a frame."""
+        return None
+
+    @property
+    def _most_cells(self) -> int:
+        """How many cells may be loaded when nobody says which columns are needed."""
+        return _MOST_CELLS
+
+    @property
+    def _problems(self) -> Problems:
+        return Problems(collect=False, label=self.label)
+
+    def _plain(self, name: str, what: str) -> NDArray[Any]:
+        if self.kinds.get(name) in ("list", "other"):
+            raise DataError(f"{self.label}: the column {name!r} must hold {what}, and it is nested or binary")
+        self.check_columns([name])
+        return self._loaded(name)
+
+    def _loaded(self, name: str) -> NDArray[Any]:
+        values = self.load([name])[name]
+        if not len(values):
+            raise DataError(f"{self.label}: the table has no rows")
+        return values
+
+
+class QueriedTable(SourceTable):
+    """A table that is asked in SQL."""
+
+    @abstractmethod
+    def expression(self, name: str) -> str:
+        """Return what to select to get a column as numbers, booleans or text."""
+
+    @abstractmethod
+    def is_text(self, name: str) -> bool:
+        """True where that is text, whatever the text may spell."""

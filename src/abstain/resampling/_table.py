@@ -1,0 +1,541 @@
+"""The table of sums, the weights that are tried on it, and the measures that are made of both.
+
+A `Tally` has one cell for each pair of unit and key that occurs: cells (unit, key, sums) and weights go in, sums by key
+come back. Where the table of all pairs is small it is kept dense, so that weighing is a matrix product; else cells are
+gathered. A `Batch` is the weight vectors under work, as numpy takes them and as the compiled kernel does. A `Measure`
+prepares its data once and after that only sees weights: most are tallies with a finisher; a few metrics are no function
+of sums (kernels over rows, a metric that a user wrote), and theirs weigh rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abstain.resampling import _kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.resampling._kernel import Stream
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Values = Sequence[float] | Floats | NDArray[np.bool_]
+    Lanes = NDArray[np.uint8] | NDArray[np.float64]
+
+__all__ = ["Batch", "Cells", "Measure", "Stop", "Tally", "keys_ascending", "keys_descending", "total_by"]
+
+# A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
+_DENSE_FACTOR = 64
+_DENSE_LIMIT = 1 << 23
+# Up to so large a share of the units is taken off the sums of all, in place of summing the others anew.
+_FEW_LEFT_OUT = 0.1
+
+
+class Stop:
+    """A flag that asks the kernel to leave off; it looks at it many times per millisecond."""
+
+    def __init__(self) -> None:
+        self.flag = np.zeros(1, np.int32)
+
+    def set(self) -> None:
+        """Ask."""
+        self.flag[0] = 1
+
+    @property
+    def asked(self) -> bool:
+        """True once somebody asked."""
+        return bool(self.flag[0])
+
+
+class Batch:
+    """Weights (batch, units) under work, and what several measures have in common, worked out once.
+
+    The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes where weights are
+    multiplicities up to 255, else of doubles; lanes beyond the last vector mean nothing. Each form is made of the other
+    when it is first asked for. `places` says where its vectors stand among all that are tried.
+
+    >>> batch = Batch(np.array([[1.0, 2.0]]))
+    >>> batch.lanes.shape, batch.lanes[0, :, 0].tolist()
+    ((1, 2, 8), [1, 2])
+    >>> Batch.of_lanes(batch.lanes, 1).weights.tolist()
+    [[1.0, 2.0]]
+    """
+
+    # True where the kernel may sum risks up by stretches of ranks, which is right to 2e-13.
+    quick = False
+    # What every vector sums up to, where that is known.
+    total: int | None = None
+    _stream: Stream | None = None
+
+    def __init__(self, weights: Floats, stop: Stop | None = None, *, start: int = 0) -> None:
+        self.weights = weights
+        self.units = weights.shape[1]
+        self.stop = Stop() if stop is None else stop
+        self.places: slice | Indices = slice(start, start + len(weights))
+        self._length = len(weights)
+        self._done: dict[Hashable, Any] = {}
+
+    @classmethod
+    def of_lanes(
+        cls, lanes: Lanes, length: int, stop: Stop | None = None, *, start: int = 0, quick: bool = False
+    ) -> Batch:
+        """Return the batch of the first so many vectors of some lanes; one of many, where it may be weighed quickly."""
+        made = cls.__new__(cls)
+        made.units, made._length, made._done = lanes.shape[1], length, {}
+        made.stop = Stop() if stop is None else stop
+        made.places = slice(start, start + length)
+        made.lanes, made.quick = lanes, quick
+        return made
+
+    @classmethod
+    def drawn(cls, stream: Stream, units: int, length: int, stop: Stop | None = None) -> Batch:
+        """Return so many resamples of all units from a stream, which takes their memory back when told.
+
+        They are the next ones, unless another thread draws from the stream meanwhile: `places` says which.
+        """
+        number = np.empty(length, np.int64)
+        lanes = stream.multiplicities(units, length, number=number, stop=stop)
+        made = cls.of_lanes(lanes, length, stop, start=int(number[0]), quick=True)
+        if number[-1] - number[0] >= length:
+            made.places = number
+        made.total, made._stream = units, stream
+        return made
+
+    def done(self) -> None:
+        """Say that nobody will weigh with it any more."""
+        if self._stream is not None:
+            self._stream.take_back(self.__dict__.pop("lanes"))
+
+    def __len__(self) -> int:
+        return self._length
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The weights (batch, units)."""
+        every = self.lanes.transpose(0, 2, 1).reshape(-1, self.units)
+        return every[: self._length].astype(np.float64)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The weights (groups, units, width)."""
+        weights = self.weights
+        small = bool(((weights >= 0.0) & (weights <= 255.0) & (weights == np.floor(weights))).all())
+        width = _kernel.lanes_for(self.units, self._length) if small else _kernel.FEWEST_LANES
+        groups = -(-self._length // width)
+        padded = np.zeros((groups * width, self.units), np.uint8 if small else np.float64)
+        padded[: self._length] = weights
+        return np.ascontiguousarray(padded.reshape(groups, width, self.units).transpose(0, 2, 1))
+
+    @property
+    def whole(self) -> bool:
+        """True where all weights are multiplicities up to 255."""
+        return self.lanes.dtype == np.uint8
+
+    def once(self, key: Hashable, work: Callable[[], Any]) -> Any:
+        """Return what `work` gives, calling it the first time that `key` is asked for."""
+        if key not in self._done:
+            self._done[key] = work()
+        return self._done[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a tally as the compiled kernel takes them.
+
+    Attributes:
+        unit: the unit of each cell.
+        ends: how many cells come before each key, and how many there are.
+        sums: (columns, cells); the first column is the count.
+        keys: how many keys there are.
+        everywhere: True where there is a cell for every pair of unit and key.
+    """
+
+    unit: NDArray[np.uint32]
+    ends: NDArray[np.int64]
+    sums: Floats
+    keys: int
+    everywhere: bool = False
+
+    @cached_property
+    def several(self) -> NDArray[np.int64] | None:
+        """The ends; None where every key has one cell, which is then at the place of its key."""
+        return None if self.keys == len(self.unit) and bool((np.diff(self.ends) == 1).all()) else self.ends
+
+    @cached_property
+    def ones(self) -> NDArray[np.uint8]:
+        """Which columns are 1 in all cells."""
+        return (self.sums == 1.0).all(axis=1).astype(np.uint8)
+
+    @property
+    def counts(self) -> Floats | None:
+        """How many rows each cell has; None where it is one."""
+        return None if self.ones[0] else self.sums[0]
+
+    @cached_property
+    def even(self) -> Floats | None:
+        """What every unit has of each column, where that is the same for all units and there is one key; else None."""
+        even = self.keys == 1 and bool((self.sums == self.sums[:, :1]).all())
+        return self.sums[:, 0] if even and len(self.unit) and self.everywhere else None
+
+    @cached_property
+    def grades(self) -> bool:
+        """True where the losses of all cells are whole numbers from 0 to 7, which the kernel sums up as such."""
+        losses = self.sums[1]
+        return bool(((losses >= 0.0) & (losses <= 7.0) & (losses == np.floor(losses))).all())
+
+    @cached_property
+    def values(self) -> Floats:
+        """What the second column holds per row of each key."""
+        if self.keys == len(self.unit):
+            count, total = self.sums[:2]
+        else:
+            running = np.cumsum(self.sums[:2], axis=1)
+            count, total = np.diff(np.insert(running, 0, 0.0, axis=1)[:, self.ends], axis=1)
+        return np.divide(total, count, out=np.zeros(self.keys), where=count > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums by unit and key; build one from rows with `of_rows`.
+
+    Attributes:
+        unit: the unit of each cell; empty for a single unit, whose cells are the keys in their order.
+        key: the key of each cell, ascending; empty for a single unit.
+        sums: (columns, cells); the first column is the count.
+        units: how many units there are.
+        keys: how many keys there are.
+
+    >>> tally = Tally.of_rows(unit=[0, 1, 1], key=[0, 0, 1], columns=[[0.5, 1.0, 2.0]], units=2, keys=2)
+    >>> tally.weigh(np.array([[1.0, 2.0]])).tolist()                   # counts, then the sums of the column
+    [[[3.0, 2.0]], [[2.5, 4.0]]]
+    >>> tally.run(np.array([[1.0, 2.0]])).tolist()                     # the same, running, from the ground up
+    [[[0.0, 3.0, 5.0]], [[0.0, 2.5, 6.5]]]
+    """
+
+    unit: Indices
+    key: Indices
+    sums: Floats
+    units: int
+    keys: int
+
+    @classmethod
+    @np.errstate(over="ignore", invalid="ignore")  # sums of the largest numbers lie beyond them
+    def of_rows(
+        cls,
+        *,
+        unit: Sequence[int] | Indices,
+        key: Sequence[int] | Indices,
+        columns: Sequence[Values],
+        units: int,
+        keys: int,
+        weight: Floats | None = None,
+    ) -> Tally:
+        """Sum rows by unit and key: how many there are, then each column; a weight of 2 is the row twice."""
+        if units == keys == 1:
+            return cls._of_one_cell(len(key), columns, weight)
+        if units == 1:
+            return cls._of_one_unit(np.asarray(key, np.intp), columns, keys, weight)
+        code = np.asarray(key, np.intp) * units + np.asarray(unit, np.intp)
+        if units * keys <= max(_DENSE_LIMIT, 4 * len(code)):
+            occurs = np.bincount(code, minlength=units * keys)
+            cells, place, size = np.flatnonzero(occurs), code, units * keys
+        else:
+            cells, place = np.unique(code, return_inverse=True)
+            size = len(cells)
+        mass = [weight, *(column if weight is None else np.asarray(column) * weight for column in columns)]
+        summed = np.empty((len(mass), len(cells)))
+        for row, values in enumerate(mass):
+            totals = total_by(place, values, size)
+            summed[row] = totals if len(totals) == len(cells) else totals[cells]
+        return cls(cells % units, cells // units, summed, units, keys)
+
+    @classmethod
+    def _of_one_cell(cls, rows: int, columns: Sequence[Values], weight: Floats | None) -> Tally:
+        """Sum all rows into one cell, without places: many times as fast."""
+        summed = [_sum_of(np.asarray(column), weight) for column in columns]
+        sums = np.array([float(rows) if weight is None else weight.sum(), *summed])[:, None]
+        return cls(np.empty(0, np.intp), np.empty(0, np.intp), sums, 1, 1)
+
+    @classmethod
+    def _of_one_unit(cls, key: Indices, columns: Sequence[Values], keys: int, weight: Floats | None) -> Tally:
+        """Sum the rows of one unit, whose cells are its keys: nothing is looked for, and little memory is needed."""
+        summed = np.empty((1 + len(columns), keys))
+        summed[0] = total_by(key, weight, keys)
+        for row, column in enumerate(columns, start=1):
+            summed[row] = total_by(key, column if weight is None else np.asarray(column) * weight, keys)
+        return cls(np.empty(0, np.intp), np.empty(0, np.intp), summed, 1, keys)
+
+    @property
+    def width(self) -> int:
+        """How many numbers one weight vector occupies while it is worked on."""
+        numbers = self.keys if self._dense or self.units == 1 else len(self.unit)
+        return max(self.units, numbers) * (2 if len(self.sums) > 2 else 1)
+
+    @property
+    def walk_width(self) -> int:
+        """How many numbers one weight vector occupies on a walk: the kernel keeps a byte per unit and little else.
+
+        It passes by all cells, though, and should come back in a few hundredths of a second.
+        """
+        if _kernel.kernel().compiled and self.cells is not None:
+            return max(self.units // 8, self.sums.shape[1] // 128, 1)
+        return self.width
+
+    @cached_property
+    def cells(self) -> Cells | None:
+        """The cells as the compiled kernel takes them; None where there are more than it can number."""
+        count = self.sums.shape[1]
+        if count > _kernel.MOST_CELLS or self.units > _kernel.MOST_UNITS:
+            return None
+        if self.units == 1:
+            return Cells(np.zeros(count, np.uint32), np.arange(count + 1), self.sums, self.keys, True)
+        unit, ends = self.unit.astype(np.uint32), self._ends.astype(np.int64)
+        return Cells(unit, ends, self.sums, self.keys, count == self.units * self.keys)
+
+    def weigh(self, weights: Floats | Batch) -> Floats:
+        """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
+        if isinstance(weights, Batch):
+            chosen = _kernel.kernel()
+            if chosen.library is not None and self.cells is not None:
+                return _kernel.weigh(chosen.library, self.cells, weights)
+            weights = weights.weights
+        if self.units == 1:
+            return weights * self.sums[:, None, :]
+        if self._dense:
+            return np.matmul(weights, self._table)
+        found = np.asarray(weights @ self._sparse)
+        return found.reshape(len(weights), len(self.sums), self.keys).transpose(1, 0, 2)
+
+    def run(self, weights: Floats) -> Floats:
+        """Return the running sums (columns, batch, keys + 1) for weights (batch, units).
+
+        Place 0 is the ground, where nothing is counted; then the sums up to and with each key.
+        """
+        if self.units == 1:
+            found = np.zeros((len(self.sums), len(weights), self.keys + 1))
+            np.cumsum(self.sums[:, None, :], axis=2, out=found[:, :1, 1:])
+            # What was summed for the first serves the others, and itself last.
+            for row in range(len(weights) - 1, -1, -1):
+                np.multiply(found[:, 0], weights[row, 0], out=found[:, row])
+            return found
+        if self._dense:
+            return np.matmul(weights, self._running)
+        found = np.empty((len(self.sums), len(weights), self.keys + 1))
+        # Where few units are left out, it is cheaper to take theirs off the sums of all.
+        few = self.whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_LEFT_OUT) * self.units)
+        few &= ((weights == 0.0) | (weights == 1.0)).all(axis=1)
+        for row in np.flatnonzero(few).tolist():
+            self._run_without(np.flatnonzero(weights[row] == 0.0), found[:, row])
+        if not few.all():
+            found[:, ~few] = self._run_of_cells(weights[~few])
+        return found
+
+    def _run_of_cells(self, weights: Floats) -> Floats:
+        """The running sums of gathered cells."""
+        multiplicity = weights.take(self.unit, axis=1)
+        found = np.empty((len(self.sums), len(weights), self.keys + 1))
+        running = np.empty((len(weights), len(self.unit) + 1))
+        running[:, 0] = 0.0
+        for column, values in enumerate(self.sums):
+            np.multiply(multiplicity, values, out=running[:, 1:])
+            np.cumsum(running[:, 1:], axis=1, out=running[:, 1:])
+            np.take(running, self._ends, axis=1, out=found[column])
+        return found
+
+    def _run_without(self, units: Indices, out: Floats) -> None:
+        """Put the running sums of all units but some into `out` (columns, keys + 1)."""
+        starts = self._starts
+        parts = [self._by_unit[starts[unit] : starts[unit + 1]] for unit in units]
+        cells = np.sort(np.concatenate([np.empty(0, np.intp), *parts]))
+        lengths = np.diff(self.key[cells] + 1, prepend=0, append=self.keys + 1)
+        for column, values in enumerate(self.sums):
+            taken = np.cumsum(np.r_[0.0, values[cells]])
+            np.subtract(self._run_of_all[column], np.repeat(taken, lengths), out=out[column])
+
+    @cached_property
+    def whole(self) -> bool:
+        """True where counts are whole numbers, which can be taken off without a rest."""
+        return bool((self.sums[0] == np.floor(self.sums[0])).all())
+
+    @cached_property
+    def _run_of_all(self) -> Floats:
+        return self._run_of_cells(np.ones((1, self.units)))[:, 0]
+
+    @cached_property
+    def _by_unit(self) -> Indices:
+        """The cells, unit by unit."""
+        return np.argsort(self.unit, kind="stable")
+
+    @cached_property
+    def _starts(self) -> Indices:
+        return np.searchsorted(self.unit[self._by_unit], np.arange(self.units + 1)).astype(np.intp)
+
+    def area(self, weights: Floats) -> Floats | None:
+        """Return the area under the running sum of the second column over that of the first, straight between keys.
+
+        Both the steps and the sums are linear in the weights, so the area is a quadratic form of them: where there are
+        fewer units than keys it costs next to nothing. None where there are not, and the caller runs along the keys.
+        """
+        if self.units == 1 or self.units > self.keys or not self._dense:
+            return None
+        return np.vecdot(weights @ self._moments, weights)
+
+    @cached_property
+    def _moments(self) -> Floats:
+        count, values = self._running[:2]
+        return np.diff(count, axis=1) @ (0.5 * (values[:, 1:] + values[:, :-1])).T
+
+    @cached_property
+    def _dense(self) -> bool:
+        pairs = self.units * self.keys
+        return pairs <= min(_DENSE_FACTOR * len(self.unit), _DENSE_LIMIT)
+
+    @cached_property
+    def _table(self) -> Floats:
+        table = np.zeros((len(self.sums), self.units, self.keys))
+        table[:, self.unit, self.key] = self.sums
+        return table
+
+    @cached_property
+    def _running(self) -> Floats:
+        running = np.zeros((len(self.sums), self.units, self.keys + 1))
+        running[:, self.unit, self.key + 1] = self.sums
+        return np.cumsum(running, axis=2, out=running)
+
+    @cached_property
+    def _sparse(self) -> Any:
+        from scipy.sparse import csr_array  # noqa: PLC0415
+
+        columns = len(self.sums)
+        place = (np.arange(columns)[:, None] * self.keys + self.key).ravel()
+        shape = (self.units, columns * self.keys)
+        return csr_array((self.sums.ravel(), (np.tile(self.unit, columns), place)), shape=shape)
+
+    @cached_property
+    def _ends(self) -> Indices:
+        """How many cells come before each key, and how many there are."""
+        return np.searchsorted(self.key, np.arange(self.keys + 1)).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Measure:
+    """Data prepared once that turn weights into metrics.
+
+    Attributes:
+        names: the metrics, one per column of the result.
+        units: how many units a weight vector has.
+        width: how many numbers one weight vector occupies while it is worked on; batches are sized by it.
+        finish: maps a batch to values (batch, metrics), NaN where a metric is undefined.
+
+    >>> accuracy = Measure.of_sums(("accuracy",), [[1.0, 0.0]], unit=[0, 1], units=2, finish=lambda n, hit: [hit / n])
+    >>> accuracy.points, accuracy(np.array([[2.0, 0.0]]))
+    (array([0.5]), array([[1.]]))
+    """
+
+    names: tuple[str, ...]
+    units: int
+    width: int
+    finish: Callable[[Batch], Floats]
+
+    @classmethod
+    def of_sums(
+        cls,
+        names: tuple[str, ...],
+        columns: Sequence[Values],
+        *,
+        unit: Sequence[int] | Indices,
+        units: int,
+        finish: Callable[..., Sequence[Floats]],
+        weight: Floats | None = None,
+    ) -> Measure:
+        """Return metrics that are functions of sums over rows: `finish` gets the count, then the sum of each column."""
+        key = np.zeros(len(unit), np.intp)
+        tally = Tally.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
+
+        def finished(batch: Batch) -> Floats:
+            return np.stack(finish(*tally.weigh(batch)[:, :, 0])).T
+
+        return cls(names, units, max(units, len(columns)), finished)
+
+    @classmethod
+    def undefined(cls, names: tuple[str, ...], units: int) -> Measure:
+        """Return metrics of which nothing is known: NaN, whatever the weights."""
+        return cls(names, units, 1, lambda batch: np.full((len(batch), len(names)), np.nan))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Measure], order: Sequence[int] | None = None) -> Measure:
+        """Return several measures over the same units as one: their columns side by side, or in another order."""
+        if len(parts) == 1 and order is None:
+            return parts[0]
+        names = tuple(name for part in parts for name in part.names)
+        places = list(range(len(names))) if order is None else list(order)
+
+        def finished(batch: Batch) -> Floats:
+            columns = [column for part in parts for column in part.finish(batch).T]
+            return np.stack([columns[place] for place in places]).T
+
+        width = max(part.width for part in parts)
+        return cls(tuple(names[place] for place in places), parts[0].units, width, finished)
+
+    def only(self, *places: int) -> Measure:
+        """Return some of the columns."""
+        return Measure.joined([self], [place % len(self.names) for place in places])
+
+    def __call__(self, weights: Floats | Batch) -> Floats:
+        """Map weights (batch, units) to values (batch, metrics)."""
+        # Sums of the largest numbers that there are lie beyond them, and so may a metric: infinite or undefined.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.finish(weights if isinstance(weights, Batch) else Batch(weights))
+
+    @property
+    def points(self) -> Floats:
+        """The point estimates: the values at weights all one."""
+        return self(np.ones((1, self.units)))[0]
+
+    @property
+    def point(self) -> float:
+        """The first of the point estimates."""
+        return float(self.points[0])
+
+
+def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:
+    if weight is not None:
+        # Summed in the order of the weights themselves, so that a share of them never exceeds 1 by rounding.
+        return float((column * weight).sum())
+    return float(np.count_nonzero(column) if column.dtype == np.bool_ else column.sum())
+
+
+def keys_ascending(values: Floats) -> tuple[Indices, Floats]:
+    """Number rows by their value, the lowest at key 0; equal values share a key. With the value of each key.
+
+    >>> keys_ascending(np.array([0.5, 0.1, 0.5]))
+    (array([1, 0, 1]), array([0.1, 0.5]))
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    return place.astype(np.intp, copy=False), distinct
+
+
+def keys_descending(values: Floats) -> tuple[Indices, Floats]:
+    """Number rows by their value, the highest at key 0; equal values share a key. With the value of each key.
+
+    >>> keys_descending(np.array([0.5, 0.1, 0.5]))
+    (array([0, 1, 0]), array([0.5, 0.1]))
+    """
+    place, distinct = keys_ascending(values)
+    return np.subtract(len(distinct) - 1, place, out=place), distinct[::-1]
+
+
+def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:
+    """Add `values` up by their place, counted from 0; count the places where there are no values.
+
+    >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)
+    array([0.5, 0. , 2. , 0. ])
+    """
+    return np.bincount(place, weights=values, minlength=size).astype(np.float64, copy=False)

@@ -1,0 +1,167 @@
+"""What is asked of a threshold: a risk, how sure, over what, by which test; checked, with defaults that cannot mislead.
+
+Items in clusters are tested over clusters, few clusters by a test that holds for any number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import _validate
+from abstain.errors import ArgumentError, DataError
+from abstain.thresholds._evidence import JOINT, SELECTIVE, Steps
+from abstain.thresholds._policy import METHODS, SEARCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abstain.thresholds._rows import Rows
+
+__all__ = ["FEW_CLUSTERS", "Question", "rate"]
+
+# Fewer clusters than this are too few for a t test to be near anything.
+FEW_CLUSTERS = 20
+
+
+def rate(value: float | str, name: str = "risk") -> float:
+    """Return a share strictly between 0 and 1, from a number or from text such as "5%".
+
+    >>> rate("5%"), rate(0.05), rate("0.05")
+    (0.05, 0.05, 0.05)
+    >>> rate(5)
+    Traceback (most recent call last):
+        ...
+    abstain.errors.ArgumentError: risk must lie strictly between 0 and 1 (0% and 100%), got 5; did you mean 5%?
+    """
+    text = str(value).strip()
+    marked = text.endswith("%")
+    number = _validate.real(text[:-1] if marked else text, name)  # type: ignore[arg-type]
+    share = number / 100.0 if marked else number
+    if 0.0 < share < 1.0:
+        return share
+    hint = f"; did you mean {number:g}%?" if not marked and 1.0 <= number < 100.0 else ""
+    raise ArgumentError(f"{name} must lie strictly between 0 and 1 (0% and 100%), got {text}{hint}")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Question:
+    """What was asked, checked."""
+
+    risk: float
+    sure: float | None
+    promise: str
+    method: str
+    search: str
+    start: float | None
+    grid: Steps | None
+    largest_cluster: int | None
+    needless: float | None
+    by: str | None
+    worst: bool
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        risk: float | str,
+        sure: float | str | None,
+        promise: str,
+        method: str | None,
+        search: str | None,
+        start: float | None,
+        grid: Sequence[float] | None,
+        largest_cluster: int | None,
+        needless: float | str | None,
+        by: str | None,
+        worst: bool,
+    ) -> Question:
+        _validate.choice(promise, "promise", (SELECTIVE, JOINT))
+        if method is not None:
+            _validate.choice(method, "method", METHODS)
+        if search is not None:
+            _validate.choice(search, "search", SEARCHES)
+        if (sure is None or method == "crc") and promise != JOINT:
+            raise ArgumentError(
+                "a risk that is kept to on average (crc) is the joint one, which never falls when more is answered; "
+                "choose promise joint, or say how sure (sure=, --sure)"
+            )
+        if sure is None and method not in (None, "crc"):
+            raise ArgumentError(f"{method} makes a promise with some sureness; say which (sure=, --sure)")
+        if worst and by is None:
+            raise ArgumentError("worst is about groups; name their column (by=, --by)")
+        if needless is not None and (by is not None or method in ("crc", "sgr") or sure is None):
+            raise ArgumentError(
+                "needless goes with one threshold for all, and with a test; leave by, crc and sgr out"
+            )
+        return cls(
+            risk=rate(risk),
+            sure=None if sure is None or method == "crc" else rate(sure, "sure"),
+            promise=promise,
+            method=method or "",
+            search=search or "",
+            start=None if start is None else _validate.coverage(start, "start"),
+            grid=None if grid is None else _declared(grid),
+            largest_cluster=None
+            if largest_cluster is None
+            else _validate.whole(largest_cluster, "largest_cluster", least=1),
+            needless=None if needless is None else rate(needless, "needless"),
+            by=by,
+            worst=worst,
+        )
+
+    @property
+    def delta(self) -> float:
+        """How often the promise may be broken."""
+        return math.nan if self.sure is None else 1.0 - self.sure
+
+    def settled(self, rows: Rows, noun: str, *, finite_sample: bool) -> Question:
+        """Return the question with the test and the search that these rows call for."""
+        method = self.method
+        if self.sure is None:
+            method = "crc"
+        elif not method and not rows.clustered:
+            method = "binomial" if rows.binary else "hoeffding-bentkus"
+        elif not method:
+            method = "betting" if finite_sample or len(rows.names) < FEW_CLUSTERS else "cluster-t"
+        if finite_sample and method == "cluster-t":
+            raise ArgumentError(
+                "cluster-t is asymptotic, and finite_sample asks for a test that is not; leave one out"
+            )
+        if method in ("binomial", "sgr") and rows.clustered:
+            raise ArgumentError(
+                f"{method} takes items as independent, and some {noun}s have several here: such promises are broken "
+                "far too often; choose cluster-t or betting"
+            )
+        if method in ("binomial", "sgr") and not rows.binary:
+            raise ArgumentError(
+                f"{method} needs answers that are right or wrong; choose hoeffding-bentkus or betting"
+            )
+        if method == "sgr" and self.promise == JOINT:
+            raise ArgumentError(
+                "sgr is about the risk among answers; choose promise selective, or another method"
+            )
+        search = {"sgr": "binary-search", "crc": "none"}.get(method) or self.search or "fixed-sequence"
+        return replace(self, method=method, search=search)
+
+    def largest(self, rows: Rows) -> float:
+        """The most items that a cluster is taken to have: the most seen, or what was declared."""
+        if not rows.clustered:
+            return 1.0
+        seen, declared = float(rows.asked.max()), self.largest_cluster
+        if declared is not None and seen > declared:
+            raise DataError(
+                f"a cluster has {seen:g} items, and largest_cluster says that none has more than {declared}"
+            )
+        return seen if declared is None else float(declared)
+
+
+def _declared(grid: Sequence[float]) -> Steps:
+    values = sorted({_validate.real(value, "grid") for value in grid}, reverse=True)
+    if not values:
+        raise ArgumentError("grid must name at least one threshold")
+    thresholds = np.array(values)
+    return Steps(thresholds)

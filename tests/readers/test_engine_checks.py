@@ -1,0 +1,191 @@
+"""What `check` says of a table, loaded or counted, and what every verb makes of an engine."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from test_engine_comparisons import pair
+from test_engines import BROKEN, FORMS, ROLES, counted_by, frame, written
+
+import abstain
+from abstain.cli._program import COUNTING, ROW_BY_ROW
+from abstain.readers import _statements
+
+if TYPE_CHECKING:
+    from commands import Run
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "large-tables.md"
+FINDINGS = (
+    *("format", "columns", "guessed", "counts", "clusters", "signals", "metadata", "confidences", "metrics"),
+    *("defaults", "problems"),
+)
+
+
+def assert_same_check(source: Any, engine: str, loaded: Any = None, **roles: Any) -> Any:
+    found, expected = (
+        abstain.check(each, engine=name, **roles)
+        for each, name in ((source, engine), (source if loaded is None else loaded, "numpy"))
+    )
+    for finding in FINDINGS[loaded is not None :]:
+        assert getattr(found, finding) == getattr(expected, finding), finding
+    return found
+
+
+@pytest.mark.parametrize("clusters", [40, 900, 0])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_check_finds_the_same(tmp_path: Path, form: str, clusters: int) -> None:
+    table = frame(1500, clusters=clusters or 40)
+    roles = dict(ROLES)
+    if not clusters:
+        del roles["cluster"]
+        table = table.drop("patient_id").with_columns(c=(pl.col("c") * 100).round())
+    gaps = pl.when(pl.int_range(pl.len()) % 3 > 0).then(pl.int_range(pl.len()) // 4)
+    path = written(table.with_columns(word=pl.lit("x"), gaps=gaps), tmp_path / f"t.{form}")
+    found = assert_same_check(path, "duckdb", **roles)
+    assert found.signals["c"].distinct == 6
+    assert found.signals["gaps"].missing > 100
+    assert "word" in found.metadata
+    assert found.items.counted is not None
+
+
+def test_a_check_finds_columns_by_their_names(tmp_path: Path) -> None:
+    names = {"t": "truth", "p": "prediction", "c": "prob", "a": "abstained", "f": "failed"}
+    path = written(frame(600).rename(names), tmp_path / "t.csv")
+    assert assert_same_check(path, "duckdb").defaults["confidence"] == "confidence"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("what", [what for what in BROKEN if "unknown" not in what and "labels" not in what])
+def test_a_check_lists_every_problem_with_its_rows(tmp_path: Path, what: str, form: str) -> None:
+    changed, expected = BROKEN[what]
+    columns: dict[str, Any] = {
+        "t": [1, 0, 1, 0, 1],
+        "p": [1, 0, 0, 0, 1],
+        "confidence": [0.9, 0.8, 0.7, 0.6, 0.5],
+    }
+    path = written(pl.DataFrame({**columns, **changed}), tmp_path / f"t.{form}")
+    named = {"g": "cluster", "a": "abstained", "f": "failed", "w": "weight", "i": "item"}
+    roles = {"truth": "t", "prediction": "p"} | {named[name]: name for name in changed if name in named}
+    found, loaded = (abstain.check(path, engine=engine, **roles).problems for engine in ("duckdb", "numpy"))
+    assert any(re.search(counted_by(form, expected), problem) for problem in found), found
+    assert len(found) == len(loaded)
+
+
+def test_several_problems_are_listed_together(tmp_path: Path) -> None:
+    table = pl.DataFrame(
+        {
+            "truth": [1, 0, 1, 0],
+            "prediction": [1, None, 0, 1],
+            "confidence": [0.5, 0.5, None, 0.1],
+            "patient_id": ["a", "b", None, "d"],
+            "item": [1, 2, 3, 3],
+        }
+    )
+    path = written(table, tmp_path / "t.parquet")
+    found, loaded = (abstain.check(path, engine=engine).problems for engine in ("duckdb", "numpy"))
+    assert set(found) == set(loaded)
+    assert len(found) >= 3
+
+
+def test_a_check_of_continuous_confidences_counts_their_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bins serve metrics; how many values there are is counted for itself."""
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 4000)
+    path = written(frame(6000, clusters=700, continuous=True), tmp_path / "t.parquet")
+    found = assert_same_check(path, "duckdb", **ROLES)
+    assert found.signals["c"].distinct > 4000
+
+
+# What every verb is asked, on files a and b; those that look at every row refuse, whatever else they are told.
+ASKED: dict[str, tuple[str, ...]] = {
+    "evaluate": ("a.parquet", "--json"),
+    "report": ("a.parquet", "-o", "out.html"),
+    "plot": ("a.parquet", "-o", "out.json"),
+    "compare": ("a.parquet", "b.parquet", "--json"),
+    "gate": ("a.parquet", "--baseline", "b.parquet", "--fail-if", "augrc worse by 0.01"),
+    "power": ("a.parquet", "--metric", "augrc", "--difference", "0.01", "--json"),
+    "check": ("a.parquet", "--json"),
+    "threshold": ("a.parquet", "--risk", "0.3"),
+    "apply": ("policy.json", "a.parquet"),
+    "calibrate": ("train", "a.parquet", "--method", "isotonic", "--features", "c", "-o", "c.json"),
+    "intervals": ("a.parquet",),
+    "sets": ("a.parquet",),
+}
+FLAGS = ("--truth", "t", "--prediction", "p", "--abstained", "a", "--failed", "f", "--item", "name")
+
+
+def matrix() -> dict[str, list[str]]:
+    """What the documentation says of every verb and engine."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return {verb: cells for verb, *cells in rows}
+
+
+def asked_of(run: Run, verb: str, engine: str) -> tuple[int, Any, str]:
+    """What a verb prints of tables, and what it writes; of a page its words, without when, how and from which bytes."""
+    code, out, err = run(verb, *ASKED[verb], *FLAGS, "--confidence", "c", "--engine", engine)
+    told: Any = rounded(json.loads(out)) if out.startswith("{") else out
+    for written_to in (Path("out.json"), Path("out.html")):
+        if written_to.exists():
+            text = written_to.read_text(encoding="utf-8")
+            text = re.sub(r"20\d\d-\d\d-\d\d[T ][\d:]+\S*", "", text.replace(f"--engine {engine}", ""))
+            text = re.sub(r"\bclip\d+\b", "clip", text)  # which are numbered per process
+            text = re.sub(r"<tr>\s*<th[^>]*>\s*input SHA-256\s*</th>.*?</tr>", "", text, flags=re.DOTALL)
+            told = out, re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.10g}", text)
+            written_to.unlink()
+    return code, told, err
+
+
+def rounded(told: Any) -> Any:
+    """What was printed, but for when, for the last digits of numbers, and for the hash, which Spark does not know."""
+    if isinstance(told, dict):
+        return {key: rounded(value) for key, value in told.items() if key not in ("created_at", "sha256")}
+    if isinstance(told, list):
+        return [rounded(value) for value in told]
+    return float(f"{told:.10g}") if isinstance(told, float) else told
+
+
+def written_pair(folder: Path) -> None:
+    tables = pair(800, clusters=40)
+    written(tables["old"], folder / "a.parquet")
+    written(tables["new"], folder / "b.parquet")
+
+
+def assert_served(run: Run, verb: str, engine: str, cell: str) -> None:
+    """One cell of the matrix: the same, or a sentence that refuses."""
+    found = asked_of(run, verb, engine)
+    if cell == "the same":
+        loaded = asked_of(run, verb, "numpy")
+        assert found[0] == loaded[0] in (0, 1, 4), found[2]
+        assert found[1] == loaded[1]
+        assert f"counted by {engine}" in found[2] or "--json" in ASKED[verb]
+    else:
+        assert (cell, found[0]) == ("loads the table" if engine == "duckdb" else "refused", 2)
+        assert (
+            "looks at every row, and loads what it reads; --engine is for check, compare, evaluate, gate, plot, power "
+            "and report" in found[2]
+        )
+
+
+@pytest.mark.parametrize("verb", ASKED)
+def test_the_documented_matrix_is_true(run: Run, tmp_path: Path, verb: str) -> None:
+    written_pair(tmp_path)
+    assert_served(run, verb, "duckdb", matrix()[verb][1])
+
+
+def test_every_verb_of_tables_is_in_the_matrix(run: Run) -> None:
+    assert list(matrix()) == list(ASKED)
+    assert set(COUNTING) == {verb for verb, cells in matrix().items() if cells[1] == "the same"}
+    for verb in COUNTING:
+        assert "--engine" in run(verb, "--help")[1]
+    for verb in ROW_BY_ROW:
+        words = ("calibrate", verb) if verb in ("train", "verbalized") else (verb,)
+        assert "--engine" not in run(*words, "--help")[1]

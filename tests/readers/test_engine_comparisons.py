@@ -1,0 +1,412 @@
+"""Systems that are compared where their tables lie: matched by name in the engine, with the numbers of memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from test_engines import FORMS, frame, written
+
+import abstain
+from abstain import AbstainError, ArgumentError
+from abstain.errors import CountingError
+from abstain.readers import _engines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from abstain.evaluation import Result
+
+ROLES: dict[str, Any] = {
+    "truth": "t",
+    "prediction": "p",
+    "confidence": "c",
+    "abstained": "a",
+    "failed": "f",
+    "cluster": "patient_id",
+    "item": "name",
+}
+
+
+def better(table: pl.DataFrame, share: float = 0.2, *, seed: int = 5) -> pl.DataFrame:
+    """Another system on the same items: more of its answers are right, others fail, and it is sure of others."""
+    rng = np.random.default_rng(seed)
+    count = len(table)
+    mended, truth = rng.random(count) < share, table["t"].fill_null(0.0).to_numpy()
+    declined = table["a"].to_numpy() & (rng.random(count) < 0.7)
+    failed = ~declined & (rng.random(count) < 0.03)
+    sure = np.where(declined, np.nan, rng.integers(0, 5, count) / 4)
+    changed = {
+        "p": np.where(mended, truth, table["p"].to_numpy()),
+        "a": declined,
+        "f": failed,
+        "c": sure,
+    }
+    columns = [pl.Series(name, values) for name, values in changed.items()]
+    return (
+        table.with_columns(columns)
+        .with_columns(pl.col("c").fill_nan(None))
+        .sample(fraction=1.0, shuffle=True, seed=seed)
+    )
+
+
+def pair(count: int = 1500, *, clusters: int = 40) -> dict[str, pl.DataFrame]:
+    table = frame(count, clusters=clusters).with_columns(name=pl.int_range(pl.len()) * 7 % 10_007)
+    return {"old": table, "new": better(table)}
+
+
+def files(tables: dict[str, pl.DataFrame], folder: Path, form: str = "parquet") -> dict[str, Any]:
+    return {name: written(table, folder / f"{name}.{form}") for name, table in tables.items()}
+
+
+def assert_same_comparison(found: Result, expected: Result, tolerance: float = 1e-12) -> None:
+    """Every number and word of a comparison."""
+    assert found.matching == expected.matching
+    assert found.differences
+    for one, other in zip(found.differences, expected.differences, strict=True):
+        for part in ("metric", "confidence", "group", "left", "right", "verdict", "words", "family"):
+            assert getattr(one, part) == getattr(other, part), (one, part)
+        for part in ("value", "low", "high", "se", "degrees"):
+            ends = getattr(one.estimate, part), getattr(other.estimate, part)
+            assert ends[0] == pytest.approx(ends[1], rel=tolerance, abs=tolerance, nan_ok=True), (one, part)
+        assert one.p_adjusted == pytest.approx(other.p_adjusted, rel=1e-9, abs=1e-12, nan_ok=True)
+    for name, system in found.systems.items():
+        assert system.population == expected.systems[name].population
+        for key, estimate in system.estimates.items():
+            assert estimate.value == pytest.approx(
+                expected.systems[name].estimates[key].value, rel=tolerance, abs=tolerance, nan_ok=True
+            )
+    assert found.ranks == expected.ranks
+    assert found.warnings == expected.warnings
+
+
+def compared(systems: dict[str, Any], engine: str | None, **asked: Any) -> Result:
+    return abstain.compare(systems, engine=engine, **{**ROLES, **asked})
+
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "selective": {},
+    "no intervals": {"interval": "none"},
+    "a metric by group": {"metrics": ["accuracy", "augrc"], "by": "site"},
+    "no loss is needed": {"metrics": ["answer_rate", "macro_f1"]},
+    "weights": {"weight": "times"},
+    "another loss": {"loss": "abs", "margin": 0.01},
+    "a scale": {"scale": (0, 3)},
+    "a confidence for each": {"confidence": {"old": "c", "new": "d"}},
+    "other names": {"item": "word"},
+    "items alone": {"cluster": None},
+}
+
+
+@pytest.mark.parametrize("clusters", [40, 900])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_question_has_the_same_answer(tmp_path: Path, question: str, clusters: int) -> None:
+    tables = pair(clusters=clusters)
+    tables = {name: table.with_columns(word=pl.format("item {}", "name")) for name, table in tables.items()}
+    if question == "items alone":
+        tables = {name: table.drop("patient_id") for name, table in tables.items()}
+    systems, asked = files(tables, tmp_path), QUESTIONS[question]
+    loaded = compared(systems, "numpy", **asked)
+    assert_same_comparison(compared(systems, "duckdb", **asked), loaded)
+    assert loaded.matching is not None
+    assert loaded.matching.judged < loaded.matching.shared == len(tables["old"])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tables_of_different_formats_are_compared(tmp_path: Path, form: str) -> None:
+    tables = pair(clusters=700)
+    systems = {
+        "old": written(tables["old"], tmp_path / "old.parquet"),
+        "new": written(tables["new"], tmp_path / f"new.{form}"),
+    }
+    counted = compared(systems, "duckdb", metrics=["aurc", "accuracy"])
+    assert_same_comparison(counted, compared(systems, "numpy", metrics=["aurc", "accuracy"]))
+    assert counted.systems["new"].provenance["engine"] == "duckdb"
+
+
+def test_three_systems_are_compared_at_once(tmp_path: Path) -> None:
+    tables = pair(clusters=600)
+    systems = files({**tables, "other": better(tables["old"], 0.4, seed=8)}, tmp_path)
+    counted = compared(systems, "duckdb", metrics=["augrc"], simultaneous=True)
+    assert_same_comparison(counted, compared(systems, "numpy", metrics=["augrc"], simultaneous=True))
+    assert len(counted.ranks) > 2
+
+
+def test_where_every_row_matches_tables_are_counted_as_they_are(tmp_path: Path) -> None:
+    tables = {
+        name: table.filter(pl.col("t").is_not_null()).with_columns(f=pl.lit(False))
+        for name, table in pair(clusters=600).items()
+    }
+    systems = files(tables, tmp_path)
+    counted = compared(systems, "duckdb")
+    assert_same_comparison(counted, compared(systems, "numpy"))
+    assert counted.matching is not None
+    assert counted.matching.judged == counted.matching.total
+
+
+def test_what_some_system_lacks_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    tables = pair(clusters=60)
+    tables["new"] = tables["new"].filter(pl.col("patient_id") > 5).head(1200)
+    tables["old"] = tables["old"].filter(pl.col("patient_id") < 57)
+    systems = files(tables, tmp_path)
+    counted = compared(systems, "duckdb", intersection_only=True)
+    assert_same_comparison(counted, compared(systems, "numpy", intersection_only=True))
+    assert counted.matching is not None
+    assert counted.matching.clusters_alone["old"] > 0
+    assert counted.matching.clusters_alone["new"] > 0
+
+
+@pytest.mark.parametrize("named", ["old", "new"])
+@pytest.mark.parametrize("clusters", [40, 900])
+def test_one_table_may_say_what_belongs_together(tmp_path: Path, named: str, clusters: int) -> None:
+    tables = {
+        name: table if name == named else table.drop("patient_id")
+        for name, table in pair(clusters=clusters).items()
+    }
+    systems = files(tables, tmp_path)
+    counted = compared(systems, "duckdb", cluster=None)
+    assert_same_comparison(counted, compared(systems, "numpy", cluster=None))
+    assert counted.matching is not None
+    assert counted.matching.by == ("item",)
+    assert counted.systems["old"].cluster_noun == "patient"
+
+
+def test_one_item_per_cluster_needs_no_name(tmp_path: Path) -> None:
+    tables = {name: table.unique("patient_id").drop("name") for name, table in pair(clusters=700).items()}
+    systems = files(tables, tmp_path)
+    asked = {"item": None, "intersection_only": True, "truth_may_differ": True}
+    counted = compared(systems, "duckdb", **asked)
+    assert_same_comparison(counted, compared(systems, "numpy", **asked))
+    assert counted.matching is not None
+    assert counted.matching.by == ("cluster",)
+    assert counted.matching.different_truths > 0
+
+
+@pytest.mark.parametrize("cluster", ["patient_id", None])
+def test_rows_are_matched_by_their_order(tmp_path: Path, cluster: str | None) -> None:
+    tables = {
+        name: table.sort("name").drop("name", *(() if cluster else ("patient_id",)))
+        for name, table in pair(clusters=700).items()
+    }
+    systems = files(tables, tmp_path)
+    asked = {"item": None, "cluster": cluster, "match": "rows"}
+    assert_same_comparison(compared(systems, "duckdb", **asked), compared(systems, "numpy", **asked))
+    written(tables["new"].head(1000), tmp_path / "new.parquet")
+    same_words(systems, "rows can only be matched by their order where there are equally many", **asked)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda number: f"{number}",
+        lambda number: f"{number}.0",
+        float,
+        lambda number: f"{number:06d}",
+        lambda number: f"{10**20 + number}",
+        lambda number: f"item {number}" if number % 2 else f"{number}",
+    ],
+)
+def test_names_are_the_same_however_they_are_stored(tmp_path: Path, named: Any) -> None:
+    tables = pair(clusters=500)
+    for form, name in (("parquet", "old"), ("csv", "new")):
+        column = pl.Series("name", [named(number) for number in tables[name]["name"].to_list()])
+        written(tables[name].with_columns(column), tmp_path / f"{name}.{form}")
+    systems = {"old": tmp_path / "old.parquet", "new": tmp_path / "new.csv"}
+    assert_same_comparison(
+        compared(systems, "duckdb", metrics="augrc"), compared(systems, "numpy", metrics="augrc")
+    )
+
+
+def test_continuous_confidences_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = frame(6000, clusters=700, continuous=True).with_columns(name=pl.int_range(pl.len()))
+    systems = files({"old": table, "new": better(table).with_columns(c=pl.col("c") / 2)}, tmp_path)
+    exact = compared(systems, "numpy", metrics="augrc")
+    assert_same_comparison(compared(systems, "duckdb", metrics="augrc"), exact)
+    monkeypatch.setattr("abstain.readers._statements.FEW_ROWS", 1000)
+    monkeypatch.setattr("abstain.readers._statements.HEAD", 4000)
+    binned = compared(systems, "duckdb", metrics="augrc")
+    assert binned.differences[0].estimate.value == pytest.approx(
+        exact.differences[0].estimate.value, abs=1e-3
+    )
+    assert binned.differences[0].estimate.low == pytest.approx(exact.differences[0].estimate.low, abs=1e-3)
+
+
+def same_words(systems: dict[str, Any], expected: str, **asked: Any) -> None:
+    """What is refused in memory is refused in the engine, with the same sentence."""
+    told = []
+    for engine in ("numpy", "duckdb"):
+        with pytest.raises(AbstainError, match=expected) as caught:
+            compared(systems, engine, **asked)
+        told.append((type(caught.value), str(caught.value)))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: str) -> None:
+    tables = pair(clusters=50)
+    old, new = tables["old"], tables["new"]
+
+    def against(other: pl.DataFrame, expected: str, **asked: Any) -> None:
+        same_words(files({"old": old, "new": other}, tmp_path, form), expected, **asked)
+
+    against(
+        new.filter(pl.col("name") != 21),
+        r"of 1500 items new lacks 1 \(new the first one: patient \d+, item 21 of",
+    )
+    against(new.with_columns(pl.col("name") + 50_000), "have no item in common", intersection_only=True)
+    against(
+        new.with_columns(t=(pl.col("t") + 1) % 4), "disagree about the truth of 1[0-9]+ of 1500 shared items"
+    )
+    against(
+        pl.concat([new, new[[3, 9]]]),
+        r"the item ids \(name\) must be unique within one patient_id; one stands again at (line|row) 150",
+    )
+    against(new.with_columns(name=pl.format("x{}", "name")), "items are numbers in old and text in new")
+    against(
+        new.with_columns(f=pl.lit(True), a=pl.lit(False)),
+        "new: there is no item to judge: none is answered or abstained",
+    )
+    against(
+        new.with_columns(f=~pl.col("f"), a=pl.lit(False)).filter(pl.col("f")), "there is no item to judge"
+    )
+    against(
+        new.with_columns(name=pl.when(pl.col("name") == 21).then(None).otherwise(pl.col("name"))),
+        "the column 'name' is empty or nan at (line|row)",
+    )
+    against(new.drop("name"), "(has no column 'name'|items have no names)")
+    against(
+        new.drop("name"),
+        "patient [0-9]+, (row|line) [0-9]+ of .* stands twice; the items have no names",
+        item=None,
+    )
+
+
+def test_items_without_any_name_are_not_matched(tmp_path: Path) -> None:
+    systems = files({name: table.drop("name", "patient_id") for name, table in pair().items()}, tmp_path)
+    same_words(systems, "the items have no names, and rows are not matched", item=None, cluster=None)
+
+
+def test_an_item_that_stands_twice_beyond_its_cluster_is_named(tmp_path: Path) -> None:
+    """Within its cluster it stands once, but the other table names no clusters."""
+    tables = pair(clusters=50)
+    tables["old"] = tables["old"].with_columns(name=pl.col("name").rank("ordinal").over("patient_id"))
+    tables["new"] = tables["new"].drop("patient_id")
+    same_words(files(tables, tmp_path), "old: patient [0-9]+, item [0-9]+ of .* stands twice", cluster=None)
+
+
+def test_the_size_of_any_table_decides_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = pair()
+    systems = files({"old": tables["old"], "new": tables["new"].head(40)}, tmp_path)
+    sizes = [path.stat().st_size for path in systems.values()]
+    monkeypatch.setattr(_engines, "COUNTED_BYTES", max(sizes))
+    assert min(sizes) < max(sizes)
+    counted = compared(systems, None, intersection_only=True, metrics="augrc")
+    assert {system.provenance["engine"] for system in counted.systems.values()} == {"duckdb"}
+    # What one of them cannot be counted for, all are loaded for.
+    loaded = compared(
+        {"old": systems["old"], "new": tables["new"].head(40)}, None, intersection_only=True, metrics="augrc"
+    )
+    assert all("engine" not in system.provenance for system in loaded.systems.values())
+    assert_same_comparison(counted, loaded)
+
+
+def test_a_gate_gives_the_same_verdict(tmp_path: Path) -> None:
+    systems = files(pair(clusters=700), tmp_path)
+    conditions = ["augrc worse by 0.01", "accuracy below 0.9", "augrc at matched coverage better by 0.001"]
+    found = [
+        abstain.gate(systems["new"], conditions, baseline=systems["old"], engine=engine, **ROLES)
+        for engine in ("duckdb", "numpy")
+    ]
+    items = {name: abstain.read(path, **ROLES) for name, path in systems.items()}
+    found.append(abstain.gate(items["new"], conditions, baseline=items["old"], confidence="c"))
+    told = [
+        (
+            [(check.verdict, check.words) for check in each.checks],
+            *(each.clusters, each.compared, each.cluster_noun, each.confidence, each.warnings),
+        )
+        for each in found
+    ]
+    assert told[0] == told[1] == told[2]
+    assert found[0].verdict == "fail"
+    assert [each["engine"] for each in found[0].provenance] == ["duckdb", "duckdb"]
+
+
+def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> None:
+    path = written(pair()["old"], tmp_path / "t.parquet")
+    policy = abstain.choose_threshold(abstain.read(path, **ROLES), risk=0.6, confidence="c")
+    tables = _engines.countables({"run": path}, engine="duckdb", **ROLES)
+    assert tables is not None
+    with pytest.raises(CountingError, match="a promise is judged row by row; load the table"):
+        abstain.gate(tables["run"], policy=policy)
+    with pytest.raises(ArgumentError, match="a policy is held against Items; read them first"):
+        abstain.gate(path, policy=policy)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_confidence_that_nobody_named_may_be_undefined(tmp_path: Path, form: str) -> None:
+    columns: dict[str, Any] = {"truth": [1, 0, 1], "prediction": [1, 0, 0], "patient_id": [1, 2, 3]}
+    sure = pl.DataFrame({**columns, "confidence": [0.9, None, 0.7]})
+    tables = {"sure": sure, "unsure": pl.DataFrame(columns)}
+    systems = files(tables, tmp_path, form)
+    counted, loaded = (
+        abstain.compare(systems, metrics=["augrc"], engine=engine) for engine in ("duckdb", "numpy")
+    )
+    assert_same_comparison(counted, loaded)
+    words = counted.difference("sure", "unsure").words
+    assert words.endswith(
+        "augrc is undefined for sure: some answered rows have no confidence to be ranked by; name another confidence"
+    )
+
+
+def test_all_rows_say_what_labels_are(tmp_path: Path) -> None:
+    """Those that are compared alone would be numbers in one column and words in the other."""
+    columns: dict[str, Any] = {
+        "truth": ["01", "01", "02", "01"],
+        "prediction": ["01", "no idea", "what?", "02"],
+        "failed": [True, False, False, True],
+        "item": [1, 2, 3, 4],
+    }
+    table = pl.DataFrame(columns)
+    systems = files({"one": table, "other": table}, tmp_path)
+    counted, loaded = (
+        abstain.compare(systems, metrics=["accuracy"], engine=engine) for engine in ("duckdb", "numpy")
+    )
+    assert_same_comparison(counted, loaded)
+    assert (counted.differences[0].left_value, counted.differences[0].estimate.n) == (0.0, 2)
+
+
+def test_all_rows_say_what_is_per_cent(tmp_path: Path) -> None:
+    columns: dict[str, Any] = {"truth": [1, 0, 1, 0], "prediction": [1, 0, 0, 1], "confidence": [5, 3, 1, 80]}
+    systems = files(
+        {
+            name: pl.DataFrame({**columns, "item": [1, 2, 3, last]})
+            for name, last in (("one", 4), ("other", 5))
+        },
+        tmp_path,
+    )
+    asked: dict[str, Any] = {"metrics": ["brier_score"], "intersection_only": True}
+    counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
+    assert_same_comparison(counted, loaded)
+    # .95^2, .97^2 and .01^2: the rows of 80 are not compared.
+    assert counted.differences[0].left_value == pytest.approx((0.9025 + 0.9409 + 0.0001) / 3)
+
+
+def test_rows_that_match_may_have_no_weight(tmp_path: Path) -> None:
+    columns: dict[str, Any] = {
+        "truth": [1, 1, 0],
+        "prediction": [1, 0, 0],
+        "confidence": [0.5, 0.6, 0.3],
+        "weight": [0, 0, 1],
+    }
+    systems = files(
+        {name: pl.DataFrame({**columns, "item": [1, 2, last]}) for name, last in (("one", 3), ("other", 4))},
+        tmp_path,
+    )
+    asked: dict[str, Any] = {"metrics": ["augrc"], "weight": "weight", "intersection_only": True}
+    counted, loaded = (abstain.compare(systems, engine=engine, **asked) for engine in ("duckdb", "numpy"))
+    assert_same_comparison(counted, loaded)
+    assert counted.difference("one", "other").finding.startswith(
+        "cannot compare one and other: one answered nothing"
+    )

@@ -1,0 +1,193 @@
+"""Rows that DuckDB hands over to the kernel in one pass: the numbers of its statements, and of memory."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from test_engines import assert_same, written
+
+import abstain
+from abstain import _sql
+from abstain.readers import _engine, _statements
+from abstain.readers._duckdb_engine import DuckEngine
+from abstain.resampling import kernel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(
+    not kernel().compiled, reason="without the compiled kernel nothing counts rows"
+)
+
+ROLES: dict[str, Any] = {
+    "truth": "t",
+    "prediction": "p",
+    "abstained": "a",
+    "confidence": "c",
+    "cluster": "patient_id",
+}
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "selective": {},
+    "no intervals": {"interval": "none"},
+    "labels": {"metrics": ["balanced_accuracy", "macro_f1"]},
+    "safety": {"metrics": ["accuracy", "selective_accuracy", "abstention_rate"]},
+    "calibration": {"metrics": ["expected_calibration_error", "brier_score"]},
+    "groups": {"metrics": ["accuracy", "augrc"], "by": "site"},
+    "another confidence": {"confidence": ["c", "d"]},
+}
+
+
+def frame(rows: int = 4000, *, clusters: int = 900, continuous: bool = False) -> pl.DataFrame:
+    rng = np.random.default_rng(4)
+    truth = rng.integers(-1, 3, rows)
+    right = rng.random(rows) < 0.7
+    return pl.DataFrame(
+        {
+            "t": truth.astype(np.int32),
+            "p": np.where(right, truth, rng.integers(-1, 3, rows)),
+            "a": rng.random(rows) < 0.2,
+            "c": rng.random(rows) if continuous else rng.integers(0, 6, rows) / 5,
+            "d": rng.integers(0, 3, rows) / 2,
+            "site": rng.integers(0, 3, rows).astype(np.uint8),
+            "patient_id": rng.integers(-400, clusters - 400, rows),
+        }
+    )
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """What came of every attempt to count rows in one pass."""
+    found: list[bool] = []
+    own = DuckEngine.count_rows
+
+    def noted(self: DuckEngine, *given: Any, **named: Any) -> Any:
+        rows = own(self, *given, **named)
+        found.append(rows is not None)
+        return rows
+
+    monkeypatch.setattr(DuckEngine, "count_rows", noted)
+    return found
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_question_has_the_answer_of_memory(
+    tmp_path: Path, question: str, form: str, passes: list[bool]
+) -> None:
+    path = written(frame(), tmp_path / f"t.{form}")
+    asked = {**ROLES, **QUESTIONS[question]}
+    counted = abstain.evaluate(path, engine="duckdb", **asked)
+    assert_same(counted, abstain.evaluate(path, engine="numpy", **asked))
+    assert passes == ([True] if form == "parquet" and question != "another confidence" else passes)
+
+
+@pytest.mark.parametrize("question", ["selective", "no intervals", "calibration", "safety"])
+def test_bins_are_those_of_the_statements(
+    tmp_path: Path, question: str, passes: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 4000)
+    path = written(frame(20_000, continuous=True), tmp_path / "t.parquet")
+    asked = {**ROLES, **QUESTIONS[question]}
+    counted = abstain.evaluate(path, engine="duckdb", **asked)
+    assert passes == [True]
+    monkeypatch.setattr(DuckEngine, "count_rows", _engine.Engine.count_rows)
+    by_statements = abstain.evaluate(path, engine="duckdb", **asked)
+    assert_same(counted, by_statements)
+    if question == "selective":
+        pair = counted["c"].curve, by_statements["c"].curve
+        assert len(pair[0]) == len(pair[1]) > 3000
+        np.testing.assert_allclose(pair[0].threshold, pair[1].threshold, rtol=1e-13)
+
+
+def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sql, "_PATIENCE", 0.0001)
+    path = written(frame(1_000_000), tmp_path / "t.parquet")
+    told: list[float] = []
+    with _sql.watched(told.append):
+        abstain.evaluate(path, engine="duckdb", interval="none", **ROLES)
+    assert {share for share in told if 0.0 < share < 100.0}
+    assert max(told) <= 100.0
+
+
+REFUSED: dict[str, pl.Expr] = {
+    "a gap in the confidence": pl.when(pl.col("a")).then(None).otherwise(pl.col("c")).alias("c"),
+    "labels of text": pl.col("t", "p").cast(pl.String),
+    "labels of floating-point numbers": pl.col("t", "p").cast(pl.Float64),
+    "more kinds than are counted": (pl.int_range(pl.len()) % 300).alias("t"),
+    "clusters far apart": pl.col("patient_id") * 10**9,
+    "clusters of text": pl.col("patient_id").cast(pl.String),
+    "a confidence of whole numbers": (pl.col("c") * 5).cast(pl.Int64),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_it_does_not_count_is_counted_by_statements(
+    tmp_path: Path, what: str, passes: list[bool]
+) -> None:
+    path = written(frame().with_columns(REFUSED[what]), tmp_path / "t.parquet")
+    asked = {**ROLES, "metrics": ["accuracy", "augrc"], "by": "site"}
+    counted = abstain.evaluate(path, engine="duckdb", **asked)
+    assert True not in passes
+    assert_same(counted, abstain.evaluate(path, engine="numpy", **asked))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, None])
+def test_what_is_wrong_is_said_as_ever(tmp_path: Path, wrong: float | None) -> None:
+    table = frame().with_columns(a=pl.lit(value=False))
+    column = table["c"].to_list()
+    column[1234] = wrong
+    path = written(table.with_columns(pl.Series("c", column)), tmp_path / "t.parquet")
+    said = []
+    for engine in ("duckdb", "numpy"):
+        with pytest.raises(abstain.AbstainError) as problem:
+            abstain.evaluate(path, engine=engine, **ROLES)
+        said.append(str(problem.value).replace(f"patient {table['patient_id'][1234]}, ", ""))
+    assert said[0] == said[1]
+    assert f"row 1235 of {path}" in said[0]
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_row_is_found_after_one_pass(
+    tmp_path: Path, passes: list[bool], monkeypatch: pytest.MonkeyPatch, continuous: bool
+) -> None:
+    """The engine gets to know the cells only where one of them is wrong."""
+    monkeypatch.setattr(_statements, "FEW_ROWS", 1000)
+    monkeypatch.setattr(_statements, "HEAD", 4000)
+    table = frame(20_000, continuous=continuous).with_columns(a=pl.lit(value=False))
+    column = table["c"].to_list()
+    column[1234] = 1.5
+    path = written(table.with_columns(pl.Series("c", column)), tmp_path / "t.parquet")
+    for engine, whose in (("duckdb", ""), ("numpy", f"patient {table['patient_id'][1234]}, ")):
+        told = f"needs a confidence in [0, 1], got 1.5 for {whose}row 1235 of {path}; ask for it"
+        with pytest.raises(abstain.DataError, match=re.escape(told)):
+            abstain.evaluate(path, engine=engine, metrics=["brier_score"], **ROLES)
+    assert passes == [True]
+
+
+def test_many_clusters_of_which_few_are_judged_are_left_out_one_by_one(tmp_path: Path) -> None:
+    table = frame().with_columns(
+        pl.when(pl.col("patient_id") < -380).then(pl.col("t")).otherwise(None).alias("t"),
+    )
+    path = written(table, tmp_path / "t.parquet")
+    asked = {**ROLES, "abstained": None}
+    assert_same(
+        abstain.evaluate(path, engine="duckdb", **asked), abstain.evaluate(path, engine="numpy", **asked)
+    )
+
+
+def test_clusters_that_only_failed_are_not_among_those_that_are_judged(
+    tmp_path: Path, passes: list[bool]
+) -> None:
+    failed = pl.col("patient_id") > 200
+    table = frame().with_columns(f=failed, a=pl.col("a") & ~failed)
+    path = written(table, tmp_path / "t.parquet")
+    asked = {**ROLES, "failed": "f"}
+    counted = abstain.evaluate(path, engine="duckdb", **asked)
+    assert passes == [True]
+    assert_same(counted, abstain.evaluate(path, engine="numpy", **asked))
+    assert counted["c"].augrc.clusters == table.filter(~pl.col("f"))["patient_id"].n_unique() > 400

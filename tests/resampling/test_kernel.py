@@ -1,0 +1,725 @@
+"""The compiled kernel against its twin in numpy, at every level of this machine; and what is left in trouble.
+
+The library is compiled here, whatever is installed. Where there is no compiler there is no kernel to test, and the
+twin is all there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import build_kernel
+from abstain.errors import ArgumentError
+from abstain.inference import Draws, LeaveOut, replicates, set_threads
+from abstain.metrics import Columns, measure_metrics
+from abstain.metrics._risk import CONVENTIONS, in_convention
+from abstain.metrics.registry import BUNDLES, METRICS
+from abstain.resampling import HARMONIC, LOGARITHM, Asked, Batch, Stream, Tally, _kernel, walk
+from abstain.resampling._kernel import Kernel, find, weigh_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from abstain.resampling import Walked
+
+    Floats = NDArray[np.float64]
+
+NUMPY = Kernel()
+DAMAGED = "{} is damaged or made for another machine; install abstain anew"
+GRID = [METRICS["risk_at_coverage"].at(coverage) for coverage in (0.05, 0.3, 0.5, 0.9, 1.0)]
+SELECTIVE = [*(METRICS[name] for name in BUNDLES["selective"]), *GRID, METRICS["coverage_at_risk"].at(0.3)]
+
+
+@cache
+def built() -> tuple[bytes, bytes] | None:
+    """The library and its seal, compiled once; None without a compiler."""
+    with TemporaryDirectory() as folder:
+        try:
+            library = build_kernel.build(Path(folder) / build_kernel.LIBRARY.name)
+        except build_kernel.CompilerError:
+            return None
+        return library.read_bytes(), build_kernel.seal_of(library).read_bytes()
+
+
+def put(path: Path) -> Path:
+    """Write the library to a file, and its seal beside it."""
+    content = built()
+    assert content is not None
+    for place, part in zip((path, build_kernel.seal_of(path)), content, strict=True):
+        place.write_bytes(part)
+    return path
+
+
+@cache
+def compiled() -> tuple[Kernel, ...]:
+    """The kernel at each level, lowest first."""
+    if built() is None:
+        return ()
+    with TemporaryDirectory() as folder:  # a library that is loaded needs no file
+        found = find(put(Path(folder) / build_kernel.LIBRARY.name))
+    assert found.library is not None, found.reason
+    return tuple(Kernel(found.library.at_level(level)) for level in found.library.levels)
+
+
+def some_tally(seed: int, *, rows: int, units: int, keys: int, whole: bool = True) -> Tally:
+    rng = np.random.default_rng(seed)
+    weight = None if whole else rng.random(rows) + 0.25
+    return Tally.of_rows(
+        unit=rng.integers(0, units, rows),
+        key=np.sort(rng.integers(0, keys, rows)),
+        columns=[rng.integers(0, 4, rows).astype(float) if seed % 2 else rng.random(rows)],
+        units=units,
+        keys=keys,
+        weight=weight,
+    )
+
+
+def walked_parts(walked: Walked, asked: Asked) -> dict[str, Floats]:
+    """What was asked for, by name."""
+    parts = {
+        name: getattr(walked, name) for name in ("count", "loss", "first_count", "first_loss", "loss_area")
+    }
+    if asked.risk:
+        parts["risk_area"] = walked.risk_area
+    if asked.hull:
+        parts["hull_area"] = walked.hull_area
+    parts |= walked.prefix_means
+    parts |= {f"within {bound}": count for bound, count in walked.within.items()}
+    for place, crossing in enumerate(walked.crossings):
+        names = crossing.__slots__ if asked.areas_at[place] else ("count_at", "loss_at")
+        parts |= {f"{name} {place}": getattr(crossing, name) for name in names}
+    return parts
+
+
+def close(found: Any, expected: Any, **named: Any) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, **named)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 10_000),
+    st.integers(0, 300),
+    st.integers(1, 30),
+    st.integers(1, 150),
+    st.integers(1, 20),
+    st.sampled_from(["multiplicities", "left out", "fractions", "large"]),
+    st.booleans(),
+)
+def test_a_walk_gives_what_numpy_gives(
+    seed: int, rows: int, units: int, keys: int, vectors: int, kind: str, whole: bool
+) -> None:
+    tally = some_tally(seed, rows=rows, units=units, keys=keys, whole=whole)
+    rng = np.random.default_rng(seed + 1)
+    weights: Floats = {
+        "multiplicities": rng.multinomial(units, np.full(units, 1.0 / units), vectors).astype(float),
+        "left out": (rng.random((vectors, units)) > 0.1).astype(float),
+        "fractions": rng.random((vectors, units)),
+        "large": rng.integers(0, 5000, (vectors, units)).astype(float),
+    }[kind]
+    total = weights.sum(axis=1) * max(rows, 1) / units
+    targets = np.array([0.1, 0.25, 0.5, 0.8, 1.1])[:, None] * total
+    asked = Asked(
+        risk=True,
+        hull=True,
+        growth=(HARMONIC, LOGARITHM),
+        bounds=(0.3, 1.0),
+        areas_at=(False, True, False, True, True),
+    )
+    with weigh_with(NUMPY):
+        expected = walked_parts(walk(tally, Batch(weights), asked, targets), asked)
+    for kernel in compiled():
+        with weigh_with(kernel):
+            for quick in (False, True):
+                batch = Batch.of_lanes(Batch(weights).lanes, vectors, quick=quick)
+                found = walked_parts(walk(tally, batch, asked, targets), asked)
+                for name, values in expected.items():
+                    close(found[name], values, err_msg=name)
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+def test_a_target_just_above_a_count_is_not_reached_by_it(rows: int) -> None:
+    """The next number after a count is beyond it, whoever weighs, and the count itself is reached."""
+    tally = some_tally(0, rows=50, units=3, keys=4)
+    weights = np.random.default_rng(1).multinomial(3, np.full(3, 1 / 3), rows).astype(float)
+    count = tally.run(weights)[0]
+    targets = np.stack([count[:, 2], np.nextafter(count[:, 2], np.inf), np.nextafter(count[:, 4], np.inf)])
+    for kernel in (NUMPY, *compiled()):
+        with weigh_with(kernel):
+            at, above, beyond = walk(tally, Batch(weights), Asked(areas_at=(False,) * 3), targets).crossings
+        assert at.count_at.tolist() == count[:, 2].tolist()
+        assert above.count_at.tolist() == count[:, 3].tolist()
+        assert np.isnan(beyond.count_at).all()
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+@pytest.mark.parametrize("signal", [0.0, 0.4])
+def test_hulls_of_many_ranks_are_those_of_numpy(cells: int, signal: float) -> None:
+    """Beyond a few thousand ranks, most of them are never looked at a second time."""
+    rng = np.random.default_rng(cells)
+    ranks, units = 5000, 2000
+    key = np.repeat(np.arange(ranks), cells)
+    wrong = (rng.random(len(key)) < 0.3 + signal * key / ranks).astype(float)
+    unit = rng.integers(0, units, len(key))
+    tally = Tally.of_rows(unit=unit, key=key, columns=[wrong], units=units, keys=ranks)
+    drawn = rng.multinomial(units, np.full(units, 1.0 / units), 20).astype(float)
+    drawn[3, unit[: cells * 3000]] = 0.0  # nothing is accepted for long
+    drawn[4] = 0.0
+    for weights in (drawn, drawn / 3.0):
+        with weigh_with(NUMPY):
+            expected = walk(tally, Batch(weights), Asked(risk=True, hull=True)).hull_area
+        for kernel in compiled():
+            with weigh_with(kernel):
+                batch = Batch.of_lanes(Batch(weights).lanes, 20, quick=True)
+                close(walk(tally, batch, Asked(risk=True, hull=True)).hull_area, expected)
+
+
+def test_the_width_of_a_group_changes_no_bit() -> None:
+    """As many lanes as a line of the memory has bytes, or as few as a register holds."""
+    rng = np.random.default_rng(8)
+    tally = some_tally(3, rows=700, units=90, keys=300)
+    weights = rng.multinomial(90, np.full(90, 1.0 / 90), 70).astype(np.uint8)
+    asked = Asked(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.5,), areas_at=(True, False))
+    targets = np.array([[100.0], [400.0]]) * np.ones(70)
+    for kernel in compiled():
+        with weigh_with(kernel):
+            found = []
+            for width in (8, 16, 32, 64):
+                batch = in_lanes(weights, width)
+                parts = walked_parts(walk(tally, batch, asked, targets), asked)
+                found.append([*parts.values(), *tally.weigh(batch)])
+            for others in found[1:]:
+                for one, other in zip(others, found[0], strict=True):
+                    np.testing.assert_array_equal(one, other)
+
+
+def long_ranking(kind: str) -> tuple[Tally, NDArray[np.uint8]]:
+    """A ranking of 30,000 rows, or 160,000, whose losses are grades, and multiplicities for it."""
+    rng = np.random.default_rng(12)
+    rows, vectors = (160_000, 18) if kind == "further" else (30_000, 70)
+    units = 3000 if kind == "clusters" else rows
+    loss = rng.integers(0, 8 if kind == "grades" else 2, rows)
+    if kind == "rare":
+        loss[:] = 0
+        loss[[9, 15_000, 15_001, 22_000, -3]] = 1
+    if kind == "all wrong":
+        loss[:] = 7
+    unit = rng.permutation(rows) % units
+    tally = Tally.of_rows(
+        unit=unit, key=np.arange(rows), columns=[loss.astype(float)], units=units, keys=rows
+    )
+    weights = rng.multinomial(units, np.full(units, 1.0 / units), vectors)
+    if kind == "further":  # so far that fewer powers do, sooner in some lanes than in others
+        weights[:6] = rng.multinomial(2 * units, np.full(units, 1.0 / units), 6)
+        weights[2, unit[155_000:155_016]] = (0, 5) * 8
+        weights[3, unit[155_000:155_016]] = 3
+        weights[4, unit[:120_000]] = 0
+        weights[5] = 44 * (np.arange(units) % 45 == 0)  # one more than a stretch may count
+    if kind == "lumps":  # few clusters make up most of a resample, or nothing does
+        weights[3] = 255 * (rng.random(units) < 0.01)
+        weights[4] = 0
+        weights[5, unit[:20_000]] = 0
+        weights[6] = 44 * (np.arange(units) % 45 == 0)
+        weights[7, unit[25_000:25_016]] = (0, 40) * 8
+    return tally, weights.astype(np.uint8)
+
+
+def in_lanes(weights: NDArray[np.uint8], width: int) -> Batch:
+    """Multiplicities in groups of so many lanes, which may be weighed quickly."""
+    vectors, units = weights.shape
+    groups = -(-vectors // width)
+    padded = np.zeros((groups * width, units), np.uint8)
+    padded[:vectors] = weights
+    lanes = np.ascontiguousarray(padded.reshape(groups, width, units).transpose(0, 2, 1))
+    return Batch.of_lanes(lanes, vectors, quick=True)
+
+
+@pytest.mark.parametrize(
+    "kind", ["right or wrong", "grades", "rare", "all wrong", "clusters", "lumps", "further"]
+)
+def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
+    """There they are summed up by stretches, to 2e-13; sums are exact, and no level or width changes a bit."""
+    tally, weights = long_ranking(kind)
+    asked = Asked(risk=True, areas_at=(False, True, False, True))
+    shares = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
+    targets = shares * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
+    with weigh_with(NUMPY):
+        expected = walked_parts(walk(tally, Batch(weights.astype(float)), asked, targets), asked)
+    found = []
+    for kernel in compiled():
+        with weigh_with(kernel):
+            exact = walk(tally, Batch(weights.astype(float)), asked, targets).risk_area
+            for width in (8, 16, 32, 64):
+                parts = walked_parts(walk(tally, in_lanes(weights, width), asked, targets), asked)
+                found.append(parts)
+                for name, values in parts.items():
+                    np.testing.assert_allclose(values, expected[name], rtol=2.5e-13, err_msg=name)
+                    np.testing.assert_array_equal(values, found[0][name], err_msg=name)
+        # They are not the sums over single ranks, or nothing of this was tried.
+        assert np.any(found[-1]["risk_area"] != exact)
+
+
+@pytest.mark.parametrize(
+    ("before", "each", "most"), [(12_288, 1, 5e-14), (147_456, 1, 5e-14), (147_456, 2, 1.3e-13)]
+)
+def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
+    before: int, each: int, most: float
+) -> None:
+    """Where a series is first used it is off by most. Nothing but its ranks has a loss here, so that it cannot hide."""
+    ranks = 64
+    loss = np.repeat([0.0, 7.0], [before, ranks])
+    tally = Tally.of_rows(
+        unit=np.arange(len(loss)),
+        key=np.arange(len(loss)),
+        columns=[loss],
+        units=len(loss),
+        keys=len(loss),
+    )
+    risks = [Fraction(7 * each * rank, before + each * rank) for rank in range(ranks + 1)]
+    exact = sum(each * (one + following) / 2 for one, following in pairwise(risks))
+    weights = np.tile(np.repeat([1, each], [before, ranks]).astype(np.uint8), (8, 1))
+    for kernel in compiled():
+        with weigh_with(kernel):
+            for area in walk(tally, in_lanes(weights, 8), Asked(risk=True)).risk_area.tolist():
+                assert 1e-15 < abs(Fraction(area) - exact) / exact < most
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(0, 200), st.integers(1, 20), st.integers(1, 30), st.integers(1, 7))
+def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys: int, columns: int) -> None:
+    rng = np.random.default_rng(seed)
+    tally = Tally.of_rows(
+        unit=rng.integers(0, units, rows),
+        key=rng.integers(0, keys, rows),
+        columns=list(rng.random((columns, rows))),
+        units=units,
+        keys=keys,
+    )
+    weights = rng.integers(0, 4, (11, units)).astype(float)
+    for kernel in compiled():
+        with weigh_with(kernel):
+            close(tally.weigh(Batch(weights)), tally.weigh(weights))
+            close(tally.weigh(Batch(weights / 7.0)), tally.weigh(weights / 7.0))
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("levels", [None, 7])
+def test_every_selective_metric_is_the_same_drawn_and_left_out(convention: str, levels: int | None) -> None:
+    rng = np.random.default_rng(3)
+    items, clusters = 400, 37
+    columns = Columns.of(
+        items,
+        loss=rng.integers(0, 4, items).astype(float),
+        confidence=rng.random(items) if levels is None else rng.integers(0, levels, items).astype(float),
+        answered=rng.random(items) > 0.2,
+        cluster=rng.integers(0, clusters, items),
+        units=clusters,
+    )
+    metrics = [in_convention(metric, convention) for metric in SELECTIVE]
+
+    def weighed() -> list[Floats]:
+        measure = measure_metrics(columns, metrics)
+        left_out = replicates([measure], LeaveOut.of(np.arange(clusters)))
+        return [measure.points, *left_out, *replicates([measure], Draws(clusters, 77, 5))]
+
+    with weigh_with(NUMPY):
+        expected = weighed()
+    by_level = []
+    for kernel in compiled():
+        with weigh_with(kernel):
+            by_level.append(weighed())
+        for one, other in zip(by_level[-1], expected, strict=True):
+            close(one, other)
+    for found in by_level:  # to the last bit, whatever the registers
+        for one, other in zip(found, by_level[0], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "name", ["expected_calibration_error", "accuracy", "correctness_auroc", "brier_score"]
+)
+def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
+    rng = np.random.default_rng(4)
+    items, clusters = 300, 20
+    truth = rng.integers(0, 2, items).astype(float)
+    columns = Columns.of(
+        items,
+        truth=truth,
+        prediction=np.where(rng.random(items) < 0.3, 1.0 - truth, truth),
+        confidence=rng.random(items),
+        cluster=rng.integers(0, clusters, items),
+        units=clusters,
+    )
+    with weigh_with(NUMPY):
+        expected = replicates([measure_metrics(columns, [METRICS[name]])], Draws(clusters, 50, 5))[0]
+    for kernel in compiled():
+        with weigh_with(kernel):
+            found = replicates([measure_metrics(columns, [METRICS[name]])], Draws(clusters, 50, 5))[0]
+        close(found, expected)
+
+
+class TestStream:
+    # Of the numbers that are drawn for 65,000 and 1,000,000, so few are refused that they are counted, too.
+    @pytest.mark.parametrize("units", [1, 2, 3, 41, 64, 65, 1000, 65_000, 70_000, 600_000, 1_000_000])
+    def test_the_numbers_of_numpy_whatever_the_batches(self, units: int) -> None:
+        drawn = np.random.RandomState(9).randint(0, units, size=(21, units))
+        expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
+        for kernel in compiled():
+            stream = Stream(kernel.library, 9)  # type: ignore[arg-type]
+            batches = [
+                Batch.of_lanes(stream.multiplicities(units, size), size).weights for size in (8, 3, 10)
+            ]
+            np.testing.assert_array_equal(np.concatenate(batches), expected)
+
+    def test_whoever_draws_next_may_draw_from_others(self) -> None:
+        """The stream stands behind the last number that was taken, wherever in its turn that is."""
+        turns = [41, 65_000, 7, 1000, 65_000, 70_000, 3, 64, 65_536, 41]
+        for kernel in compiled():
+            stream, numbers = Stream(kernel.library, 5), np.random.RandomState(5)  # type: ignore[arg-type]
+            for units in turns:
+                found = Batch.of_lanes(stream.multiplicities(units, 9), 9).weights
+                expected = [
+                    np.bincount(row, minlength=units) for row in numbers.randint(0, units, (9, units))
+                ]
+                np.testing.assert_array_equal(found, np.stack(expected))
+
+    @pytest.mark.parametrize("draws", [65_000, 65_001, 400_000])
+    def test_what_is_refused_is_not_counted(self, draws: int) -> None:
+        """Where it is counted on the way, it lies behind the units, and nobody sees it."""
+        drawn = np.random.RandomState(6).randint(0, 65_000, size=(9, draws))
+        expected = np.stack([np.bincount(row, minlength=65_000) for row in drawn])
+        for kernel in compiled():
+            stream = Stream(kernel.library, 6)  # type: ignore[arg-type]
+            lanes = stream.multiplicities(65_000, 9, draws=draws)
+            assert lanes.dtype == np.uint8
+            np.testing.assert_array_equal(Batch.of_lanes(lanes, 9).weights, expected)
+
+    def test_lanes_that_are_too_many_for_any_cache(self) -> None:
+        """They are written past the caches: 16 lanes of more than a million units."""
+        units = 1_100_005
+        drawn = np.random.RandomState(7).randint(0, units, size=(10, units))
+        for kernel in compiled():
+            stream = Stream(kernel.library, 7)  # type: ignore[arg-type]
+            lanes = stream.multiplicities(units, 10)
+            assert lanes.shape == (1, units, 16)
+            for lane, row in enumerate(drawn):
+                np.testing.assert_array_equal(lanes[0, :, lane], np.bincount(row, minlength=units))
+
+    @pytest.mark.parametrize(("units", "draws"), [(1, 300), (3, 100_000), (2, 511)])
+    def test_multiplicities_beyond_a_byte_are_kept(self, units: int, draws: int) -> None:
+        drawn = np.random.RandomState(1).randint(0, units, size=(9, draws))
+        expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
+        for kernel in compiled():
+            stream = Stream(kernel.library, 1)  # type: ignore[arg-type]
+            lanes = stream.multiplicities(units, 9, draws=draws)
+            assert lanes.dtype == np.float64
+            np.testing.assert_array_equal(Batch.of_lanes(lanes, 9).weights, expected)
+            # The stream goes on where it would have without the second attempt.
+            following = Batch.of_lanes(stream.multiplicities(units, 1), 1).weights
+            again = np.random.RandomState(1)
+            again.randint(0, units, size=(9, draws))
+            np.testing.assert_array_equal(
+                following[0], np.bincount(again.randint(0, units, size=units), minlength=units)
+            )
+
+    def test_a_batch_keeps_its_memory_until_it_is_done(self) -> None:
+        for kernel in compiled()[-1:]:
+            stream = Stream(kernel.library, 2)  # type: ignore[arg-type]
+            first, second = (Batch.drawn(stream, 3000, 10) for _ in range(2))
+            kept, taken = second.weights.copy(), first.lanes
+            first.done()
+            third = Batch.drawn(stream, 3000, 10)
+            assert third.lanes is taken
+            np.testing.assert_array_equal(Batch.of_lanes(second.lanes, 10).weights, kept)
+
+    @pytest.mark.parametrize("units", [41, 3000, 65_000, 70_000])
+    def test_threads_share_the_numbers_of_numpy(self, units: int) -> None:
+        drawn = np.random.RandomState(3).randint(0, units, size=(60, units))
+        expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
+        for kernel in compiled():
+            stream, found = Stream(kernel.library, 3, shared=True), np.full((60, units), -1.0)  # type: ignore[arg-type]
+            began = threading.Barrier(3)
+
+            def draw(stream: Stream = stream, found: Any = found, began: Any = began) -> None:
+                began.wait()
+                for size in (9, 1, 10):
+                    batch = Batch.drawn(stream, units, size)
+                    assert (found[batch.places] == -1.0).all()
+                    found[batch.places] = batch.weights
+
+            working = [threading.Thread(target=draw) for _ in range(3)]
+            for thread in working:
+                thread.start()
+            for thread in working:
+                thread.join()
+            np.testing.assert_array_equal(found, expected)
+
+    def test_the_places_of_vectors_that_others_drew_between(self) -> None:
+        for kernel in compiled()[-1:]:
+            stream = Stream(kernel.library, 3, shared=True)  # type: ignore[arg-type]
+            assert Batch.drawn(stream, 5, 4).places == slice(0, 4)
+            assert Batch.drawn(stream, 5, 2).places == slice(4, 6)
+
+    def test_zero_clusters_are_drawn_as_nothing(self) -> None:
+        for kernel in (NUMPY, *compiled()):
+            with weigh_with(kernel):
+                assert [batch.weights.shape for batch in Draws(0, 3, 1).batches(1)] == [(3, 0)]
+
+
+class TestSizes:
+    def test_more_units_or_cells_than_it_can_number_are_left_to_numpy(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        huge = Tally(np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones((2, 1)), units=2**31, keys=1)
+        assert huge.cells is None
+        tally = some_tally(1, rows=50, units=5, keys=10)
+        weights = np.ones((2, 5))
+        with weigh_with(NUMPY):
+            expected = walk(tally, Batch(weights), Asked(risk=True)).risk_area
+        monkeypatch.setattr(_kernel, "MOST_CELLS", 10)
+        for kernel in compiled():
+            with weigh_with(kernel):
+                assert tally.cells is None
+                assert walk(tally, Batch(weights), Asked(risk=True)).risk_area.tolist() == expected.tolist()
+
+    def test_counts_beyond_any_table_are_left_to_numpy(self) -> None:
+        tally = some_tally(1, rows=20, units=3, keys=5)
+        heavy = Tally(tally.unit, tally.key, tally.sums * 2.0**30, tally.units, tally.keys)
+        asked = Asked(growth=(HARMONIC,))
+        with weigh_with(NUMPY):
+            expected = walk(heavy, Batch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
+        for kernel in compiled():
+            with weigh_with(kernel):
+                found = walk(heavy, Batch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
+            assert found.tolist() == expected.tolist()
+
+
+class TestFaults:
+    """A library that is missing, damaged or of another version is refused in a sentence, and numpy weighs."""
+
+    def test_missing(self, tmp_path: Path) -> None:
+        assert find(tmp_path / "none.so").reason == "it was not built when abstain was installed"
+
+    def test_truncated(self, tmp_path: Path) -> None:
+        for _ in compiled()[:1]:
+            library = put(tmp_path / "part.so")
+            whole = library.read_bytes()
+            for content in (b"", whole[:10], whole[: len(whole) // 2], whole[:-1], b"\x00" * len(whole)):
+                library.write_bytes(content)
+                assert find(library) == Kernel(reason=DAMAGED.format("part.so"))
+
+    def test_without_its_seal(self, tmp_path: Path) -> None:
+        for _ in compiled()[:1]:
+            library = put(tmp_path / "open.so")
+            build_kernel.seal_of(library).unlink()
+            assert find(library).reason == DAMAGED.format("open.so")
+
+    def test_of_another_version(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for _ in compiled()[:1]:
+            other = tmp_path / "_kernel.c"
+            other.write_bytes(build_kernel.SOURCE.read_bytes() + b"\n")
+            monkeypatch.setattr(build_kernel, "SOURCE", other)
+            found = find(build_kernel.build(tmp_path / "other.so"))
+            assert found.reason == "other.so was built from another source; install abstain anew"
+
+    def test_a_library_that_is_none_of_ours(self, tmp_path: Path) -> None:
+        for _ in compiled()[:1]:
+            (tmp_path / "stranger.c").write_text("int stranger(void) { return 1; }\n")
+            library = tmp_path / "stranger.so"
+            subprocess.run(
+                ["cc", "-shared", "-fPIC", str(tmp_path / "stranger.c"), "-o", str(library)], check=True
+            )
+            digest = hashlib.sha256(library.read_bytes()).hexdigest()
+            build_kernel.seal_of(library).write_text(f"1 {_kernel.source_hash()} {digest}", encoding="ascii")
+            assert find(library).reason == DAMAGED.format("stranger.so")
+
+    def test_what_the_environment_asks_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ABSTAIN_KERNEL", "skip")
+        assert _kernel.description() == "numpy (ABSTAIN_KERNEL is skip)"
+        monkeypatch.setattr(_kernel, "_installed", lambda: Kernel(reason="it is gone"))
+        monkeypatch.setenv("ABSTAIN_KERNEL", "auto")
+        assert _kernel.description() == "numpy (it is gone)"
+        monkeypatch.setenv("ABSTAIN_KERNEL", "require")
+        with pytest.raises(
+            ArgumentError, match="require, but the compiled kernel cannot be used: it is gone"
+        ):
+            _kernel.kernel()
+        monkeypatch.setenv("ABSTAIN_KERNEL", "perhaps")
+        with pytest.raises(ArgumentError, match="must be one of auto, require, skip, got 'perhaps'"):
+            _kernel.kernel()
+
+    def test_no_compiler_and_one_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CC", "")
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(build_kernel.CompilerError, match="there is no C compiler"):
+            build_kernel.build(tmp_path / "a.so")
+        monkeypatch.setenv("CC", "/nowhere/cc")
+        with pytest.raises(build_kernel.CompilerError, match="/nowhere/cc cannot be run"):
+            build_kernel.build(tmp_path / "a.so")
+        monkeypatch.setenv("CC", f"{sys.executable} -c 'import sys; sys.exit(\"error: no\")'")
+        with pytest.raises(build_kernel.CompilerError, match="the C compiler failed: error: no"):
+            build_kernel.build(tmp_path / "a.so")
+
+
+class TestThreads:
+    @pytest.fixture(autouse=True)
+    def afterwards(self) -> Iterator[None]:
+        yield
+        set_threads(None)
+
+    def some(self, items: int) -> Any:
+        rng = np.random.default_rng(6)
+        columns = Columns.of(
+            items,
+            loss=rng.random(items),
+            confidence=rng.random(items),
+            cluster=np.arange(items),
+            units=items,
+        )
+        return measure_metrics(columns, SELECTIVE)
+
+    def test_the_same_numbers_however_many(self) -> None:
+        for kernel in compiled()[-1:]:
+            with weigh_with(kernel):
+                measure, found = self.some(20_000), list[Any]()
+                done: list[int] = []
+                for count in (1, 2, 5):
+                    set_threads(count)
+                    found += replicates([measure], Draws(20_000, 300, 1), done.append)
+                assert sum(done) == 900
+                for values in found[1:]:
+                    np.testing.assert_array_equal(values, found[0])
+
+    def test_an_error_in_one_reaches_the_caller(self) -> None:
+        for kernel in compiled()[-1:]:
+            with weigh_with(kernel):
+                measure = self.some(20_000)
+
+                def refuse(_: int) -> None:
+                    raise ValueError("no progress")
+
+                with pytest.raises(ValueError, match="no progress"):
+                    replicates([measure], Draws(20_000, 300, 1), refuse)
+
+    def test_fewer_than_one_is_refused(self) -> None:
+        with pytest.raises(ArgumentError, match="threads must be"):
+            set_threads(0)
+
+    @pytest.mark.slow
+    def test_an_interrupt_ends_hours_of_work(self) -> None:
+        """Ten million resamples of a million items take hours: the time limit below measures nothing."""
+        program = """
+import os, signal, sys, threading, time
+import numpy as np
+from abstain.inference import Draws, replicates
+from abstain.metrics import Columns, measure_metrics
+from abstain.metrics.registry import METRICS
+n = 1_000_000
+rng = np.random.default_rng(0)
+columns = Columns.of(n, loss=rng.random(n), confidence=rng.random(n), cluster=np.arange(n), units=n)
+measure = measure_metrics(columns, [METRICS["aurc_achievable"]])
+def interrupt():
+    time.sleep(1.0)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    replicates([measure], Draws(n, 10_000_000, 1))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        environment = os.environ | {"ABSTAIN_KERNEL": "auto"}
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            env=environment,
+        )
+        assert done.stdout == "interrupted\n"
+
+
+def test_the_kernel_keeps_to_its_memory(tmp_path: Path) -> None:
+    """The same work under the address and undefined-behaviour sanitizers."""
+    for _ in compiled()[:1]:
+        library = build_kernel.build(tmp_path / "watched.so", sanitize=True)
+        asked = subprocess.run(
+            ["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        )
+        environment = os.environ | {
+            "LD_PRELOAD": asked.stdout.strip(),
+            "ASAN_OPTIONS": "detect_leaks=0",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", _WATCHED, str(library)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert done.stdout.split() == ["done"]
+
+
+_WATCHED = """
+import sys
+from pathlib import Path
+import numpy as np
+from abstain.resampling import HARMONIC, Asked, Batch, CountedRows, RowsRefused, Stream, Tally, walk
+from abstain.resampling._kernel import Kernel, find, weigh_with
+found = find(Path(sys.argv[1])).library
+assert found is not None
+for level in found.levels:
+    library = found.at_level(level)
+    with weigh_with(Kernel(library)):
+        for rows, units, keys in ((0, 1, 1), (1, 1, 1), (7, 3, 2), (63, 9, 64), (500, 41, 7), (9000, 700, 5000)):
+            rng = np.random.default_rng(rows)
+            tally = Tally.of_rows(
+                unit=rng.integers(0, units, rows), key=rng.integers(0, keys, rows),
+                columns=[rng.random(rows)], units=units, keys=keys,
+            )
+            stream = Stream(library, rows)
+            for vectors in (1, 13, 70):
+                batch = Batch.drawn(stream, units, vectors)
+                targets = np.linspace(0.0, 2.0, 7)[:, None] * np.full(vectors, float(rows))
+                asked = Asked(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.2, 9.0), areas_at=(True,) * 7)
+                walk(tally, batch, asked, targets)
+                walk(tally, Batch(batch.weights / 3.0), Asked(risk=True, hull=True, areas_at=(True,) * 7), targets)
+                tally.weigh(batch)
+            stream.multiplicities(2, 3, draws=1000)
+        rows = 20_000
+        tally = Tally.of_rows(
+            unit=np.arange(rows)[::-1], key=np.arange(rows), columns=[np.arange(rows) % 8.0], units=rows, keys=rows
+        )
+        batch = Batch.drawn(Stream(library, 5), rows, 21)
+        walk(tally, batch, Asked(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
+for size, levels, kinds in ((0, 1, 1), (1, 1, 1), (700, 3, 251), (5000, 4000, 7), (70_000, 70_000, 2)):
+    place = np.arange(size)
+    cluster, sure, kind = place % 1000 - 5, place % levels / 7.0, (place % kinds).astype(np.uint16)
+    rows = CountedRows(found, cluster.dtype, (-5, 994), [kind.dtype], [kind.dtype], rounded=False)
+    try:
+        rows.add(size, cluster.ctypes.data, sure.ctypes.data, [kind.ctypes.data])
+        assert len(rows.kinds()[0]) == min(size, kinds)
+    except RowsRefused:
+        assert kinds > 250 or levels > 1 << 16
+    assert rows.members().sum() <= 1000
+    del rows
+print("done")
+"""

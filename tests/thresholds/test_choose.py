@@ -1,0 +1,385 @@
+"""Choosing: defaults that cannot mislead, the words that are said, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from abstain import ArgumentError, DataError, Items, choose_threshold, evaluate, read
+from abstain.thresholds import Policy, split_by_cluster
+from promised import drawn, promised_items
+
+
+def alone(wrong: list[int], confidence: list[float], **options: Any) -> Items:
+    return Items.from_arrays([1] * len(wrong), [1 - each for each in wrong], confidence=confidence, **options)
+
+
+def test_the_sentence() -> None:
+    """100 right answers above 100 of which every fourth is wrong; all of it worked with scipy's binomial."""
+    wrong = [0] * 100 + [0, 0, 0, 1] * 25
+    sure = [(200 - row) / 200 for row in range(200)]
+    policy = choose_threshold(alone(wrong, sure), risk=0.05, sure=0.95)
+    errors, answers = np.cumsum(wrong), np.arange(1, 201)
+    certain = stats.binom.cdf(errors, answers, 0.05) <= 0.05
+    # Grids of one per cent, from the coverage on that leaves room for the answers that a promise takes.
+    least = int(np.ceil(1.75 * np.log(0.05) / np.log(0.95)))
+    steps = [count for count in range(2, 201, 2) if count >= least]
+    last = next(count for count in steps if not certain[count - 1]) - 2
+    assert policy.method == "binomial"
+    assert policy.guarantee == "exact"
+    assert policy.seen is not None
+    assert policy.seen.answered == last
+    assert policy.threshold == np.nextafter(sure[last], 1.0)
+    assert str(policy) == (
+        "To be 95% sure that at most 5% of answers are wrong, answer those with a confidence of at least "
+        f"{policy.shown:g}: {round(last / 2)}% of items, {last} of 200."
+    )
+    assert policy.seen.p_value == pytest.approx(stats.binom.cdf(errors[last - 1], last, 0.05))
+
+
+def test_defaults_go_by_the_data() -> None:
+    assert choose_threshold(promised_items(), risk=0.1).method == "cluster-t"
+    assert choose_threshold(promised_items(), risk=0.1, finite_sample=True).method == "betting"
+    assert choose_threshold(promised_items(19), risk=0.1).method == "betting"
+    single = promised_items(400, 1)
+    assert choose_threshold(single, risk=0.1).method == "binomial"
+    assert (
+        choose_threshold(single, risk=0.1, loss=np.full(400, 0.04), largest_loss=1.0).method
+        == "hoeffding-bentkus"
+    )
+    assert choose_threshold(promised_items(), risk=0.1, promise="joint", sure=None).method == "crc"
+
+
+def test_what_is_asymptotic_is_called_so() -> None:
+    policy = choose_threshold(promised_items(), risk=0.1)
+    assert policy.guarantee == "asymptotic"
+    assert any("asymptotic" in line and "--finite-sample" in line for line in policy.lines)
+    assert any("the test is asymptotic" in line for line in policy.assumptions)
+    betting = choose_threshold(promised_items(400), risk=0.2, finite_sample=True)
+    assert betting.guarantee == "finite-sample"
+    assert (
+        "Shown by the test by betting: it holds for any number of clusters, whatever they share."
+        in betting.lines
+    )
+    assert "no cluster has more than 6 items" in betting.assumptions
+
+
+def test_nothing_certifiable_is_said_with_what_it_would_take() -> None:
+    policy = choose_threshold(promised_items(10, 6, seed=3), risk=0.05)
+    assert policy.threshold is None
+    assert not policy.promises
+    assert str(policy) == (
+        "Nothing can be promised: to be 95% sure that at most 5% of answers are wrong, no threshold will do."
+    )
+    assert policy.reason == "even without a single error it would take 59 clusters, and here are 10"
+    assert policy.instead is not None
+    assert policy.instead.risk is not None
+    assert policy.instead.risk > 0.05
+    assert policy.instead.clusters is not None
+    assert policy.instead.clusters > 59
+    assert "chooses after looking" in policy.lines[1]
+    again = choose_threshold(promised_items(10, 6, seed=3), risk=policy.instead.risk)
+    assert again.threshold is not None
+
+
+@pytest.mark.parametrize("asked", [0.001, 0.005, 0.02])
+def test_the_risk_that_is_named_instead_could_have_been_promised_and_little_less(asked: float) -> None:
+    """However small the risk that was asked for: where the sequence begins depends on it."""
+    items = promised_items(120, 8, seed=2)
+    refused = choose_threshold(items, risk=asked)
+    assert refused.instead is not None
+    assert refused.instead.risk is not None
+    assert choose_threshold(items, risk=refused.instead.risk).promises
+    assert not choose_threshold(items, risk=refused.instead.risk - 0.002).promises
+
+
+def test_risks_that_no_threshold_was_seen_to_keep() -> None:
+    wrong = [0, 1] * 150
+    policy = choose_threshold(alone(wrong, [(300 - row) / 300 for row in range(300)]), risk=0.05)
+    assert policy.threshold is None
+    assert policy.instead is not None
+    assert policy.instead.risk is not None
+    # The sequence begins at a fifth of the items: 30 of 60 wrong, whose upper bound is named, rounded up.
+    assert policy.instead.risk == pytest.approx(np.ceil(1000 * stats.beta.ppf(0.95, 31, 30)) / 1000)
+    # (1/2 - 0.05) / (1 - 0.05)
+    assert policy.must_decline == pytest.approx(0.45 / 0.95)
+    assert any(
+        "has to decline at least 47% of the answers: of all of them, 50% are wrong." in line
+        for line in policy.lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"risk": 5}, "got 5; did you mean 5%?"),
+        ({"risk": 0}, "risk must lie strictly between 0 and 1"),
+        ({"risk": 1.0}, "risk must lie strictly between 0 and 1"),
+        ({"risk": "150%"}, "got 150%"),
+        ({"risk": "five"}, "risk must be a number"),
+        ({"sure": 95}, "sure must lie strictly between 0 and 1 .* did you mean 95%?"),
+        ({"loss": "abs"}, "loss abs has no upper end"),
+        ({"loss": lambda truth, prediction: abs(truth - prediction)}, "may have no upper end"),
+        ({"confidence": "nothing"}, "unknown confidence 'nothing'"),
+        ({"method": "binomial"}, "takes items as independent, and some clusters have several here"),
+        ({"method": "sgr"}, "takes items as independent"),
+        ({"method": "magic"}, "unknown method 'magic'"),
+        ({"method": "crc"}, "on average .crc. is the joint one"),
+        ({"sure": None}, "on average .crc. is the joint one"),
+        ({"method": "cluster-t", "finite_sample": True}, "leave one out"),
+        ({"worst": True}, "worst is about groups"),
+        ({"by": "sites"}, "unknown group column 'sites' .did you mean 'site'"),
+        ({"grid": []}, "at least one threshold"),
+        ({"start": 1.5}, "start must be in"),
+        ({"needless": 0.2, "by": "site"}, "needless goes with one threshold"),
+    ],
+)
+def test_calls_that_cannot_be_meant(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        choose_threshold(promised_items(30), **options)
+
+
+def test_data_that_cannot_be_promised_anything() -> None:
+    one = replace(promised_items(30), cluster=np.zeros(180, np.int64))
+    with pytest.raises(DataError, match="one cluster alone says nothing about others"):
+        choose_threshold(one)
+    unsure = Items.from_arrays([1, 0], [1, 1])
+    with pytest.raises(ArgumentError, match="no confidence in this source"):
+        choose_threshold(unsure)
+    silent = Items.from_arrays([1, 0], [None, None], abstained=[True, True], confidence=[0.5, 0.6])
+    with pytest.raises(DataError, match="nothing was answered"):
+        choose_threshold(silent)
+    with pytest.raises(
+        DataError, match="a cluster has 6 items, and largest_cluster says that none has more than 5"
+    ):
+        choose_threshold(promised_items(30), finite_sample=True, largest_cluster=5)
+    beyond = alone([0, 1], [0.5, 0.4])
+    with pytest.raises(DataError, match="a promise needs losses from 0 to 1"):
+        choose_threshold(beyond, loss=[0.0, 2.0], largest_loss=1.0)
+
+
+def test_several_risks_share_delta() -> None:
+    items = promised_items(400)
+    one = choose_threshold(items, risk=0.1)
+    both = choose_threshold(items, risk=0.1, needless=0.4)
+    assert one.threshold is not None
+    assert both.threshold is not None
+    # Half of delta each, so that no more is answered than for one risk alone.
+    assert both.threshold >= one.threshold
+    assert "and at most 40% of items are deferred although the answer was right" in str(both)
+    neither = choose_threshold(items, risk=0.1, needless=0.01)
+    assert neither.threshold is None
+    assert neither.reason == "no threshold is shown to keep to both limits"
+    assert choose_threshold(items, risk=0.1, needless=0.4, search="holm").threshold is not None
+
+
+def test_what_is_deferred_needlessly_is_counted_by_hand() -> None:
+    """Nothing is wrong: every threshold keeps to the risk, and the last ones defer least."""
+    items = alone([0] * 300, [(300 - row) / 300 for row in range(300)])
+    policy = choose_threshold(items, risk=0.05, needless=0.2)
+    assert policy.seen is not None
+    assert policy.seen.answered == 300
+
+
+def test_one_threshold_per_group_or_one_for_the_worst() -> None:
+    items = promised_items(400)
+    each = choose_threshold(items, risk=0.1, by="site")
+    assert each.threshold is None
+    assert each.promises
+    assert [part.group for part in each.groups] == ["north", "south"]
+    north = items.take(np.array([site == "north" for site in items.metadata["site"]]))
+    assert each.groups[0].threshold == choose_threshold(north, risk=0.1).threshold
+    assert "for each site by itself, 2 of 2 groups have a threshold." in str(each)
+    worst = choose_threshold(items, risk=0.1, by="site", worst=True)
+    assert worst.threshold is not None
+    assert "in every group of site, answer those with" in str(worst)
+    assert all(part.seen is not None and part.seen.risk is not None for part in worst.groups)
+
+
+def test_a_declared_grid_is_kept_to() -> None:
+    items = promised_items(400)
+    policy = choose_threshold(items, risk=0.1, grid=[0.95, 0.9, 0.8, 0.7, 0.6])
+    assert policy.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
+    assert policy.shown == policy.threshold
+    betting = choose_threshold(items, risk=0.15, grid=[0.95, 0.9, 0.8, 0.7, 0.6], finite_sample=True)
+    assert betting.threshold in (0.95, 0.9, 0.8, 0.7, 0.6)
+
+
+def test_row_order_and_repetition_do_not_matter() -> None:
+    items = promised_items(200)
+    order = np.random.default_rng(0).permutation(len(items))
+    for options in ({}, {"finite_sample": True}, {"promise": "joint"}):
+        first = choose_threshold(items, risk=0.12, **options)
+        again = choose_threshold(items.take(order), risk=0.12, **options)
+        assert (first.threshold, first.seen) == (again.threshold, again.seen)
+    twice = replace(items, weight=np.full(len(items), 2.0))
+    doubled = items.take(np.repeat(np.arange(len(items)), 2))
+    weighed, repeated = (choose_threshold(each, risk=0.12) for each in (twice, doubled))
+    assert weighed.threshold == repeated.threshold
+    assert weighed.seen == repeated.seen
+
+
+def test_ties_are_never_split() -> None:
+    levels = [0.9] * 100 + [0.6] * 100 + [0.3] * 100
+    policy = choose_threshold(alone([0] * 100 + [0] * 99 + [1] + [1] * 100, levels), risk=0.05)
+    assert policy.threshold == policy.shown == 0.6
+
+
+def test_losses_between_right_and_wrong() -> None:
+    generator = np.random.default_rng(4)
+    truth = generator.integers(0, 4, 600)
+    prediction = np.clip(truth + generator.integers(-1, 2, 600) * (generator.random(600) < 0.3), 0, 3)
+    items = Items.from_arrays(truth, prediction, confidence=generator.random(600), scale=(0, 3))
+    policy = choose_threshold(items, risk=0.2)
+    assert policy.loss.name == "abs_norm"
+    assert policy.method == "hoeffding-bentkus"
+    assert "the mean loss of answers is at most 20% of the largest (abs_norm)" in str(policy)
+    assert any("answers are wrong (" in line for line in policy.lines[1:])
+
+
+def test_the_absolute_error_is_bounded_by_the_declared_scale() -> None:
+    """Half of the answers are off by 1 on a scale of width 3: the mean loss is 1/2, a sixth of the largest."""
+    off = [0, 1] * 200
+    items = Items.from_arrays([1] * 400, [1 + each for each in off], confidence=[0.9] * 400, scale=(0, 3))
+    policy = choose_threshold(items, risk=0.3, loss="abs")
+    assert policy.loss.largest == 3.0
+    assert policy.seen is not None
+    assert policy.seen.risk == pytest.approx(1 / 6)
+    assert "the mean loss of answers is at most 30% of the largest, 3 (abs)" in str(policy)
+    normalised = choose_threshold(items, risk=0.3, loss="abs_norm")
+    assert (policy.threshold, policy.seen) == (normalised.threshold, normalised.seen)
+    new = Items.from_arrays([2] * 400, [2] * 400, confidence=[0.9] * 400, scale=(0, 3))
+    assert policy.check(new).verdict == "kept"
+
+
+def test_a_declared_largest_loss_goes_before_the_scale() -> None:
+    items = Items.from_arrays([1] * 400, [1] * 400, confidence=[0.9] * 400, scale=(0, 3))
+    assert choose_threshold(items, risk=0.3, loss="abs", largest_loss=2.0).loss.largest == 2.0
+
+
+def test_a_constant_confidence_ranks_nothing() -> None:
+    words = (
+        "the confidence of every answer is 0.9; a constant confidence ranks nothing, so any threshold answers "
+        "everything or nothing"
+    )
+    refused = choose_threshold(alone([0, 1] * 100, [0.9] * 200), risk=0.1)
+    assert refused.threshold is None
+    assert refused.reason == (
+        "a constant confidence ranks nothing, and all answers together are not shown to keep to the risk"
+    )
+    answered = choose_threshold(alone([0] * 200, [0.9] * 200), risk=0.1)
+    assert answered.threshold == 0.9
+    for policy in (refused, answered):
+        assert [str(each) for each in policy.warnings if each.code == "constant_confidence"] == [words]
+    varied = choose_threshold(alone([0] * 200, [0.9] * 199 + [0.8]), risk=0.1)
+    assert [warning.code for warning in varied.warnings] == ["clusters_unnamed"]
+
+
+def test_failed_items_need_no_signal_as_in_an_evaluation() -> None:
+    """The 24 failed items of this run have no token probabilities; 216 items are judged, 150 answered."""
+    items = read("tests/data/examples/run_a.json", mode="few_shot")
+    assert evaluate(items, confidence="token_msp", interval="none")["token_msp"].aurc.defined
+    policy = choose_threshold(items, risk=0.4, confidence="token_msp")
+    assert (policy.data.items, policy.data.answered) == (216, 150)
+    decided = policy.apply(items)
+    assert len(decided.answer) == 240
+    assert not decided.answer[~items.answered].any()
+    # One number per item of the source, of which those of failed items do not matter.
+    losses = np.where(items.answered, 0.25, np.nan)
+    own = choose_threshold(items, risk=0.4, confidence="token_msp", loss=losses, largest_loss=1.0)
+    assert own.data.risk == 0.25
+
+
+def frame(seed: int) -> pl.DataFrame:
+    """A table whose columns have no usual names."""
+    columns = drawn(200, seed=seed)
+    return pl.DataFrame(columns).rename({"label": "y", "pred": "p", "prob": "s", "patient": "who"})
+
+
+COLUMNS: dict[str, Any] = {"truth": "y", "prediction": "p", "cluster": "who"}
+
+
+def test_frames_and_files_are_read_as_by_evaluate(tmp_path: Any) -> None:
+    items = read(frame(1), **COLUMNS)
+    wanted = choose_threshold(items, risk=0.12, confidence="s")
+    assert wanted.promises
+    frame(1).write_csv(tmp_path / "chosen.csv")
+    for source in (frame(1), frame(1).to_pandas(), tmp_path / "chosen.csv", str(tmp_path / "chosen.csv")):
+        policy = choose_threshold(source, risk=0.12, confidence="s", **COLUMNS)
+        assert (policy.threshold, policy.seen) == (wanted.threshold, wanted.seen)
+        assert evaluate(source, confidence="s", interval="none", **COLUMNS).only.population.answered == 1200
+    new = read(frame(2), **COLUMNS)
+    assert str(wanted.check(frame(2), **COLUMNS)) == str(wanted.check(new))
+    assert wanted.check(frame(2), **COLUMNS).risk.value == wanted.check(new).risk.value
+    with pytest.raises(ArgumentError, match="these are the data that the policy was chosen on"):
+        wanted.check(frame(1), **COLUMNS)
+
+
+def test_arguments_that_are_not_those_of_reading() -> None:
+    policy = choose_threshold(frame(1), risk=0.12, confidence="s", **COLUMNS)
+    with pytest.raises(ArgumentError, match=r"choose_threshold takes no truht \(did you mean 'truth'\?\)"):
+        choose_threshold(frame(1), truht="y")
+    with pytest.raises(ArgumentError, match=r"choose_threshold takes no rsik \(did you mean 'risk'\?\)"):
+        choose_threshold(promised_items(), rsik=0.1)
+    with pytest.raises(
+        ArgumentError, match="truth says how a data frame or a file is read, and the source is Items already"
+    ):
+        choose_threshold(promised_items(), truth="y")
+    with pytest.raises(
+        ArgumentError, match="choose_threshold takes Items, a data frame or a path, got a dict"
+    ):
+        choose_threshold({"one": promised_items()})
+    with pytest.raises(ArgumentError, match=r"check_policy takes no truht \(did you mean 'truth'\?\)"):
+        policy.check(frame(2), truht="y")
+    with pytest.raises(ArgumentError, match="is for the confidence s, and its threshold says nothing of p"):
+        policy.check(frame(2), confidence="p", **COLUMNS)
+    with pytest.raises(
+        ArgumentError,
+        match=r"apply_policy takes no truth; .* the policy's confidence \(s\) .* needs no truth",
+    ):
+        policy.apply(frame(2), truth="y")
+    with pytest.raises(ArgumentError, match=r"apply_policy takes no colum \(did you mean 'column'\?\)"):
+        policy.apply(frame(2), colum="decision")
+
+
+def test_a_split_shares_no_cluster_and_moves_nobody() -> None:
+    items = promised_items(200)
+    first, second = split_by_cluster(items)
+    assert not set(first.cluster) & set(second.cluster)
+    assert 0.35 < len(first) / len(items) < 0.65
+    larger = promised_items(300)
+    again, _ = split_by_cluster(larger)
+    assert set(first.cluster) == {name for name in again.cluster if name in set(items.cluster)}
+
+
+def test_a_policy_survives_its_file(tmp_path: Any) -> None:
+    from abstain import read_policy  # noqa: PLC0415
+
+    for policy in (
+        choose_threshold(promised_items(), risk=0.1),
+        choose_threshold(promised_items(), risk=0.1, by="site"),
+        choose_threshold(promised_items(10), risk=0.05),
+    ):
+        (tmp_path / "policy.json").write_bytes(policy.to_json())
+        again = read_policy(tmp_path / "policy.json")
+        assert isinstance(again, Policy)
+        assert again == policy
+
+
+def test_where_only_one_cluster_answers_no_sequence_begins() -> None:
+    """One of two clusters finds the thresholds and the other tests them: here one of them has none to offer."""
+    items = Items.from_arrays(
+        [1, 1, 1],
+        [1, 1, 1],
+        abstained=[False, True, False],
+        confidence=[0.1] * 3,
+        cluster=["a", "b", "a"],
+    )
+    policy = choose_threshold(items, risk=0.1)
+    assert not policy.promises
+    assert policy.reason == "even without a single error it would take 29 clusters, and here are 2"

@@ -1,0 +1,162 @@
+"""Vectors worked by hand or by another library, and what each p-value means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from abstain import DataError
+from abstain.resampling import Tally, keys_descending
+from abstain.thresholds import (
+    Evidence,
+    Steps,
+    betting_wealth,
+    binomial_p,
+    binomial_upper,
+    cluster_t_p,
+    hoeffding_bentkus_p,
+)
+
+
+@pytest.mark.parametrize(
+    ("mean", "count", "risk", "binary", "general"),
+    [(0.02, 500, 0.05, 4.60007e-4, 1.250429e-3), (0.1, 100, 0.15, 0.0994474, 0.2703261)],
+)
+def test_hoeffding_bentkus_vectors(
+    mean: float, count: int, risk: float, binary: float, general: float
+) -> None:
+    assert hoeffding_bentkus_p([mean], [count], risk, binary=True)[0] == pytest.approx(binary, rel=1e-5)
+    assert hoeffding_bentkus_p([mean], [count], risk)[0] == pytest.approx(general, rel=1e-5)
+
+
+def test_hoeffding_bentkus_without_an_error() -> None:
+    assert hoeffding_bentkus_p([0.0], [59], 0.05, binary=True)[0] == pytest.approx(0.0484945, rel=1e-5)
+
+
+def test_counts_stay_whole() -> None:
+    """The ceiling of n * (k / n) must not add an error that nobody made."""
+    for count in (49, 98, 103, 107, 500, 999):
+        for errors in range(20):
+            found = hoeffding_bentkus_p([errors / count], [count], 0.05, binary=True)[0]
+            exact = stats.binom.cdf(errors, count, 0.05)
+            assert found <= exact * (1 + 1e-9)
+
+
+def test_clopper_pearson_vector() -> None:
+    assert binomial_upper(3, 200, 0.05) == pytest.approx(0.0383097, rel=1e-6)
+    assert binomial_upper(5, 5, 0.05) == 1.0
+    # The bound is where the p-value is the tail.
+    assert binomial_p([3], [200], binomial_upper(3, 200, 0.05))[0] == pytest.approx(0.05)
+
+
+def test_the_binomial_is_the_binomial() -> None:
+    errors, answered = np.array([0, 1, 7, 30]), np.array([10, 100, 250, 600])
+    assert binomial_p(errors, answered, 0.03) == pytest.approx(stats.binom.cdf(errors, answered, 0.03))
+    assert binomial_p([0], [0], 0.03)[0] == 1.0
+    with pytest.raises(DataError, match="whole errors among whole answers"):
+        binomial_p([0.5], [10], 0.1)
+
+
+def test_cluster_t_is_students() -> None:
+    values = np.array([-0.3, 0.1, -0.2, -0.4, 0.05, -0.1])
+    found = cluster_t_p(np.array([values.sum()]), np.array([(values**2).sum()]), len(values))
+    assert found[0] == pytest.approx(stats.ttest_1samp(values, 0.0, alternative="less").pvalue)
+
+
+def test_a_fair_game_is_rarely_won() -> None:
+    """Ville: at the risk itself, a stake of one grows to 10 at most once in ten games."""
+    generator, games, risk = np.random.default_rng(5), 2000, 0.2
+    lost = generator.random((150, games)) < risk
+    gains = ((risk - lost) / (1.0 - risk)).astype(np.float64)
+    best, _ = betting_wealth(gains)
+    assert (best >= math.log(10.0)).mean() <= 0.1
+
+
+def test_a_game_can_be_interrupted() -> None:
+    generator = np.random.default_rng(6)
+    gains = ((0.3 - (generator.random((90, 4)) < 0.1)) / 0.7).astype(np.float64)
+    whole, _ = betting_wealth(gains)
+    _, state = betting_wealth(gains[:40])
+    parts, _ = betting_wealth(gains[40:], state)
+    assert parts == pytest.approx(whole)
+
+
+def test_without_errors_betting_needs_little_more_than_the_binomial() -> None:
+    """80 clusters of 3 items, all right: the largest bet wins 0.99 * risk / (1 - risk) on each of them."""
+    evidence = Evidence.of_rows(
+        np.full(240, 0.9), np.zeros(240), cluster=np.repeat(np.arange(80), 3), asked=np.full(80, 3.0)
+    )
+    assert evidence.betting(0.1)[0] == pytest.approx((1 + 0.99 / 9) ** -80)
+
+
+def brute(cluster: np.ndarray, loss: np.ndarray, kept: np.ndarray, risk: float) -> np.ndarray:
+    """The loss above the risk of every cluster, row by row."""
+    return np.array(
+        [
+            sum(loss[row] - risk for row in np.flatnonzero((cluster == number) & kept))
+            for number in range(int(cluster.max()) + 1)
+        ]
+    )
+
+
+@pytest.mark.parametrize("promise", ["selective", "joint"])
+def test_moments_are_those_of_the_rows(promise: str) -> None:
+    generator = np.random.default_rng(7)
+    cluster = generator.integers(0, 12, 90)
+    loss, confidence = generator.random(90), generator.integers(0, 30, 90) / 30
+    asked = (np.bincount(cluster, minlength=12) + 2.0).astype(np.float64)
+    evidence = Evidence.of_rows(confidence, loss, cluster=cluster, asked=asked, most=10, promise=promise)
+    assert len(evidence) <= 11
+    for step, threshold in enumerate(evidence.steps.threshold):
+        kept = confidence >= threshold
+        above = brute(cluster, loss, kept, 0.3)
+        if promise == "joint":
+            total = np.bincount(cluster[kept], weights=loss[kept], minlength=12)
+            above = total - 0.3 * asked
+        assert evidence.answered[step] == kept.sum()
+        assert evidence.spread(0.3)[step] == pytest.approx((above**2).sum())
+        student = stats.ttest_1samp(above, 0.0, alternative="less").pvalue
+        assert evidence.cluster_t(0.3, 0.1)[step] >= student * (1 - 1e-9)
+
+
+def test_the_t_test_never_believes_in_nothing_going_wrong() -> None:
+    """Without an error every cluster lies on one side, and the t test alone would be sure from three answers on."""
+    asked = np.array([1.0, 2.0, 1.0, 2.0] * 10)
+    cluster = np.repeat(np.arange(40), asked.astype(int))
+    evidence = Evidence.of_rows(np.full(60, 0.9), np.zeros(60), cluster=cluster, asked=asked)
+    assert evidence.cluster_t(0.05, 0.05)[0] >= 0.95**60
+    alone = cluster_t_p(evidence.loss - 0.05 * evidence.count, evidence.spread(0.05), 40)
+    assert alone[0] < 1e-9
+
+
+def test_a_step_lies_strictly_above_the_next_confidence() -> None:
+    steps, places = Steps.of_confidences(np.array([0.9, 0.8713, 0.8648]), np.ones(3), 3.0, None)
+    assert places.tolist() == [0, 1, 2]
+    assert steps.threshold[1] == np.nextafter(0.8648, 1.0)
+    levels, _ = Steps.of_confidences(np.array([0.9, 0.6]), np.array([5.0, 5.0]), 10.0, None)
+    assert levels.threshold.tolist() == [0.9, 0.6]
+
+
+def test_few_steps_reach_each_hundredth_of_the_items() -> None:
+    levels = np.linspace(1.0, 0.0, 1000)
+    steps, places = Steps.of_confidences(levels, np.ones(1000), 1000.0, 100)
+    assert len(steps) == 100
+    assert (places + 1).tolist() == list(range(10, 1001, 10))
+
+
+def test_a_tally_of_any_engine_gives_the_same_evidence() -> None:
+    generator = np.random.default_rng(9)
+    cluster = generator.integers(0, 30, 600)
+    loss = (generator.random(600) < 0.2).astype(np.float64)
+    confidence = generator.random(600)
+    asked = np.bincount(cluster, minlength=30).astype(np.float64)
+    key, levels = keys_descending(confidence)
+    tally = Tally.of_rows(unit=cluster, key=key, columns=[loss], units=30, keys=len(levels))
+    rows = Evidence.of_rows(confidence, loss, cluster=cluster, asked=asked)
+    read = Evidence.of_tally(tally, levels, asked, binary=True)
+    assert read.steps.threshold.tolist() == rows.steps.threshold.tolist()
+    assert read.cluster_t(0.25, 0.05) == pytest.approx(rows.cluster_t(0.25, 0.05))
+    assert read.betting(0.25) == pytest.approx(rows.betting(0.25))
