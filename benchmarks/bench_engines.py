@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 
 import abstain
-from abstain.readers import countables
+from abstain.readers.engines import countables
 from benchmarks._measure import best_times, report
 
 ROWS = 10_000_000

@@ -1,4 +1,4 @@
-"""abstain judges models that may decline to answer.
+"""abstain evaluates models that may decline to answer.
 
     import abstain
 
@@ -6,20 +6,16 @@
     result = abstain.evaluate(items, confidence="llm", loss="abs")
     print(result["llm"].aurc)
 
-The public names are below; each is loaded when it is first used, so that importing abstain costs next to
-nothing. This is the one place that may know every room, and so it says who shows results.
+Each public name is imported when it is first used, so that importing abstain costs next to nothing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
-from abstain._presenting import present_with
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from abstain import calibrators, metrics
-    from abstain._presenting import Presenter
     from abstain.confidence import register_confidence
     from abstain.errors import AbstainError, ArgumentError, DataError, FormatError, ResultWarning, SignalError
     from abstain.evaluation import (
@@ -42,8 +38,6 @@ if TYPE_CHECKING:
     from abstain.items import Items, Outcome, OutcomeCounts, Signal
     from abstain.readers import AbstentionRule, read
     from abstain.thresholds import Policy, PolicyCheck, choose_threshold, read_policy
-else:
-    __getattr__, __dir__ = door(__name__)
 
 __version__ = "0.2.0"
 
@@ -86,11 +80,61 @@ __all__ = [
     "register_confidence",
 ]
 
+# The module of each public name.
+_NAMES = {
+    "abstain.confidence": ("register_confidence",),
+    "abstain.errors": (
+        "AbstainError",
+        "ArgumentError",
+        "DataError",
+        "FormatError",
+        "ResultWarning",
+        "SignalError",
+    ),
+    "abstain.evaluation": (
+        "Difference",
+        "Result",
+        "SystemResult",
+        "check",
+        "compare",
+        "evaluate",
+        "gate",
+        "power",
+    ),
+    "abstain.evaluation.conformal": (
+        "CoverageResult",
+        "evaluate_intervals",
+        "evaluate_quantiles",
+        "evaluate_sets",
+    ),
+    "abstain.inference": ("Estimate", "bootstrap", "jackknife", "paired_delta"),
+    "abstain.items": ("Items", "Outcome", "OutcomeCounts", "Signal"),
+    "abstain.readers": ("AbstentionRule", "read"),
+    "abstain.thresholds": ("Policy", "PolicyCheck", "choose_threshold", "read_policy"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+_PACKAGES = (
+    "calibrators",
+    "compat",
+    "evaluation",
+    "inference",
+    "integrations",
+    "metrics",
+    "readers",
+    "report",
+    "thresholds",
+)
 
-def _presenter() -> Presenter:
-    from abstain import report  # noqa: PLC0415
 
-    return report
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"abstain.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
 
 
-present_with(_presenter)
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MOST_CHARACTERS", "MOST_LINES", "brief", "few_lines"]
-
 MOST_LINES, MOST_CHARACTERS = 12, 600
 _LONGEST_PART = 90
 _FEW = 4

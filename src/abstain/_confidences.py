@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from abstain import calibrators
 from abstain.confidence import confidence_values, find_variant, is_calibrated, select, signals_needed
 from abstain.errors import ArgumentError, DataError, ResultWarning
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Path = str | os.PathLike[str]
     CalibrationLike = Path | Calibration | Sequence[Path | Calibration] | None
-
-__all__ = ["VariantConfidence", "load_calibrations", "stated_confidence", "variant_confidences"]
 
 _SCALAR_METHODS = ("temperature_scaling", "isotonic")
 _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
@@ -55,11 +52,10 @@ def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
     """Return the artifacts, read from their files where need be."""
     if given is None:
         return ()
+    from abstain.calibrators import Calibration, read_calibration  # noqa: PLC0415  (few evaluations need it)
+
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    return tuple(
-        each if isinstance(each, calibrators.Calibration) else calibrators.read_calibration(each)
-        for each in several
-    )
+    return tuple(each if isinstance(each, Calibration) else read_calibration(each) for each in several)
 
 
 def variant_confidences(
@@ -96,19 +92,21 @@ def _plain(items: Items, name: str) -> VariantConfidence:
 
 def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) -> VariantConfidence:
     """Return the values of a calibrated variant for every item."""
+    from abstain.calibrators import extract_features, filled_message  # noqa: PLC0415
+
     calibration = _choose(name, calibrations)
     warnings = []
     base = "verbalized" if name == "verbalized_calibrated" else name.removeprefix("calibrated:")
     items = items.under(calibration.feature_names if name == "calibrated" else signals_needed(base) or ())
     if name == "calibrated":
         try:
-            features = calibrators.extract_features(items, calibration.feature_names)
+            features = extract_features(items, calibration.feature_names)
         except DataError as problem:
             raise type(problem)(f"confidence {name}: {problem}") from None
         predicted = calibration.calibrator.predict(features.matrix)
         filled = features.filled_counts(items.answered)
         if filled:
-            message = calibrators.filled_message(filled, items.counts.answered)
+            message = filled_message(filled, items.counts.answered)
             warnings.append(ResultWarning("features_filled", message))
     else:
         try:

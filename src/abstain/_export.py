@@ -35,21 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "ABSENT_SUFFIX",
-    "EXPORTED_NAMES",
-    "METADATA_PREFIX",
-    "OUTCOMES",
-    "columns_frame",
-    "experiment_of",
-    "frame_of",
-    "nullable",
-    "run_file",
-    "to_frame",
-    "to_parquet",
-    "to_run_file",
-]
-
 ABSENT_SUFFIX = ".absent"
 METADATA_PREFIX = "metadata."
 JSON_SUFFIX = ".json"

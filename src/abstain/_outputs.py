@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     AnyPath = str | os.PathLike[str]
 
-__all__ = ["check_folder", "check_output", "check_outputs", "new_folder", "putting", "write_whole"]
-
 # A folder that cannot be opened, or a file system that knows no such request, has nothing to bring to the disk.
 _NOTHING_TO_SYNC = (errno.EACCES, errno.EINVAL, errno.ENOTSUP)
 _MOST_LINKS = 40

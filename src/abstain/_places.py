@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["row_name", "row_of_file", "rows_are_records", "rows_named_by"]
-
 _GZIP, _PARQUET, _UTF_16 = b"\x1f\x8b", b"PAR1", (b"\xff\xfe", b"\xfe\xff")
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _DELIMITERS = ",;\t|"

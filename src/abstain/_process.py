@@ -19,19 +19,6 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = [
-    "DEBUG",
-    "begin_to_write",
-    "debugging",
-    "ignore_stops",
-    "is_stop_told",
-    "leave",
-    "prepare",
-    "silence",
-    "stop_code",
-    "stop_is_told",
-]
-
 # With this variable set to 1, a crash shows its traceback, and Python its warnings.
 DEBUG = "ABSTAIN_DEBUG"
 _STOPS = ("SIGINT", "SIGTERM", "SIGHUP")

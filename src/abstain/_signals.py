@@ -16,8 +16,6 @@ from abstain.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ConsistencySignals", "TokenSignals", "consistency_signals", "token_signals"]
-
 
 @dataclass(frozen=True, slots=True)
 class TokenSignals:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["check_memory", "connect", "identifier", "literal", "run", "watched"]
-
 _MEMORY_LIMIT = "1GB"
 _MEMORY = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})? ?[KMGT]i?B", re.ASCII | re.IGNORECASE)
 _PATIENCE = 0.05

@@ -15,8 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FACTOR", "GROUPS", "LONGEST_WHOLE", "MOST_SINGLE", "PRIME", "WHOLE_NAME", "group_of", "unit_of"]
-
 # Up to so many clusters are left out one by one; beyond, so many groups of them.
 MOST_SINGLE = 400
 GROUPS = 200

@@ -12,7 +12,7 @@ from test_engines import FORMS, frame, written
 import abstain
 from abstain import AbstainError, ArgumentError
 from abstain.errors import CountingError
-from abstain.readers import _engines
+from abstain.readers import engines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -300,7 +300,7 @@ def test_the_size_of_any_table_decides_for_all(tmp_path: Path, monkeypatch: pyte
     tables = pair()
     systems = files({"old": tables["old"], "new": tables["new"].head(40)}, tmp_path)
     sizes = [path.stat().st_size for path in systems.values()]
-    monkeypatch.setattr(_engines, "COUNTED_BYTES", max(sizes))
+    monkeypatch.setattr(engines, "COUNTED_BYTES", max(sizes))
     assert min(sizes) < max(sizes)
     counted = compared(systems, None, intersection_only=True, metrics="augrc")
     assert {system.provenance["engine"] for system in counted.systems.values()} == {"duckdb"}
@@ -336,7 +336,7 @@ def test_a_gate_gives_the_same_verdict(tmp_path: Path) -> None:
 def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> None:
     path = written(pair()["old"], tmp_path / "t.parquet")
     policy = abstain.choose_threshold(abstain.read(path, **ROLES), risk=0.6, confidence="c")
-    tables = _engines.countables({"run": path}, engine="duckdb", **ROLES)
+    tables = engines.countables({"run": path}, engine="duckdb", **ROLES)
     assert tables is not None
     with pytest.raises(CountingError, match="a promise is judged row by row; load the table"):
         abstain.gate(tables["run"], policy=policy)

@@ -14,8 +14,9 @@ import pytest
 import abstain
 from abstain import ArgumentError, DataError, FormatError, SignalError, _sql, _units
 from abstain.errors import CountingError
-from abstain.readers import _counting, _engine, _engines, _statements, countables
+from abstain.readers import _engine, _statements, counting, engines
 from abstain.readers._duckdb_engine import DuckEngine
+from abstain.readers.engines import countables
 from memory import run_measured
 
 if TYPE_CHECKING:
@@ -452,7 +453,7 @@ def test_the_size_of_a_file_says_who_reads_it(tmp_path: Path, monkeypatch: pytes
     path = written(frame(), tmp_path / "t.csv")
     assert countable(path) is None
     assert countable(path, engine="duckdb") is not None
-    monkeypatch.setattr(_engines, "COUNTED_BYTES", 100)
+    monkeypatch.setattr(engines, "COUNTED_BYTES", 100)
     large = countable(path)
     assert large is not None
     assert (large.engine, large.asked, large.label) == ("duckdb", False, str(path))
@@ -520,15 +521,15 @@ def test_only_tables_in_files_are_counted() -> None:
 
 def test_too_many_kinds_of_rows_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(frame(500), tmp_path / "t.parquet")
-    monkeypatch.setattr(_counting, "_MOST_KINDS", 3)
+    monkeypatch.setattr(counting, "_MOST_KINDS", 3)
     with pytest.raises(
         CountingError, match=r"[0-9]+ different pairs of truth and prediction.* are too many to be"
     ):
         abstain.evaluate(path, engine="duckdb", **ROLES)
-    monkeypatch.setattr(_engines, "COUNTED_BYTES", 100)
+    monkeypatch.setattr(engines, "COUNTED_BYTES", 100)
     assert "engine" not in abstain.evaluate(path, **ROLES).only.provenance
-    monkeypatch.setattr(_counting, "_MOST_KINDS", 1000)
-    monkeypatch.setattr(_counting, "_MOST_CELLS", 3)
+    monkeypatch.setattr(counting, "_MOST_KINDS", 1000)
+    monkeypatch.setattr(counting, "_MOST_CELLS", 3)
     with pytest.raises(
         CountingError, match="different rows are too many to be counted; ask for one confidence at a"
     ):
@@ -789,7 +790,7 @@ def test_whole_numbers_far_apart_are_counted_in_groups(
     asked: dict[str, Any] = {**ROLES, "metrics": ["accuracy", "augrc"], "by": "site"}
     loaded = abstain.evaluate(path, engine="numpy", **asked)
     assert_same(abstain.evaluate(path, engine="duckdb", **asked), loaded)
-    monkeypatch.setattr(_counting, "_MOST_BITS", 10)
+    monkeypatch.setattr(counting, "_MOST_BITS", 10)
     assert_same(abstain.evaluate(path, engine="duckdb", **asked), loaded)
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from abstain import ArgumentError, DataError, Items, check, evaluate, read
 from abstain.confidence import no_confidence, select
-from abstain.readers import countables, open_table
+from abstain.readers import open_table
+from abstain.readers.engines import countables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

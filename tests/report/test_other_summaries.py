@@ -17,10 +17,10 @@ from abstain.calibrators import fit_verbalized, train
 from abstain.evaluation import check, gate
 from abstain.evaluation.conformal import evaluate_intervals
 from abstain.metrics.registry import known_metrics
-from abstain.report import result_html
 from abstain.report.calibration import calibration_summary, calibration_table
 from abstain.report.check import check_summary, check_table
 from abstain.report.gate import gate_junit, gate_markdown, gate_table, gate_text
+from abstain.report.html import result_html
 from abstain.report.listings import metrics_table
 from abstain.report.tables import render, table_text
 from examples import EXAMPLES

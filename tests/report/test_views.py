@@ -12,7 +12,8 @@ from rich.console import Console
 
 from abstain import Items, read
 from abstain.evaluation import compare, evaluate
-from abstain.report import result_html, views
+from abstain.report import views
+from abstain.report.html import result_html
 from abstain.report.tables import FORMATS, render
 from abstain.report.text import display_width
 from examples import EXAMPLES

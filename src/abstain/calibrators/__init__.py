@@ -6,41 +6,34 @@ on plain arrays. JSON only, never pickle. How a calibrated confidence ranks item
 `abstain.evaluate`.
 """
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
-
-if TYPE_CHECKING:
-    from abstain.calibrators._artifact import (
-        Calibration,
-        TrainedCalibration,
-        VerbalizedCalibration,
-        calibration_schema,
-        read_calibration,
-    )
-    from abstain.calibrators._estimators import (
-        CALIBRATORS,
-        BetaCalibrator,
-        Calibrator,
-        HistogramBinningCalibrator,
-        IsotonicCalibrator,
-        LinearCalibrator,
-        LogisticCalibrator,
-        PlattCalibrator,
-        TemperatureScalingCalibrator,
-        VennAbersCalibrator,
-    )
-    from abstain.calibrators._training import (
-        TARGETS,
-        Features,
-        extract_features,
-        filled_message,
-        fit_verbalized,
-        target_values,
-        train,
-    )
-else:
-    __getattr__, __dir__ = door(__name__)
+from abstain.calibrators._artifact import (
+    Calibration,
+    TrainedCalibration,
+    VerbalizedCalibration,
+    calibration_schema,
+    read_calibration,
+)
+from abstain.calibrators._estimators import (
+    CALIBRATORS,
+    BetaCalibrator,
+    Calibrator,
+    HistogramBinningCalibrator,
+    IsotonicCalibrator,
+    LinearCalibrator,
+    LogisticCalibrator,
+    PlattCalibrator,
+    TemperatureScalingCalibrator,
+    VennAbersCalibrator,
+)
+from abstain.calibrators._training import (
+    TARGETS,
+    Features,
+    extract_features,
+    filled_message,
+    fit_verbalized,
+    target_values,
+    train,
+)
 
 __all__ = [
     "CALIBRATORS",

@@ -36,14 +36,6 @@ from abstain.errors import DataError, FormatError, ResultWarning
 if TYPE_CHECKING:
     import os
 
-__all__ = [
-    "Calibration",
-    "TrainedCalibration",
-    "VerbalizedCalibration",
-    "calibration_schema",
-    "read_calibration",
-]
-
 Metrics = dict[str, float | None]
 Target = Literal["correctness", "near_correct", "loss"]
 FeatureNames = Annotated[tuple[str, ...], Meta(min_length=1)]

@@ -39,19 +39,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "CALIBRATORS",
-    "BetaCalibrator",
-    "Calibrator",
-    "HistogramBinningCalibrator",
-    "IsotonicCalibrator",
-    "LinearCalibrator",
-    "LogisticCalibrator",
-    "PlattCalibrator",
-    "TemperatureScalingCalibrator",
-    "VennAbersCalibrator",
-]
-
 TEMPERATURES = (0.05, 10.0)
 # Beyond these a beta calibrator is a step, which data that separate perfectly would push it towards for ever.
 _STEEPEST = 100.0

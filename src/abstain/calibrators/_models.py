@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "BetaModel",
-    "HistogramModel",
-    "IsotonicModel",
-    "LinearModel",
-    "Model",
-    "Scaler",
-    "TemperatureModel",
-    "VennAbersModel",
-]
-
 CLIP = 1e-6
 
 Numbers = Annotated[tuple[float, ...], Meta(min_length=1)]

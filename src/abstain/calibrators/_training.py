@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["TARGETS", "Features", "extract_features", "fit_verbalized", "target_values", "train"]
-
 TARGETS = ("correctness", "near_correct", "loss")
 BINARY_TARGETS = ("correctness", "near_correct")
 # The bins of an artifact's ECE are part of the format: ten of equal width.

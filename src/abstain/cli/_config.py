@@ -29,8 +29,6 @@ from abstain.errors import ArgumentError, at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["COLUMNS", "configure", "is_configurable", "spelled_settings"]
-
 # The columns that a file may name, each as the option of that name.
 COLUMNS = (
     "truth",

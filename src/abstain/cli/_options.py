@@ -24,35 +24,6 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "AsJson",
-    "Commands",
-    "Counted",
-    "Group",
-    "InputFile",
-    "Inputs",
-    "Interval",
-    "Judging",
-    "Level",
-    "Pairing",
-    "Question",
-    "Quiet",
-    "Reading",
-    "Resamples",
-    "Seed",
-    "Simultaneous",
-    "SummaryFormat",
-    "TableFormat",
-    "Threads",
-    "listed",
-    "named",
-    "numbers",
-    "one_each",
-    "output_to",
-    "spelled_out",
-    "system_names",
-]
-
 _INPUT = "Run or evaluation files, tables or logs: one per system; a pattern in quotes is one input."
 _MODE = "Which experiment of each input, in order; given once it serves all."
 _NAME = "What each input is called in tables and charts, in order; else its file, its task or its mode."

@@ -28,8 +28,6 @@ from abstain.errors import AbstainError, ArgumentError, DataError, lacks_memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CRASHED", "HEADINGS", "Program", "Verb", "VerbGroup"]
-
 CRASHED = 70
 _INTERRUPTED = 130
 _NO_READER = 141

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from abstain.evaluation import Result
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
-    from abstain.readers import Countable
+    from abstain.readers.engines import Countable
     from abstain.report.tables import Table
     from abstain.thresholds import Policy
 
@@ -135,7 +135,7 @@ def judged(
         row_by_row: why every row is needed, where it is.
         quiet: True where nothing is said of what was guessed, and no bar is shown.
     """
-    from abstain.readers import countables, counted_or_loaded  # noqa: PLC0415
+    from abstain.readers.engines import countables, counted_or_loaded  # noqa: PLC0415
 
     tables = None
     if row_by_row:

@@ -18,8 +18,6 @@ from abstain.report.text import plain_text, printable, printable_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["progress_bar", "say", "say_error", "say_json", "show"]
-
 _PATIENCE_SECONDS, _LONG_SECONDS = 1.0, 60.0
 
 

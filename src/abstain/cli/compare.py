@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Result
     from abstain.items import Items
-    from abstain.readers import Countable
+    from abstain.readers.engines import Countable
 
 _METRIC = (
     "Metrics, separated by commas; `abstain metrics` lists them. Default: augrc; without a confidence, the bundle "

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import GateResult
     from abstain.items import Items
-    from abstain.readers import Countable
+    from abstain.readers.engines import Countable
     from abstain.thresholds import Policy
 
 _FAIL_IF = (

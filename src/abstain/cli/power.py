@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import PowerAnswer
     from abstain.items import Items
-    from abstain.readers import Countable
+    from abstain.readers.engines import Countable
 
 EXAMPLES = """\b
 Examples:

@@ -6,36 +6,29 @@ can serve. Results are frozen; their numbers carry their
 intervals, and their warnings travel with them into every output.
 """
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
-
-if TYPE_CHECKING:
-    from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
-    from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline, Rank
-    from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
-    from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
-    from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
-    from abstain.evaluation._power import PowerAnswer, power
-    from abstain.evaluation._profile import Line, Profile, WorkingPoints
-    from abstain.evaluation._result import (
-        ConfidenceResult,
-        Deltas,
-        Population,
-        Result,
-        Settings,
-        SystemResult,
-    )
-    from abstain.evaluation._system import Basis
-    from abstain.evaluation._warnings import (
-        NEVER_EQUAL,
-        POSSIBLE_SCALE,
-        nothing_judged,
-        refusal_hint,
-        scale_hint,
-    )
-else:
-    __getattr__, __dir__ = door(__name__)
+from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
+from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline, Rank
+from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
+from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
+from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
+from abstain.evaluation._power import PowerAnswer, power
+from abstain.evaluation._profile import Line, Profile, WorkingPoints
+from abstain.evaluation._result import (
+    ConfidenceResult,
+    Deltas,
+    Population,
+    Result,
+    Settings,
+    SystemResult,
+)
+from abstain.evaluation._system import Basis
+from abstain.evaluation._warnings import (
+    NEVER_EQUAL,
+    POSSIBLE_SCALE,
+    nothing_judged,
+    refusal_hint,
+    scale_hint,
+)
 
 __all__ = [
     "DEFAULT_GRID",

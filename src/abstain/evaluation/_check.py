@@ -21,17 +21,9 @@ from abstain.evaluation._evaluate import evaluate
 from abstain.evaluation._warnings import nothing_judged
 from abstain.losses import item_loss
 from abstain.metrics.registry import find_metric
-from abstain.readers import (
-    FORMATS,
-    Problems,
-    cluster_sizes,
-    column_profile,
-    countables,
-    counted_or_loaded,
-    number_columns,
-    read_systems,
-    stack,
-)
+from abstain.readers import FORMATS, Problems, read_systems, stack
+from abstain.readers.engines import countables, counted_or_loaded
+from abstain.readers.profiling import cluster_sizes, column_profile, number_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,9 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.items import Items, OutcomeCounts
-    from abstain.readers import Countable, Counting
-
-__all__ = ["Availability", "ClusterSizes", "SignalSummary", "SourceCheck", "check"]
+    from abstain.readers.counting import Counting
+    from abstain.readers.engines import Countable
 
 
 @dataclass(frozen=True, slots=True)

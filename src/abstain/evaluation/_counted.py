@@ -20,7 +20,6 @@ from abstain.errors import AbstainError, CountingError
 from abstain.groups import group_numbers, groups
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance
-from abstain.readers import match_counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
     from abstain.losses import Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
-    from abstain.readers import Countable, Counting
-
-__all__ = ["Wanted", "counted_items", "counted_systems"]
+    from abstain.readers.counting import Counting
+    from abstain.readers.engines import Countable
 
 GUIDANCE = "should_abstain"
 
@@ -103,6 +101,8 @@ def counted_systems(
         wanted: what is asked of all of them.
         **matching: how rows are matched; see `abstain.readers.match_counted`.
     """
+    from abstain.readers.matching import match_counted  # noqa: PLC0415  (engine code, slow to import)
+
     sides: dict[str, Counting] = {}
     for name, table in tables.items():
         sides[name] = _counting(name, table, wanted, beside=next(iter(sides.values()), None))

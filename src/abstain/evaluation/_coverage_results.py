@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain._brief import brief, few_lines
-from abstain._presenting import Shown
+from abstain.evaluation._shown import Shown
 from abstain.inference import resamples_wanted
 from abstain.metrics.intervals import checked_eta
 
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from abstain.metrics.coverage import WorstSlab
 
     Floats = NDArray[np.float64]
-
-__all__ = [
-    "ClaimResult",
-    "CoverageResult",
-    "CoverageSettings",
-    "PitBin",
-    "QuantileResult",
-    "Stratum",
-]
 
 
 @dataclass(frozen=True, slots=True)

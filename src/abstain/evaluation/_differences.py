@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
     Pair = tuple[str, str]
 
-__all__ = ["Difference", "DifferenceWork", "Headline", "Rank", "cycles", "deciding", "headline", "rank"]
-
 # So many times the clusters there are say no more than "very many".
 _MANY_TIMES = 100
 # Coverages that differ by no more than rounding are equal.

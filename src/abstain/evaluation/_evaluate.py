@@ -45,6 +45,7 @@ from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UNDIRECTED, select_metrics
 from abstain.metrics.selective import in_convention
+from abstain.readers import engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -58,12 +59,10 @@ if TYPE_CHECKING:
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
     from abstain.metrics.registry import MetricLike
-    from abstain.readers import Countable
+    from abstain.readers.engines import Countable
 
     Progress = Callable[[int], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
-
-__all__ = ["DEFAULT_GRID", "compare", "evaluate"]
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Told of every system, whatever is asked for.
@@ -282,9 +281,9 @@ class _Reading:
         for name, system in given.items():
             if isinstance(system, Items):
                 readers.check_not_read({**self.columns, "engine": self.engine, "memory": self.memory}, name)
-        if all(isinstance(system, readers.Countable) for system in given.values()):
+        if all(isinstance(system, engines.Countable) for system in given.values()):
             return self._counted(given)  # whoever opened tables himself loads them himself
-        return readers.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
+        return engines.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
 
     def _loaded(self, given: Mapping[str, Any]) -> _Systems:
         named = readers.name_systems(
@@ -303,7 +302,7 @@ class _Reading:
         """Return the systems as tables that are counted; None where they are loaded."""
         if any(isinstance(system, Items) for system in given.values()):
             return None
-        return readers.countables(given, engine=self.engine, memory=self.memory, **self.columns)
+        return engines.countables(given, engine=self.engine, memory=self.memory, **self.columns)
 
     def _counted(self, tables: Mapping[str, Countable]) -> _Systems:
         from abstain.evaluation._counted import counted_items, counted_systems  # noqa: PLC0415

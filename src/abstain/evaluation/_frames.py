@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
-__all__ = ["coverage_frame", "result_frame", "system_frame", "table_frame"]
-
 _ESTIMATE = (
     "value",
     "low",

@@ -40,7 +40,7 @@ from abstain.evaluation._warnings import few_clusters
 from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text, resamples_wanted
 from abstain.items import Items
 from abstain.metrics.registry import METRICS, PENALIZED, find_metric
-from abstain.readers import Countable
+from abstain.readers.engines import Countable
 from abstain.thresholds import BROKEN, KEPT, per_cent, promise_words
 
 if TYPE_CHECKING:
@@ -55,16 +55,6 @@ if TYPE_CHECKING:
     from abstain.thresholds import Policy, PolicyCheck
 
     Progress = Callable[[int], None]
-
-__all__ = [
-    "EXIT_CODES",
-    "GateCheck",
-    "GateCondition",
-    "GateResult",
-    "PolicyCondition",
-    "gate",
-    "parse_condition",
-]
 
 EXIT_CODES = {"pass": 0, "fail": 1, INCONCLUSIVE: 4}
 _BASELINE, _NEW = "baseline", "new"

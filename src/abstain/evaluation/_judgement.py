@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Progress = Callable[[int], None]
 
-__all__ = ["CRITERION", "MOST_HSIC_CLUSTERS", "Judgement", "Part", "intervals_over", "range_in_words"]
-
 CRITERION = "coverage_width_criterion"
 # Beyond this, one weighing of HSIC costs more than all other metrics together; its value stays exact.
 MOST_HSIC_CLUSTERS = 20_000

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from abstain.metrics.abstention import PopulationTable
 
 
-__all__ = ["ALL", "GroupGap", "GroupResult", "Key", "MetricTable"]
-
 # The label of all rows, and of metrics that need no confidence.
 ALL = ""
 

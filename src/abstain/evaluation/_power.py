@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from abstain.metrics.registry import MetricLike
 
-__all__ = ["PowerAnswer", "power"]
-
 # What two systems on the same items often have in common; to be replaced by what is known of them.
 CORRELATION = 0.5
 

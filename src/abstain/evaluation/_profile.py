@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Progress = Callable[[int], None]
 
-__all__ = ["Line", "Profile", "WorkingPoints", "profile_of", "thinned"]
-
 RELIABILITY_BINS = 10
 # The risks that a reader may have decided on, for which it is looked up what can be promised.
 PROMISED_RISKS = tuple(part / 100 for part in (*range(1, 21), 25, 30, 35, 40, 45, 50))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate, thresholds
 from abstain._brief import few_lines
-from abstain._presenting import Shown
 from abstain.confidence import is_calibrated
 from abstain.errors import ArgumentError
 from abstain.evaluation._metric_tables import ALL, Key
+from abstain.evaluation._shown import Shown
 from abstain.losses import LOSS_NAMES
 from abstain.metrics.registry import find_metric
 from abstain.metrics.selective import CONVENTIONS
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from abstain.thresholds import Policy
 
     Progress = Callable[[int], None]
-
-__all__ = ["ConfidenceResult", "Deltas", "Population", "Result", "Settings", "SystemResult"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Basis", "SystemWork", "View"]
-
 # Fewer clusters than this say next to nothing: an interval over them is not to be believed.
 SMALLEST_GROUP = 10
 # Where more than this share of the items is left out, their fate could matter.

@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.metrics import Columns, RiskCoverageCurve, TieSensitivity
 
-__all__ = [
-    "EMPTY_RANGE",
-    "FEW_CLUSTERS",
-    "NEVER_EQUAL",
-    "POSSIBLE_SCALE",
-    "binned",
-    "comparison_warnings",
-    "few_clusters",
-    "general_warnings",
-    "left_out_warnings",
-    "nothing_judged",
-    "refusal_hint",
-    "scale_hint",
-    "variant_warnings",
-]
-
 # Below so many clusters the coverage of an interval was found to fall short in simulations, by how it is made.
 FEW_CLUSTERS = {"jackknife": 10, "percentile": 40, "bca": 40}
 # How often the 95% interval of an AURC held the truth with 10 clusters, and where errors were rare (see simulations).

@@ -6,52 +6,45 @@ difference's p-value, and `decide` the one verdict. `jackknife`, `bootstrap` and
 function of `Items`. `coverage_verdict` says whether a coverage reaches its claim. Metrics are defined elsewhere.
 """
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
-
-if TYPE_CHECKING:
-    from abstain.inference._estimate import (
-        INTERVALS,
-        JACKKNIFE,
-        NONE,
-        DifferenceRange,
-        Estimate,
-        number_text,
-        replicates,
-        set_digits,
-    )
-    from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
-    from abstain.inference._intervals import (
-        Intervals,
-        Weighed,
-        Within,
-        against_margin,
-        at_level,
-        difference_estimate,
-        p_value,
-        resamples_wanted,
-        simultaneous_level,
-        with_companions,
-    )
-    from abstain.inference._threads import set_threads, threads
-    from abstain.inference._verdict import (
-        INCONCLUSIVE,
-        LEFT,
-        POWER,
-        RIGHT,
-        CoverageVerdict,
-        MarginVerdict,
-        beyond,
-        clusters_needed,
-        coverage_verdict,
-        decide,
-        holm,
-        within_margin,
-    )
-    from abstain.inference._weights import Draws, LeaveOut
-else:
-    __getattr__, __dir__ = door(__name__)
+from abstain.inference._estimate import (
+    INTERVALS,
+    JACKKNIFE,
+    NONE,
+    DifferenceRange,
+    Estimate,
+    number_text,
+    replicates,
+    set_digits,
+)
+from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
+from abstain.inference._intervals import (
+    Intervals,
+    Weighed,
+    Within,
+    against_margin,
+    at_level,
+    difference_estimate,
+    p_value,
+    resamples_wanted,
+    simultaneous_level,
+    with_companions,
+)
+from abstain.inference._threads import set_threads, threads
+from abstain.inference._verdict import (
+    INCONCLUSIVE,
+    LEFT,
+    POWER,
+    RIGHT,
+    CoverageVerdict,
+    MarginVerdict,
+    beyond,
+    clusters_needed,
+    coverage_verdict,
+    decide,
+    holm,
+    within_margin,
+)
+from abstain.inference._weights import Draws, LeaveOut
 
 __all__ = [
     "INCONCLUSIVE",

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-__all__ = ["normal_quantile", "t_quantile"]
-
 _TINY = 1e-300
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 

@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Progress = Callable[[int], None]
 
-__all__ = [
-    "INTERVALS",
-    "DifferenceRange",
-    "Drawn",
-    "Estimate",
-    "number_text",
-    "replicates",
-    "set_digits",
-    "with_draws",
-]
-
 JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
 # Less work than this is done before a thread has begun; its unit is that of the width of measures.
 _WORTH_A_THREAD = 1 << 17

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     Metric = Callable[[Items], float | None]
     Progress = Callable[[int], None]
 
-__all__ = ["bootstrap", "function_measure", "jackknife", "paired_delta"]
-
 
 def function_measure(metric: Metric, items: Items, intervals: Intervals | None = None) -> Measure:
     """Return any function of `Items` as a measure of the judged items, over the units that the intervals weigh.

@@ -69,21 +69,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Progress = Callable[[int], None]
 
-__all__ = [
-    "Intervals",
-    "Weighed",
-    "Within",
-    "against_margin",
-    "around_debiased",
-    "at_level",
-    "difference_estimate",
-    "jackknife_estimates",
-    "p_value",
-    "resamples_wanted",
-    "simultaneous_level",
-    "with_companions",
-]
-
 # As many as the bootstrap has where it was asked for without a number.
 USUAL_RESAMPLES = 10_000
 

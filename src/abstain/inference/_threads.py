@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from abstain.resampling import Stop
 
-__all__ = ["InTurn", "for_each", "set_threads", "threads"]
-
 T = TypeVar("T")
 _chosen: list[int] = []
 

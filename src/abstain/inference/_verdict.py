@@ -31,21 +31,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "INCONCLUSIVE",
-    "LEFT",
-    "POWER",
-    "RIGHT",
-    "CoverageVerdict",
-    "MarginVerdict",
-    "beyond",
-    "clusters_needed",
-    "coverage_verdict",
-    "decide",
-    "holm",
-    "within_margin",
-]
-
 LEFT: str = "left"
 RIGHT: str = "right"
 INCONCLUSIVE: str = "inconclusive"

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     T = TypeVar("T")
 
-__all__ = ["Draws", "LeaveOut", "Weights"]
-
 # A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.
 _BATCH_NUMBERS = 1 << 17
 _FEWEST, _MOST, _MOST_COMPILED = 1, 1024, 4096

@@ -8,9 +8,8 @@ is how to write one. The metric objects, and ``compute_*`` for lists of `ItemPre
 systems (see `abstain.compat`). A metric knows nothing of files, of confidence variants or of intervals.
 """
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from abstain.metrics._columns import Columns, guidance
@@ -180,8 +179,28 @@ if TYPE_CHECKING:
         compute_risk_coverage_curve,
         compute_tie_sensitivity,
     )
-else:
-    __getattr__, __dir__ = door(__name__)
+
+# Where the public names are defined; the modules that most evaluations need come first.
+_MODULES = (
+    "abstain.metrics._columns",
+    "abstain.metrics._specification",
+    "abstain.metrics.selective",
+    "abstain.metrics.abstention",
+    "abstain.metrics.registry",
+    "abstain.metrics.answers",
+    "abstain.metrics.regression",
+    "abstain.metrics.calibration",
+    "abstain.metrics.calibration_tests",
+    "abstain.metrics.curves",
+    "abstain.metrics.reliability",
+    "abstain.metrics.instruments",
+    "abstain.metrics.intervals",
+    "abstain.metrics.sets",
+    "abstain.metrics.quantiles",
+    "abstain.results",
+    "abstain.compat.objects",
+    "abstain.compat.rows",
+)
 
 __all__ = [
     "INSTRUMENTS",
@@ -336,3 +355,19 @@ __all__ = [
     "winkler_score",
     "wrong_rate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public module, or the module of a public name, when it is first used."""
+    if f"{__name__}.{name}" in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    for module in _MODULES if name in __all__ else ():
+        contents = vars(import_module(module))
+        if name in contents:
+            globals()[name] = contents[name]
+            return contents[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

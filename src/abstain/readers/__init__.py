@@ -6,67 +6,47 @@ columns of a table as they are, to whoever knows what they mean. A source knows 
 of what is computed from them.
 """
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
-
-if TYPE_CHECKING:
-    from abstain.readers._counting import Counting
-    from abstain.readers._engines import ENGINES, Countable, countables, counted_or_loaded
-    from abstain.readers._evaluation_file import (
-        EvaluationFile,
-        load_evaluation_file,
-        read_evaluation_file,
-        write_evaluation_file,
-    )
-    from abstain.readers._log_items import stack
-    from abstain.readers._matching import match_counted
-    from abstain.readers._profiling import cluster_sizes, column_profile, number_columns
-    from abstain.readers._read import (
-        FORMATS,
-        check_arguments,
-        check_not_read,
-        expand,
-        is_table,
-        items_of_argument,
-        items_of_samples,
-        name_systems,
-        open_table,
-        read,
-        read_systems,
-        recognise,
-        usual_column,
-    )
-    from abstain.readers._rules import AbstentionRule, Determination
-    from abstain.readers._tables import SourceTable
-    from abstain.readers._values import Problems
-else:
-    __getattr__, __dir__ = door(__name__)
+from abstain.readers._evaluation_file import (
+    EvaluationFile,
+    load_evaluation_file,
+    read_evaluation_file,
+    write_evaluation_file,
+)
+from abstain.readers._log_items import stack
+from abstain.readers._read import (
+    FORMATS,
+    check_arguments,
+    check_not_read,
+    expand,
+    is_table,
+    items_of_argument,
+    items_of_samples,
+    name_systems,
+    open_table,
+    read,
+    read_systems,
+    recognise,
+    usual_column,
+)
+from abstain.readers._rules import AbstentionRule, Determination
+from abstain.readers._tables import SourceTable
+from abstain.readers._values import Problems
 
 __all__ = [
-    "ENGINES",
     "FORMATS",
     "AbstentionRule",
-    "Countable",
-    "Counting",
     "Determination",
     "EvaluationFile",
     "Problems",
     "SourceTable",
     "check_arguments",
     "check_not_read",
-    "cluster_sizes",
-    "column_profile",
-    "countables",
-    "counted_or_loaded",
     "expand",
     "is_table",
     "items_of_argument",
     "items_of_samples",
     "load_evaluation_file",
-    "match_counted",
     "name_systems",
-    "number_columns",
     "open_table",
     "read",
     "read_evaluation_file",

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Gaps", "pieces"]
-
 
 class Gaps(Exception):  # noqa: N818  (a finding: whoever asked reads the table in another way)
     """A column has rows without a value, or the stream broke off."""

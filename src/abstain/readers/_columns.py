@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-__all__ = ["Rows", "in_percent", "items_from_rows", "items_from_table"]
-
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 _MOST_SYSTEMS = 100
 # Stated confidences are per cent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from abstain.readers._duckdb_tables import DuckTable
 
-__all__ = ["DuckEngine"]
-
 _numbers = itertools.count()
 
 _TYPES = {

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from abstain.readers._snapshot import Snapshot
 
-__all__ = ["DuckTable", "plain_array"]
-
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
 _EXACT_NUMBER = re.compile(r"^(DECIMAL.*|U?HUGEINT|BIGNUM|VARINT)$")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from abstain.resampling import CountedRows
 
-__all__ = ["DIGITS", "NUMBER", "Engine", "group_of_text", "group_of_whole", "is_blank", "rounded"]
-
 _BITS = 10
 # Beyond this the arithmetic of rounding overflows.
 _LARGEST_ROUNDED = 1e290

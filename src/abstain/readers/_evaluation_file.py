@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 
     from abstain.items import Items
 
-__all__ = [
-    "EvaluationFile",
-    "load_evaluation_file",
-    "looks_like_evaluation_file",
-    "read_evaluation_file",
-    "read_items",
-    "write_evaluation_file",
-]
-
 METRIC_NAMES = (
     "abstention_rate",
     "accuracy",

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import duckdb
     from numpy.typing import NDArray
 
-__all__ = ["open_files"]
-
 _DELIMITERS = ",;\t|"
 _LONGEST_LINE = 1 << 24
 _MOST_COLUMNS = 1 << 14

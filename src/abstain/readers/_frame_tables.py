@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["open_frame"]
-
 
 def open_frame(source: object) -> SourceTable:
     """Return a data frame, eager or lazy, as a table."""

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from abstain.readers._rules import AbstentionRule
 
-__all__ = ["items_of_samples", "read_inspect"]
-
 # What an archive may hold unless the caller says otherwise: so many times its own size, and what a small one needs.
 EXPANSION = 200
 EXPANSION_FLOOR = 1 << 22

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["JoinedTable"]
-
 
 class JoinedTable(SourceTable):
     """Two tables as one: the rows of the first, each with the columns of its partner in the second."""

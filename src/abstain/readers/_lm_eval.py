@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from abstain.readers._rules import AbstentionRule
 
-__all__ = ["read_lm_eval"]
-
 _MUTUAL_INFORMATION = "acc_mutual_info"
 # How a metric that says right or wrong is called; the first that a line has is its judge.
 _USUAL_METRICS = ("exact_match", "acc", "exact_match_original", "pass@1", "acc_norm")

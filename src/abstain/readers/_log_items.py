@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 
     from abstain.readers._rules import Ruling
 
-__all__ = [
-    "LogRow",
-    "agreement",
-    "apply_rule",
-    "concatenate",
-    "is_nested",
-    "items_from_log",
-    "keep_scalars",
-    "named_cluster",
-    "scalar",
-    "stack",
-    "token_log_signals",
-]
-
 TEXT_LIMIT = 256
 JUDGED_WRONG = "(judged wrong)"
 

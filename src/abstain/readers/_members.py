@@ -28,8 +28,6 @@ from abstain.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-__all__ = ["LM_EVAL_KEYS", "Archive", "outer_keys", "outer_members"]
-
 # The keys by which a line of lm-eval's samples is known.
 LM_EVAL_KEYS = frozenset({"doc_id", "doc", "filtered_resps"})
 

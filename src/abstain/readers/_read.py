@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from abstain.readers._tables import SourceTable
     from abstain.readers._values import Problems
 
-__all__ = [
-    "FORMATS",
-    "check_arguments",
-    "expand",
-    "is_table",
-    "name_systems",
-    "open_table",
-    "read",
-    "read_systems",
-    "recognise",
-]
-
 MEMBER_LIMIT = 1 << 27
 FORMATS = {
     "run": "run file",

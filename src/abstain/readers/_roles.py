@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from abstain.readers._rules import AbstentionRule
     from abstain.readers._tables import SourceTable
 
-__all__ = [
-    "Roles",
-    "assign_columns",
-    "declared",
-    "guesses",
-    "is_usual",
-    "noun_of",
-    "provenance",
-    "system_column",
-    "unnamed_roles",
-]
-
 _UNITS = ("patient", "participant", "subject", "document")
 # The usual names of each role, most telling first; compared without regard to case.
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -25,8 +25,6 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["REFUSALS", "AbstentionRule", "Determination", "Ruling", "joined_counts", "looks_like_refusals"]
-
 # Answers that hold one of these look like refusals; a rule that counts them so is proposed, never applied unasked.
 REFUSALS = (
     "I don't know",

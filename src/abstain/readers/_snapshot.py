@@ -21,8 +21,6 @@ from abstain.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Snapshot"]
-
 # Times of files advance in steps of at most some ten milliseconds: two writes within one step look like one.
 _STEP = 0.02
 _OPEN_FILES = Path("/proc/self/fd")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["SparkEngine", "SparkTable"]
-
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _PLAIN = ("date", "timestamp", "timestamp_ntz", "string", "char", "varchar")
 

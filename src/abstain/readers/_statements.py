@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-__all__ = ["NAME_KEYS", "NOT_OF_KINDS", "Base", "Kept", "Name", "Statements"]
-
 # Roles whose columns kinds of rows do not differ by.
 NOT_OF_KINDS = ("confidence", "cluster", "item", "weight")
 # What names are called in statements.

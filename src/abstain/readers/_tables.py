@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["QueriedTable", "SourceTable"]
-
 _MOST_CELLS = 1 << 25
 
 

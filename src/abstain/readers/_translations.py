@@ -16,8 +16,6 @@ from abstain.errors import ArgumentError, FormatError
 if TYPE_CHECKING:
     from abstain._files import SourceFile
 
-__all__ = ["translate"]
-
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OLD_WORKBOOK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ARCHIVE = b"PK\x03\x04"

@@ -33,22 +33,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-__all__ = [
-    "Problems",
-    "as_flags",
-    "as_labels",
-    "as_lists",
-    "as_names",
-    "as_number",
-    "as_numbers",
-    "as_verdicts",
-    "blank",
-    "report_decimal_commas",
-    "text_of",
-    "typed",
-    "uncrossed",
-]
-
 # So many rows are named at most where something is wrong.
 SHOWN_ROWS = 5
 LIST_SEPARATOR = "|"

@@ -35,19 +35,6 @@ if TYPE_CHECKING:
 
     _Lanes = TypeVar("_Lanes", NDArray[np.uint8], NDArray[np.float64])
 
-__all__ = [
-    "CHOICE",
-    "LIBRARY",
-    "Kernel",
-    "Stream",
-    "description",
-    "find",
-    "kernel",
-    "lanes_for",
-    "source_hash",
-    "weigh_with",
-]
-
 # The same words as when the package is built: auto, require, skip.
 CHOICE = "ABSTAIN_KERNEL"
 ABI = 1

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from abstain.resampling._kernel import Library
 
-__all__ = ["CountedRows", "RowsRefused"]
-
 _NO_MEMORY, _MOST_BYTES = 1, 8
 
 

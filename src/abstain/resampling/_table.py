@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     Values = Sequence[float] | Floats | NDArray[np.bool_]
     Lanes = NDArray[np.uint8] | NDArray[np.float64]
 
-__all__ = ["Batch", "Cells", "Measure", "Stop", "Tally", "keys_ascending", "keys_descending", "total_by"]
-
 # A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
 _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23

@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = [
-    "HARMONIC",
-    "LOGARITHM",
-    "Asked",
-    "Crossing",
-    "Run",
-    "Walked",
-    "loss_area",
-    "prefix_mean_sum",
-    "truncated",
-    "walk",
-    "walk_run",
-]
-
 # A run of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
 _BLOCK = 1 << 22
 _TABLE = 1 << 16

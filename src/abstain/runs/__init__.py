@@ -10,9 +10,8 @@ Each name is loaded when it is first used, so that what needs Inspect is only im
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from abstain.runs._run_file import confidences_of, run_content
@@ -30,8 +29,54 @@ if TYPE_CHECKING:
         token_signals,
         verbalized_confidence,
     )
-else:
-    __getattr__, __dir__ = door(__name__)
+
+# The module of each public name: it is imported when the name is first used.
+_NAMES = {
+    "abstain.runs._run_file": (
+        "confidences_of",
+        "run_content",
+    ),
+    "abstain.runs._running": (
+        "Prepared",
+        "Running",
+        "RunPlan",
+        "execute",
+        "prepare",
+        "shown_prompts",
+    ),
+    "abstain.runs._signal_plan": ("SignalPlan",),
+    "abstain.runs.questions": (
+        "QuestionSet",
+        "read_examples",
+        "read_questions",
+    ),
+    "abstain.runs.scoring": ("judged",),
+    "abstain.runs.solvers": (
+        "ask",
+        "consistency",
+        "evidence",
+        "may_abstain",
+        "p_true",
+        "semantic_entropy",
+        "token_signals",
+        "verbalized_confidence",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 __all__ = [
     "Prepared",

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from abstain.runs._replies import ReplyForm
 
-__all__ = ["Asked", "ask", "config_for", "token_dicts"]
-
 TOP_LOGPROBS = 5
 _SCHEMA_NAME = "reply"
 

@@ -8,18 +8,6 @@ from __future__ import annotations
 
 import hashlib
 
-__all__ = [
-    "DECLINE",
-    "EXAMPLES",
-    "JUDGE",
-    "PROMPTS",
-    "P_TRUE",
-    "VERSION",
-    "form",
-    "reminder",
-    "sha256",
-]
-
 VERSION = "1"
 
 DECLINE = "You may decline: where you cannot tell the answer, decline rather than guess."

@@ -16,8 +16,6 @@ from typing import Any, NoReturn
 from abstain import labels
 from abstain.runs import _prompts
 
-__all__ = ["PROBLEMS", "Reply", "ReplyForm", "UnreadableReply"]
-
 # Scales of more values are not listed one by one.
 _MOST_LISTED = 101
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)

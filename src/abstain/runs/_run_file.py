@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from abstain.runs._signal_plan import SignalPlan
     from abstain.runs.questions import QuestionSet
 
-__all__ = ["confidences_of", "items_of_log", "run_content"]
-
 # What the reader of a log adds, and what a prompt was made of: neither belongs in a run file.
 _OF_THE_LOG = ("answer", "target", "grade", "text", "choices", "scale", "item", "mode")
 _SAMPLES = "consistency_samples"

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from inspect_ai.log import EvalLog, EvalSample
 
-__all__ = ["FinishedLog", "Prepared", "RunPlan", "Running", "execute", "prepare", "shown_prompts"]
-
 PLAN_KEY = "abstain_plan"
 _MARKUP = re.compile(r"\[/?[a-z_ ]+\]")
 _ERROR_NAME = re.compile(r"(?:\w+\.)*([A-Z]\w{0,50}(?:Error|Exception|Timeout|Exceeded))(?=\W|$)", re.ASCII)

@@ -15,8 +15,6 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NAMES", "SignalPlan"]
-
 NAMES = ("verbalized", "tokens", "consistency", "p_true", "semantic_entropy", "evidence")
 DEFAULT_SCALE = (1.0, 5.0)
 DEFAULT_SAMPLES = 5

@@ -16,8 +16,6 @@ from abstain.metrics.instruments import INSTRUMENTS, Instrument, find_instrument
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["WordedInstrument", "find_worded"]
-
 
 @dataclass(frozen=True, slots=True)
 class WordedInstrument:

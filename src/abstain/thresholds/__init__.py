@@ -7,41 +7,34 @@ checked on data that it was not chosen on (`check_policy`). Which confidence and
 what a report shows of it, above.
 """
 
-from typing import TYPE_CHECKING
-
-from abstain._doors import door
-
-if TYPE_CHECKING:
-    from abstain.thresholds._apply import ANSWER, COLUMN, DEFER, Applied, apply_policy
-    from abstain.thresholds._check import BROKEN, KEPT, PolicyCheck, check_policy
-    from abstain.thresholds._choose import choose_threshold, promised_thresholds
-    from abstain.thresholds._evidence import Evidence, Steps
-    from abstain.thresholds._p_values import (
-        betting_wealth,
-        binomial_p,
-        binomial_upper,
-        cluster_t_p,
-        hoeffding_bentkus_p,
-    )
-    from abstain.thresholds._policy import (
-        METHODS,
-        SEARCHES,
-        Policy,
-        is_policy_file,
-        policy_schema,
-        read_policy,
-    )
-    from abstain.thresholds._question import rate
-    from abstain.thresholds._rows import split_by_cluster
-    from abstain.thresholds._search import (
-        conformal_risk_control,
-        fixed_sequence,
-        holm_search,
-        selection_with_guaranteed_risk,
-    )
-    from abstain.thresholds._words import per_cent, promise_words
-else:
-    __getattr__, __dir__ = door(__name__)
+from abstain.thresholds._apply import ANSWER, COLUMN, DEFER, Applied, apply_policy
+from abstain.thresholds._check import BROKEN, KEPT, PolicyCheck, check_policy
+from abstain.thresholds._choose import choose_threshold, promised_thresholds
+from abstain.thresholds._evidence import Evidence, Steps
+from abstain.thresholds._p_values import (
+    betting_wealth,
+    binomial_p,
+    binomial_upper,
+    cluster_t_p,
+    hoeffding_bentkus_p,
+)
+from abstain.thresholds._policy import (
+    METHODS,
+    SEARCHES,
+    Policy,
+    is_policy_file,
+    policy_schema,
+    read_policy,
+)
+from abstain.thresholds._question import rate
+from abstain.thresholds._rows import split_by_cluster
+from abstain.thresholds._search import (
+    conformal_risk_control,
+    fixed_sequence,
+    holm_search,
+    selection_with_guaranteed_risk,
+)
+from abstain.thresholds._words import per_cent, promise_words
 
 __all__ = [
     "ANSWER",

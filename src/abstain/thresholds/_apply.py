@@ -37,17 +37,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-__all__ = [
-    "ANSWER",
-    "COLUMN",
-    "DEFER",
-    "Applied",
-    "apply_policy",
-    "drift_warnings",
-    "moved",
-    "row_thresholds",
-]
-
 ANSWER, DEFER, COLUMN = "answer", "defer", "decision"
 # So far may confidences, or the share answered, move before it is told, whatever chance would do.
 _LEAST_DRIFT = 0.1

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["BROKEN", "KEPT", "GroupCheck", "PolicyCheck", "check_policy", "stated_for"]
-
 KEPT, BROKEN = "kept", "broken"
 _EXIT_CODES = {KEPT: 0, BROKEN: 1, INCONCLUSIVE: 4}
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["choose_threshold", "promised_thresholds"]
-
 
 def choose_threshold(
     items: Any,

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-__all__ = ["SELECTIVE", "Evidence", "Steps", "shortest_between"]
-
 SELECTIVE, JOINT = "selective", "joint"
 # How many clusters are played with at once: what a game occupies is this times thresholds and bets.
 _BLOCK = 512

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "betting_wealth",
-    "binomial_p",
-    "binomial_upper",
-    "cluster_t_p",
-    "effective_binomial_p",
-    "hoeffding_bentkus_p",
-    "largest_bet",
-]
-
 # Guards a count that was computed, such as n * r, against being rounded up by noise: that would add an error.
 _NOISE = 1e-9
 # The shares of the largest bet among which a player chooses. Errors that come one by one are so small beside a cluster

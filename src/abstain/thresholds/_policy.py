@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from abstain.thresholds._apply import Applied
     from abstain.thresholds._check import PolicyCheck
 
-__all__ = [
-    "GUARANTEES",
-    "METHODS",
-    "SEARCHES",
-    "Chosen",
-    "Policy",
-    "is_policy_file",
-    "policy_schema",
-    "read_policy",
-]
-
 VERSION = "1"
 _LARGEST_FILE = 1 << 24
 METHODS = ("binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr", "crc")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from abstain.thresholds._rows import Rows
 
-__all__ = ["FEW_CLUSTERS", "Question", "rate"]
-
 # Fewer clusters than this are too few for a t test to be near anything.
 FEW_CLUSTERS = 20
 

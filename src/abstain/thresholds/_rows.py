@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
-__all__ = [
-    "Rows",
-    "cluster_noun",
-    "confidence_quantiles",
-    "hashed",
-    "one_confidence",
-    "rows_of",
-    "split_by_cluster",
-]
-
 # As many places as a name can be hashed to.
 _PLACES = 1 << 32
 _QUANTILES = 101

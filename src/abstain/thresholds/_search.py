@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["conformal_risk_control", "fixed_sequence", "holm_search", "selection_with_guaranteed_risk"]
-
 # A p-value that is delta but for rounding is delta.
 _NOISE = 1e-12
 

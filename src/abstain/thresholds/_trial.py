@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Trial", "instead", "reason_for_none", "trial_of"]
-
 # The coverage at which a fixed sequence begins: higher up there are too few answers to show anything.
 _START = 0.2
 # How many thresholds are gone through at most; finer ones give chance more occasions to end the sequence early.

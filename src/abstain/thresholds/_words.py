@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from abstain.thresholds._check import PolicyCheck
     from abstain.thresholds._policy import Chosen, Policy, Seen
 
-__all__ = ["check_lines", "per_cent", "policy_lines", "promise_words"]
-
 _KINDS = {
     "binomial": "exact binomial test: it holds for any number of items, as long as they are independent of one another",
     "sgr": "selection with guaranteed risk (SGR), exact binomial bounds: items must be independent of one another",

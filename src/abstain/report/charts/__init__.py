@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from abstain import _outputs, _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.evaluation import Result
-from abstain.report.charts._look import COLOURS, interval_words, metric_name, unchecked
+from abstain.metrics.registry import metric_name
+from abstain.report.charts._look import COLOURS, interval_words, unchecked
 from abstain.report.charts.calibration import (
     before_and_after_diagram,
     cumulative_difference_plot,

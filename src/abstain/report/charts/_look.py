@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abstain.metrics.registry import METRICS, metric_name
+from abstain.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,26 +19,6 @@ if TYPE_CHECKING:
     from abstain.inference import Estimate
 
     Chart = alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.Chart
-
-__all__ = [
-    "BLUE",
-    "COLOURS",
-    "DASHES",
-    "GREEN",
-    "GREY",
-    "GRID",
-    "INK",
-    "ORANGE",
-    "PALE",
-    "SHAPES",
-    "chart_of",
-    "finished",
-    "heading",
-    "interval_words",
-    "lower_is_better",
-    "metric_name",
-    "unchecked",
-]
 
 BLUE, ORANGE, GREEN, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#555555", "#D9D9D9"
 INK, GRID = "#222222", "#EEEEEE"

@@ -14,8 +14,6 @@ import vl_convert
 
 from abstain.report.text import plain_text, printable
 
-__all__ = ["Rows", "chart_svg", "in_notebooks", "specification"]
-
 # JupyterLab and others know by this name which specifications they can draw.
 _VEGA_LITE = f"application/vnd.vegalite.{alt.SCHEMA_VERSION.partition('.')[0]}+json"
 

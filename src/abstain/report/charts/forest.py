@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.inference import INCONCLUSIVE
+from abstain.metrics.registry import metric_name
 from abstain.report.charts._look import (
     BLUE,
     GREY,
@@ -18,7 +19,6 @@ from abstain.report.charts._look import (
     finished,
     interval_words,
     lower_is_better,
-    metric_name,
 )
 
 if TYPE_CHECKING:

@@ -49,19 +49,6 @@ if TYPE_CHECKING:
     from abstain.report.html._parts import Part
     from abstain.report.tables import Cell
 
-__all__ = [
-    "Side",
-    "compared_panel",
-    "coverage_panel",
-    "curves_panel",
-    "estimates_panel",
-    "metric_panels",
-    "mistakes_panel",
-    "population_panel",
-    "reliability_panel",
-    "sides_of",
-]
-
 # The page draws curves of so many systems; more are told by their differences.
 _MOST_SIDES = 2
 _FEW_CONFIDENCES = 4

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
 
     from abstain.report.tables import Table
 
-__all__ = [
-    "Explorer",
-    "Figure",
-    "Gallery",
-    "Heading",
-    "Note",
-    "Panel",
-    "Strip",
-    "StripPart",
-    "TableView",
-    "figure",
-    "figure_markup",
-    "sentence",
-]
-
 
 class _Part:
     """A part of a panel."""

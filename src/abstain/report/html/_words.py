@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import CoverageResult
     from abstain.thresholds import Policy
 
-__all__ = [
-    "band_words",
-    "comparison_verdict",
-    "coverage_definitions",
-    "coverage_verdict",
-    "definitions",
-    "each_by_itself",
-    "headline_metrics",
-    "listed",
-    "promise_definitions",
-    "promises",
-    "system_verdict",
-    "telling",
-]
-
 _MANY = 4
 _MOST_SENTENCES = 12
 _HALF = 0.5

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from abstain.readers._engine import NUMBER, is_blank
 
 if TYPE_CHECKING:
-    from abstain.readers._counting import Counting
+    from abstain.readers.counting import Counting
 
 __all__ = ["ColumnProfile", "cluster_sizes", "column_profile", "number_columns"]
 

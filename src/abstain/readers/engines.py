@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abstain._files import SourceFile
-    from abstain.readers._counting import Counting
     from abstain.readers._engine import Engine
     from abstain.readers._tables import QueriedTable
     from abstain.readers._values import Problems
+    from abstain.readers.counting import Counting
 
     Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
     Opening = Callable[[Counting | None], Opened]
@@ -76,8 +76,8 @@ class Countable:
             beside: the counting of another table, to be asked together with this one.
             problems: where to say what is wrong with rows; the first of it is raised when left out.
         """
-        from abstain.readers._counting import Counting  # noqa: PLC0415
         from abstain.readers._roles import Roles  # noqa: PLC0415
+        from abstain.readers.counting import Counting  # noqa: PLC0415
 
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.readers._counting import Counting
+    from abstain.readers.counting import Counting
 
     Counts = NDArray[np.int64]
 

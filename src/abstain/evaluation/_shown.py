@@ -1,0 +1,35 @@
+"""How a result is drawn, written as a report, and shown in a notebook.
+
+This is the only module that imports `abstain.report` from below, and only when a result is to be shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+
+class Shown:
+    """A result that can be drawn, shown in a notebook, and written as a report."""
+
+    __slots__ = ()
+
+    def plot(self, chart: str | None = None, **options: Any) -> Any:
+        """Return a chart, which a notebook shows; see `abstain.report.charts.draw` for the charts and their options."""
+        from abstain.report import charts  # noqa: PLC0415
+
+        return charts.draw(self, chart, **options)  # type: ignore[arg-type]
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write the HTML report; see `abstain.report.html.report_html` for the options."""
+        from abstain.report import html  # noqa: PLC0415
+
+        return html.write_report(path, self, **options)  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        from abstain.report import html  # noqa: PLC0415
+
+        return html.result_html(self)  # type: ignore[arg-type]
