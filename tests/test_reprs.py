@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import pytest
 
 import abstain
 from abstain import metrics
-from abstain._brief import MOST_CHARACTERS, MOST_LINES, brief, few_lines
+from abstain._text import MOST_CHARACTERS, MOST_LINES, few_lines
 from abstain.calibrators import IsotonicCalibrator, extract_features
 from abstain.groups import groups
 from abstain.runs.questions import read_questions
@@ -180,7 +179,8 @@ def test_objects_with_words_of_their_own_show_them() -> None:
     assert repr(one["signal 3"]).startswith("ConfidenceResult of signal 3\n  cmax: 0.")
     assert repr(made()[5]).startswith("800 intervals of 800 clusters\n  claim 0.5: ")
     assert repr(made()[11]).startswith("Policy\n  ")
-    assert "absent=<0 of 800 true>" in repr(items.signals["signal 0"])
+    assert repr(items.signals["signal 0"]) == "Signal(800 values, 0 absent)"
+    assert repr(one["signal 3"].aurc) == f"Estimate({one['signal 3'].aurc})"
 
 
 def test_a_question_keeps_its_text_to_itself(tmp_path: Path) -> None:
@@ -197,16 +197,3 @@ def test_few_lines_leave_none_out_where_all_fit() -> None:
     assert "more" not in few_lines("head", eleven)
     assert few_lines("head", [*eleven, "last"]).splitlines()[-1] == "  ... and 2 more"
     assert len(few_lines("h" * 2000, ["x" * 2000] * 3)) <= MOST_CHARACTERS
-
-
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        (np.array([[1, 2], [3, 4]]), "<2 x 2 numbers from 1 to 4>"),
-        (np.array([np.nan]), "<1 numbers>"),
-        (np.array(["a", "b"], dtype=object), "<2 values>"),
-    ],
-)
-def test_arrays_are_told_by_their_size(values: Any, told: str) -> None:
-    signal = abstain.Signal(values, np.zeros(1, np.bool_))
-    assert brief(signal) == f"Signal(values={told}, absent=<0 of 1 true>)"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.results import PREFIX
@@ -32,10 +31,8 @@ class Group:
     """Some rows and what they have in common."""
 
     label: str
-    values: Mapping[str, Any]
-    rows: NDArray[np.bool_]
-
-    __repr__ = brief
+    values: Mapping[str, Any] = field(repr=False)
+    rows: NDArray[np.bool_] = field(repr=False)
 
 
 def columns_for_groups(items: Items) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._brief import brief
 from abstain._places import row_name, row_of_file
 from abstain.errors import ArgumentError, DataError, SignalError
 
@@ -77,9 +76,10 @@ class Signal:
 
     values: NDArray[np.float64]
     absent: Mask
-    binned: Mask | None = field(default=None, repr=False)
+    binned: Mask | None = field(default=None)
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"Signal({len(self.values)} values, {int(self.absent.sum())} absent)"
 
     @property
     def null(self) -> Mask:
@@ -141,15 +141,13 @@ class Counted:
     """
 
     engine: str
-    kinds: Items
+    kinds: Items = field(repr=False)
     clusters: int
-    members: NDArray[np.float64] | None
-    view: Callable[[tuple[str, ...]], Items]
-    first: Callable[[NDArray[Any]], int | None]
-    having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]]
+    members: NDArray[np.float64] | None = field(repr=False)
+    view: Callable[[tuple[str, ...]], Items] = field(repr=False)
+    first: Callable[[NDArray[Any]], int | None] = field(repr=False)
+    having: Callable[[tuple[str, ...]], Mapping[str, NDArray[np.float64]]] = field(repr=False)
     by_chance: bool = False
-
-    __repr__ = brief
 
     @property
     def judged(self) -> Counted:

@@ -13,13 +13,12 @@ evaluation can warn about them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -72,10 +71,8 @@ class ItemLoss:
     name: str
     definition: str
     raw_multiplier: float
-    values: Floats
+    values: Floats = field(repr=False)
     rule: str
-
-    __repr__ = brief
 
 
 def check_loss_name(name: str) -> str:

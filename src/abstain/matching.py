@@ -9,13 +9,12 @@ the user says that it may.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.items import Outcome, are_numbers, numbered
 
@@ -67,20 +66,18 @@ class Matching:
         clusters_failed: by system, how many of the shared clusters it has no judged item of.
     """
 
-    by: tuple[str, ...]
+    by: tuple[str, ...] = field(repr=False)
     total: int
     shared: int
     judged: int
-    missing: Mapping[str, int]
-    left_out: Mapping[str, int]
+    missing: Mapping[str, int] = field(repr=False)
+    left_out: Mapping[str, int] = field(repr=False)
     different_truths: int
     intersection_only: bool
     clusters: int
     clusters_shared: int
-    clusters_alone: Mapping[str, int]
-    clusters_failed: Mapping[str, int]
-
-    __repr__ = brief
+    clusters_alone: Mapping[str, int] = field(repr=False)
+    clusters_failed: Mapping[str, int] = field(repr=False)
 
     @property
     def warnings(self) -> list[ResultWarning]:

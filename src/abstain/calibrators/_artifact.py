@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from abstain import _files, _validate
-from abstain._brief import brief
 from abstain.calibrators._estimators import (
     CALIBRATORS,
     Calibrator,
@@ -77,7 +76,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
     validation: Validation | None = None
     warnings: tuple[ResultWarning, ...] = ()
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.calibrator!r})"
 
     if TYPE_CHECKING:  # what each form has, and this one only promises
 

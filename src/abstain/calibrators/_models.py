@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ Numbers = Annotated[tuple[float, ...], Meta(min_length=1)]
 class Model(Struct, frozen=True, kw_only=True):
     """What every model can do."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.features} feature{'s' if self.features > 1 else ''})"
 
     if TYPE_CHECKING:  # every model has its own
 

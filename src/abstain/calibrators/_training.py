@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.calibrators._artifact import (
     TRAINED,
     Source,
@@ -340,7 +339,8 @@ class Features:
     matrix: Floats
     filled: NDArray[np.bool_]
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"Features({len(self.names)} features of {len(self.matrix)} items)"
 
     def filled_counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
         """Return how many values of each feature were filled in, among `rows`; features without any are left out."""

@@ -7,13 +7,12 @@ without intervals, so that it says yes to what that gives a number for, and to n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain._brief import brief
 from abstain.confidence import confidence_values, no_confidence, select, signals_needed, variants
 from abstain.errors import AbstainError, DataError, SignalError
 from abstain.evaluation._counted import GUIDANCE
@@ -96,20 +95,18 @@ class SourceCheck:
 
     source: str
     format: str
-    columns: Mapping[str, str]
-    guessed: tuple[str, ...]
+    columns: Mapping[str, str] = field(repr=False)
+    guessed: tuple[str, ...] = field(repr=False)
     counts: OutcomeCounts
     clusters: ClusterSizes
-    signals: Mapping[str, SignalSummary]
-    metadata: tuple[str, ...]
-    confidences: Mapping[str, Availability]
-    metrics: Mapping[str, Availability]
-    defaults: Mapping[str, str]
-    problems: tuple[str, ...]
-    items: Items
-    systems: Mapping[str, Items]
-
-    __repr__ = brief
+    signals: Mapping[str, SignalSummary] = field(repr=False)
+    metadata: tuple[str, ...] = field(repr=False)
+    confidences: Mapping[str, Availability] = field(repr=False)
+    metrics: Mapping[str, Availability] = field(repr=False)
+    defaults: Mapping[str, str] = field(repr=False)
+    problems: tuple[str, ...] = field(repr=False)
+    items: Items = field(repr=False)
+    systems: Mapping[str, Items] = field(repr=False)
 
     @property
     def servable(self) -> tuple[str, ...]:

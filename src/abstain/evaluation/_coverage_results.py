@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain._brief import brief, few_lines
+from abstain._text import few_lines
 from abstain.evaluation._shown import Shown
 from abstain.inference import resamples_wanted
 from abstain.metrics.intervals import checked_eta
@@ -90,8 +90,6 @@ class Stratum:
     count: float
     coverage: Estimate
     verdict: CoverageVerdict | None
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False, slots=True)

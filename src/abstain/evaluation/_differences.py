@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abstain._brief import brief
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.inference import (
     INCONCLUSIVE,
@@ -129,8 +128,6 @@ class Difference:
     clusters_needed: float = math.nan
     margin: MarginVerdict | None = None
     cluster_noun: str = "cluster"
-
-    __repr__ = brief
 
     @property
     def basis(self) -> str:
@@ -360,8 +357,6 @@ class Headline:
     low: float
     high: float
     sentence: str
-
-    __repr__ = brief
 
 
 def headline(names: Sequence[str], differences: Sequence[Difference], key: Key) -> Headline | None:

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain import _validate
-from abstain._brief import brief, few_lines
+from abstain._text import few_lines
 from abstain.errors import ArgumentError, CountingError
 from abstain.evaluation._differences import OWN_COVERAGES
 from abstain.evaluation._evaluate import compare, evaluate
@@ -80,8 +80,6 @@ class GateCheck:
     words: str
     bound: float = math.nan
     coverage: float = math.nan
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False, slots=True)

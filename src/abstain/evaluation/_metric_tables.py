@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abstain import _validate
-from abstain._brief import brief, few_lines
+from abstain._text import few_lines
 from abstain.errors import ArgumentError
 from abstain.metrics.registry import find_metric
 
@@ -51,14 +51,12 @@ class GroupResult:
     """
 
     label: str
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(repr=False)
     items: int
     answered: int
     clusters: int
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, Estimate] = field(repr=False)
     note: str
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,8 +79,6 @@ class GroupGap:
     rest: Estimate
     gap: Estimate
     coverage: float = math.nan
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain._brief import brief
 from abstain._export import columns_frame
 from abstain._units import unit_of
 from abstain.evaluation._differences import Difference
@@ -57,7 +56,8 @@ class Line:
     selective_risk: Floats
     generalized_risk: Floats
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"Line({len(self.coverage)} points)"
 
     def __len__(self) -> int:
         return len(self.coverage)
@@ -100,7 +100,8 @@ class WorkingPoints:
     in_curve: int
     promised: Mapping[float, int] = field(default_factory=dict)
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"WorkingPoints({len(self.threshold)} thresholds)"
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -126,16 +127,14 @@ class Profile:
             (a loss of 0): those within [0, 1] that are not known to mean something else.
     """
 
-    points: Mapping[str, WorkingPoints]
-    lines: Mapping[str, Line]
+    points: Mapping[str, WorkingPoints] = field(repr=False)
+    lines: Mapping[str, Line] = field(repr=False)
     optimal: Line
     random: Line
     random_augrc: float
     leader: str
-    contrasts: Mapping[str, Difference]
-    reliability: Mapping[str, ReliabilityCurve]
-
-    __repr__ = brief
+    contrasts: Mapping[str, Difference] = field(repr=False)
+    reliability: Mapping[str, ReliabilityCurve] = field(repr=False)
 
 
 def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate, thresholds
-from abstain._brief import few_lines
+from abstain._text import few_lines
 from abstain.confidence import is_calibrated
 from abstain.errors import ArgumentError
 from abstain.evaluation._metric_tables import ALL, Key

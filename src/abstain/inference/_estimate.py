@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.errors import DataError
 from abstain.inference._threads import for_each, threads
 from abstain.resampling import Stop, kernel
@@ -47,11 +46,9 @@ class Drawn:
         acceleration: how fast the standard error changes with the value; 0 for percentile ends.
     """
 
-    values: Floats
+    values: Floats = field(repr=False)
     bias: float = 0.0
     acceleration: float = 0.0
-
-    __repr__ = brief
 
     @classmethod
     def corrected(cls, values: Floats, value: float, left_out: Floats) -> Drawn:
@@ -196,8 +193,6 @@ class Estimate:
     bounds: tuple[float, float] | None = None
     reason: str = ""
 
-    __repr__ = brief
-
     @property
     def defined(self) -> bool:
         """True unless the value is NaN."""
@@ -218,6 +213,9 @@ class Estimate:
 
     def __str__(self) -> str:
         return format(self, "")
+
+    def __repr__(self) -> str:
+        return f"Estimate({self})"
 
     def __format__(self, specification: str) -> str:
         if not self.defined:

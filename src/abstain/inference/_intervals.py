@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.errors import ArgumentError
 from abstain.inference._distributions import normal_quantile, t_quantile
 from abstain.inference._estimate import (
@@ -124,8 +123,6 @@ class Intervals:
     draws: Draws
     interval: str
     level: float
-
-    __repr__ = brief
 
     @classmethod
     def of(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.errors import ArgumentError, DataError
 from abstain.inference._intervals import against_margin, p_value
 
@@ -96,8 +95,6 @@ class CoverageVerdict:
     estimate: Estimate
     reason: str
 
-    __repr__ = brief
-
     @property
     def plausible(self) -> bool:
         """True when the nominal level itself lies within the interval."""
@@ -157,8 +154,6 @@ class MarginVerdict:
     margin: float
     left_not_worse: bool
     right_not_worse: bool
-
-    __repr__ = brief
 
     @property
     def equivalent(self) -> bool:

@@ -7,14 +7,13 @@ there are very many, see `abstain._units`. Clusters are numbered by their id, as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain._units import unit_of
 from abstain.inference._threads import InTurn
 from abstain.resampling import Batch, Stream, kernel, lanes_for
@@ -132,13 +131,11 @@ class LeaveOut:
     [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]]
     """
 
-    group: Indices
-    sizes: Floats
+    group: Indices = field(repr=False)
+    sizes: Floats = field(repr=False)
     degrees: float
     clusters: int
     by_group: bool = False
-
-    __repr__ = brief
 
     @classmethod
     def of(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain._brief import brief
 from abstain.inference._estimate import JACKKNIFE
 from abstain.inference._intervals import simultaneous_level
 from abstain.metrics.curves import curve_of, threshold_measure
@@ -50,7 +49,8 @@ class Points:
     low: Floats
     high: Floats
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"Points({len(self.value)} values)"
 
     def __len__(self) -> int:
         return self.value.shape[1]

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._brief import brief
 from abstain.errors import ArgumentError
 from abstain.metrics._columns import ratio
 from abstain.metrics._risk import TOLERANCE, risk_measure
@@ -190,15 +189,16 @@ class MetricSpecification:
     debiased: MetricSpecification | None = None
     rows: str = "all"
     answered_only: bool = False
-    comparison: str = field(default=CONDITIONAL, repr=False)
-    matched: AtMatchedCoverage | None = field(default=None, repr=False)
-    coverage_power: int = field(default=0, repr=False)
+    comparison: str = CONDITIONAL
+    matched: AtMatchedCoverage | None = None
+    coverage_power: int = 0
     parameter: Parameter | None = None
     value: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    name: str = field(default="")
+    name: str = ""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"MetricSpecification({self.key})"
 
     def __post_init__(self) -> None:
         _validate.choice(self.direction, "direction", DIRECTIONS)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.metrics import coverage
 from abstain.metrics._specification import alone
 from abstain.metrics.coverage import Strata, groups_measure, means_measure, size_borders, size_stratum
@@ -66,7 +65,8 @@ class StratifiedCoverage:
     high: Floats
     score: float | Floats
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"StratifiedCoverage({np.shape(self.coverage)[-1]} strata, score {np.round(self.score, 3).tolist()})"
 
     @property
     def bins(self) -> tuple[Any, ...]:
@@ -95,7 +95,8 @@ class GroupCoverage:
     counts: NDArray[Any]
     score: float | Floats
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"GroupCoverage({len(self.groups)} groups, score {np.round(self.score, 3).tolist()})"
 
 
 def per_level(rows: Rows, values: Sequence[float] | Floats) -> Values:

@@ -19,13 +19,12 @@ handful of terms, so that a p-value is right to the last digits everywhere.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain._export import columns_frame
 from abstain.metrics._columns import Columns
 from abstain.resampling import total_by
@@ -100,17 +99,15 @@ class CumulativeDifferences:
         reason: why the statistic is undefined; empty when it is not.
     """
 
-    share: Floats
-    confidence: Floats
-    difference: Floats
-    deviation: Floats
+    share: Floats = field(repr=False)
+    confidence: Floats = field(repr=False)
+    difference: Floats = field(repr=False)
+    deviation: Floats = field(repr=False)
     sigma: float
     statistic: float
     p_value: float
     n: float
     reason: str = ""
-
-    __repr__ = brief
 
     def band(self, level: float = 0.95) -> float:
         """Return the height that right confidences stay within, all along the walk, with probability `level`."""

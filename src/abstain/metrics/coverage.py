@@ -17,13 +17,12 @@ multiclass and multilabel prediction", JMLR 22, 2021.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.errors import DataError
 from abstain.metrics._columns import ratio
 from abstain.metrics._gauss import hsic_measure
@@ -296,12 +295,10 @@ class WorstSlab:
     found_coverage: float
     count: float
     share: float
-    direction: Floats
+    direction: Floats = field(repr=False)
     low: float
     high: float
     reason: str = ""
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain._export import columns_frame
 from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
@@ -81,7 +80,8 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
     threshold: Floats
     total: float
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"RiskCoverageCurve({len(self.threshold)} operating points of {self.total:g} items)"
 
     @property
     def cmax(self) -> float:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain._brief import brief
 from abstain.errors import ArgumentError
 from abstain.metrics.coverage import means_measure
 from abstain.metrics.predictions import QuantileRows
@@ -45,7 +44,8 @@ class PitHistogram:
     expected: Floats
     counts: NDArray[Any]
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"PitHistogram({len(self.share)} bins)"
 
     @property
     def density(self) -> Floats:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain._export import frame_of, nullable
 from abstain.metrics._calibration_errors import STRATEGIES, row_bins
 from abstain.metrics._columns import Columns, ratio
@@ -53,7 +52,8 @@ class ReliabilityCurve:
     effective_count: Floats
     level: float
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"ReliabilityCurve({len(self.count)} bins)"
 
     def __len__(self) -> int:
         return len(self.count)

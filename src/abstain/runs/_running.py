@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain._brief import brief
 from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.runs import _prompts
 from abstain.runs._signal_plan import SignalPlan
@@ -63,17 +62,15 @@ class RunPlan:
     model: str
     log_dir: Path
     signals: SignalPlan = field(default_factory=SignalPlan)
-    modes: tuple[str, ...] = ("zero_shot",)
+    modes: tuple[str, ...] = field(default=("zero_shot",), repr=False)
     examples: str | None = None
-    named: dict[str, Any] = field(default_factory=dict)
+    named: dict[str, Any] = field(default_factory=dict, repr=False)
     structured: bool = True
     seed: int | None = None
     base_url: str | None = None
-    model_args: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    model_args: dict[str, Any] = field(default_factory=dict, repr=False)
+    settings: dict[str, Any] = field(default_factory=dict, repr=False)
     resume: bool = False
-
-    __repr__ = brief
 
     @property
     def is_task(self) -> bool:
@@ -94,10 +91,8 @@ class Prepared:
 
     plan: RunPlan
     questions: QuestionSet | None
-    examples: dict[str, list[Example]]
-    digests: dict[str, str]
-
-    __repr__ = brief
+    examples: dict[str, list[Example]] = field(repr=False)
+    digests: dict[str, str] = field(repr=False)
 
     @property
     def samples(self) -> int:

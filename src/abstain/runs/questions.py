@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate, labels
-from abstain._brief import brief
 from abstain._places import row_name, row_of_file, rows_named_by
 from abstain.errors import ArgumentError, DataError
 from abstain.readers import expand, open_table, usual_column
@@ -58,12 +57,10 @@ class Question:
     cluster: int | str | None
     prompt: str = field(repr=False)
     truth: str | None
-    choices: tuple[str, ...] | None = None
+    choices: tuple[str, ...] | None = field(default=None, repr=False)
     should_abstain: bool | None = None
     text: str | None = field(default=None, repr=False)
     metadata: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +78,14 @@ class QuestionSet:
         cluster_key: the name of the cluster's column.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[Question, ...] = field(repr=False)
     label: str
     sha256: str | None
-    columns: Mapping[str, str]
+    columns: Mapping[str, str] = field(repr=False)
     template: str | None = None
     scale: tuple[float, float] | None = None
     instrument: WordedInstrument | None = None
     cluster_key: str | None = None
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +94,6 @@ class Example:
 
     prompt: str = field(repr=False)
     answer: str | None
-
-    __repr__ = brief
 
 
 def read_questions(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _files, _validate
-from abstain._brief import brief, few_lines
 from abstain._confidences import load_calibrations
+from abstain._text import few_lines
 from abstain.errors import ArgumentError, DataError, ResultWarning
 from abstain.inference import INCONCLUSIVE, Estimate, Intervals, beyond
 from abstain.inference.points import points_of
@@ -47,8 +47,6 @@ class GroupCheck:
     verdict: str
     risk: Estimate
     coverage: Estimate
-
-    __repr__ = brief
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,13 +8,12 @@ afterwards. What is not known here: which step is chosen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain._brief import brief
 from abstain.resampling import Tally, keys_descending, total_by
 from abstain.thresholds import _p_values
 
@@ -41,7 +40,8 @@ class Steps:
 
     threshold: Floats
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"Steps({len(self.threshold)} thresholds)"
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -103,15 +103,13 @@ class Evidence:
     """
 
     steps: Steps
-    tally: Tally
-    asked: Floats
+    tally: Tally = field(repr=False)
+    asked: Floats = field(repr=False)
     independent: bool
     binary: bool
-    order: Indices | None = None
+    order: Indices | None = field(default=None, repr=False)
     largest: float = 1.0
     promise: str = SELECTIVE
-
-    __repr__ = brief
 
     @classmethod
     def of_rows(

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from abstain import _files
-from abstain._brief import brief, few_lines
+from abstain._text import few_lines
 from abstain.errors import AbstainError, FormatError, ResultWarning
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ class PolicyConfidence(Struct, frozen=True, kw_only=True):
     clusters: Count
     percent: bool = False
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return f"PolicyConfidence(name={self.name!r}, clusters={self.clusters!r})"
 
 
 class PolicyLoss(Struct, frozen=True, kw_only=True):
