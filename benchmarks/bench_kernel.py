@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import abstain
-from abstain.inference import Draws, replicates, set_threads
+from abstain.inference import BootstrapWeights, replicates, set_threads
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
 from abstain.resampling import kernel
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def rows(items: int, levels: int | None = None) -> tuple[Floats, Floats]:
     return rng.integers(0, 4, items).astype(float), confidence
 
 
-def measure(items: int, clusters: int, levels: int | None, names: tuple[str, ...]) -> Measure:
+def measure(items: int, clusters: int, levels: int | None, names: tuple[str, ...]) -> Statistic:
     loss, confidence = rows(items, levels)
     metrics = [METRICS[name] for name in names]
     metrics += [METRICS["risk_at_coverage"].at(float(coverage)) for coverage in GRID]
@@ -72,7 +72,7 @@ def weighing(
 
     def run() -> object:
         with weigh_with(chosen):
-            return replicates([made], Draws(clusters, resamples, 42))
+            return replicates([made], BootstrapWeights(clusters, resamples, 42))
 
     return run
 

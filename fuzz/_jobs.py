@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
-__all__ = ["Batch", "Job", "Report", "together"]
+__all__ = ["Job", "Report", "WeightBatch", "together"]
 
 # How many cases are drawn at once: a batch ends with the first new defect.
 SHORT_BATCH, LONG_BATCH = 10, 40
 
 
-class Batch(NamedTuple):
+class WeightBatch(NamedTuple):
     """Some cases of a round, told by a seed."""
 
     name: str
@@ -78,12 +78,12 @@ def _work(job: Job, sender: Connection) -> None:
         sender.send(Report(hunt.cases, failing, list(hunt.findings.values())))
 
 
-def _batches(job: Job) -> Iterator[Batch]:
+def _batches(job: Job) -> Iterator[WeightBatch]:
     """The batches of a job: a few, the same every time; or others without end."""
     shares = [name for name in job.rounds for _ in range(ROUNDS[name].share)]
     if not job.seconds:
-        batches = [Batch(name, job.seed + number, SHORT_BATCH) for number, name in enumerate(shares)]
+        batches = [WeightBatch(name, job.seed + number, SHORT_BATCH) for number, name in enumerate(shares)]
         yield from batches[job.number :: job.jobs]
         return
     for number in itertools.count(job.number, job.jobs):
-        yield Batch(shares[number % len(shares)], job.seed + number, LONG_BATCH)
+        yield WeightBatch(shares[number % len(shares)], job.seed + number, LONG_BATCH)

@@ -149,13 +149,22 @@ def test_what_python_shows_fits_into_a_glance() -> None:
 ELSEWHERE = {
     *("Calibration", "TrainedCalibration", "VerbalizedCalibration"),  # see tests/calibrators
     *("Running", "RunPlan", "Prepared", "SignalPlan", "QuestionSet", "Question", "Example"),
-    *("Draws", "LeaveOut", "Weighed", "Intervals", "Points", "Evidence", "Steps", "Determination"),
+    *(
+        "BootstrapWeights",
+        "JackknifeWeights",
+        "Replicates",
+        "Intervals",
+        "Points",
+        "RiskTable",
+        "Steps",
+        "Determination",
+    ),
     *("EvaluationResult", "MetricScore", "ItemPrediction", "Scorer", "RiskCoverageDisplay"),
     *("ThresholdedClassifier", "Column", "Table", "Terminal", "ConformalArtifact", "Need", "Variant"),
     *("ConsistencySignals", "TokenSignals", "Outcome", "Rank", "GateCondition"),
     *("BaseMetric", "BrierDecomposition", "CalibrationTest", "ClassificationScores", "CoverageBin", "Search"),
     *("DeferralConfusion", "Instrument", "PopulationTable", "RegressionScores", "TieSensitivity", "Totals"),
-    *("Strata", "Counted", "Within"),
+    *("Strata", "Aggregation", "Within"),
 }
 
 

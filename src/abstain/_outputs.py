@@ -97,7 +97,7 @@ def putting(contents: Mapping[Any, bytes | Path], *, inputs: Iterable[AnyPath] =
     What cannot be taken back (a device, a pipe) is written to after the body and before any file is renamed.
     """
     places = check_outputs(contents, inputs=inputs)
-    files = [_File(path, place) for path, place in places.items() if _is_file(place)]
+    files = [_OutputFile(path, place) for path, place in places.items() if _is_file(place)]
     try:
         for file in files:
             file.stage(contents[file.path])
@@ -194,7 +194,7 @@ def _is_file(place: Path) -> bool:
 
 
 @dataclass(slots=True)
-class _File:
+class _OutputFile:
     """A file on its way: written beside its place, renamed there, and taken back if another one fails."""
 
     path: AnyPath
@@ -268,7 +268,7 @@ def _inherit(part: Path, before: os.stat_result) -> None:
     part.chmod(mode)
 
 
-def _rename(files: list[_File]) -> None:
+def _rename(files: list[_OutputFile]) -> None:
     if len(files) > 1:
         for file in files:
             file.keep_old()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     # Lists with None are no ArrayLike to numpy, and yet what people have.
     Column = ArrayLike | Sequence[Any]
 
-__all__ = ["CONFIDENCE_NAMES", "Counted", "Items", "Outcome", "OutcomeCounts", "Signal"]
+__all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts", "Signal"]
 
 # How a column of confidences is usually called, most telling first; compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
@@ -123,7 +123,7 @@ class OutcomeCounts:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Counted:
+class Aggregation:
     """What an engine found out about rows that it counted and did not hand over.
 
     Attributes:
@@ -150,7 +150,7 @@ class Counted:
     by_chance: bool = False
 
     @property
-    def judged(self) -> Counted:
+    def judged(self) -> Aggregation:
         """The same of judged items alone."""
         clusters = self.clusters if self.members is None else int(self.members.sum())
         return replace(self, clusters=clusters, view=lambda names: self.view(names).judged)
@@ -204,7 +204,7 @@ class Items:
     intervals: NDArray[np.float64] | None = None
     sets: Mask | None = None
     classes: tuple[str, ...] = ()
-    counted: Counted | None = None
+    counted: Aggregation | None = None
     positive: int | float | str | None = None
 
     def __post_init__(self) -> None:

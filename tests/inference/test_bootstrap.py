@@ -9,7 +9,7 @@ import scipy.stats
 
 from abstain import ArgumentError, DataError, Items, bootstrap, evaluate, paired_delta
 from abstain.inference import (
-    Draws,
+    BootstrapWeights,
     Estimate,
     Intervals,
     at_level,
@@ -26,7 +26,7 @@ from abstain.metrics.scales import Scale
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
 
 def some_items(seed: int = 0, clusters: int = 9, size: int = 4) -> Items:
@@ -53,11 +53,11 @@ class TestDraws:
         drawn = np.random.RandomState(5).randint(0, clusters, size=(resamples, clusters))
         expected = np.stack([np.bincount(row, minlength=clusters) for row in drawn])
         for width in (1, 20_000, 10**9):
-            batches = [batch.weights for batch in Draws(clusters, resamples, 5).batches(width)]
+            batches = [batch.weights for batch in BootstrapWeights(clusters, resamples, 5).batches(width)]
             np.testing.assert_array_equal(np.concatenate(batches), expected)
 
     def test_every_resample_draws_as_many_clusters_as_there_are(self) -> None:
-        for batch in Draws(11, 300, 1).batches(11):
+        for batch in BootstrapWeights(11, 300, 1).batches(11):
             assert (batch.weights.sum(axis=1) == 11).all()
 
     @pytest.mark.parametrize(
@@ -65,14 +65,16 @@ class TestDraws:
     )
     def test_bad_settings(self, resamples: int, seed: int, message: str) -> None:
         with pytest.raises(ArgumentError, match=f"{message} must be"):
-            Draws(3, resamples, seed)
+            BootstrapWeights(3, resamples, seed)
 
 
 def percentile(
     value: float, replicated: list[float], *, level: float = 0.95, clusters: int = 3, n: int = 12
 ) -> Estimate:
     bare = Estimate(value, level=level, n=n, clusters=clusters)
-    return with_draws(bare, np.array(replicated), Draws(clusters, len(replicated), 0), "percentile")
+    return with_draws(
+        bare, np.array(replicated), BootstrapWeights(clusters, len(replicated), 0), "percentile"
+    )
 
 
 class TestEstimates:
@@ -127,7 +129,11 @@ class TestEstimates:
         drawn = np.random.default_rng(0).normal(0.1, 0.05, 4000)
         for kind in ("percentile", "bca"):
             found = with_draws(
-                Estimate(0.1, clusters=20), drawn, Draws(20, 4000, 0), kind, np.linspace(0.05, 0.16, 20)
+                Estimate(0.1, clusters=20),
+                drawn,
+                BootstrapWeights(20, 4000, 0),
+                kind,
+                np.linspace(0.05, 0.16, 20),
             )
             p = p_value(found)
             assert at_level(found, 1.0 - p + 0.004).low < 0.0 < at_level(found, 1.0 - p - 0.004).low
@@ -149,7 +155,7 @@ class TestUserMetrics:
         left, right = some_items(1), some_items(2)
         found = paired_delta(aurc, left, right, resamples=150, seed=9, truth_may_differ=True)
         assert found.value == pytest.approx(aurc(right) - aurc(left))
-        draws = Draws(9, 150, 9)
+        draws = BootstrapWeights(9, 150, 9)
         values = replicates([function_measure(aurc, left), function_measure(aurc, right)], draws)
         expected = np.percentile(values[1] - values[0], [2.5, 97.5])
         assert found.percentile == pytest.approx(tuple(expected))
@@ -210,7 +216,7 @@ def test_one_cluster_has_no_interval_but_that_of_its_resamples() -> None:
 
 def aurc_measure(
     loss: NDArray[np.float64], confidence: NDArray[np.float64], cluster: NDArray[np.intp]
-) -> Measure:
+) -> Statistic:
     units = int(cluster.max()) + 1
     columns = Columns.of(len(loss), loss=loss, confidence=confidence, cluster=cluster, units=units)
     return measure_metrics(columns, [METRICS["aurc"]])
@@ -219,13 +225,13 @@ def aurc_measure(
 def test_measures_of_different_clusters_cannot_be_weighed_together() -> None:
     measures = [aurc_measure(np.ones(n), np.ones(n), np.arange(n)) for n in (2, 3)]
     with pytest.raises(DataError, match="same clusters"):
-        replicates(measures, Draws(2, 5, 0))
+        replicates(measures, BootstrapWeights(2, 5, 0))
 
 
 def test_progress_counts_every_resample_once() -> None:
     seen: list[int] = []
     measure = function_measure(aurc, some_items())
-    replicates([measure], Draws(9, 123, 0), seen.append)
+    replicates([measure], BootstrapWeights(9, 123, 0), seen.append)
     assert sum(seen) == 123
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from abstain.errors import ArgumentError, DataError
-from abstain.inference import Draws
+from abstain.inference import BootstrapWeights
 from abstain.inference.calibration import calibration_estimates
 from abstain.metrics import calibration
 
@@ -39,7 +39,7 @@ def test_intervals_are_those_of_copied_rows(strategy: str) -> None:
         resamples=40,
         seed=7,
     )
-    draws = np.concatenate([batch.weights for batch in Draws(15, 40, 7).batches(1)])
+    draws = np.concatenate([batch.weights for batch in BootstrapWeights(15, 40, 7).batches(1)])
     for name in names:
         options = {"strategy": strategy, "bins": 6} if name.startswith("expected") else {}
         values = []

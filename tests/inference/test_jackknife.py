@@ -11,7 +11,7 @@ import scipy.stats
 
 import abstain
 from abstain import ArgumentError, Items
-from abstain.inference import INTERVALS, Intervals, LeaveOut, p_value, resamples_wanted
+from abstain.inference import INTERVALS, Intervals, JackknifeWeights, p_value, resamples_wanted
 from abstain.inference._intervals import jackknife_estimates
 from abstain.metrics.scales import Scale
 
@@ -20,7 +20,7 @@ def means(values: np.ndarray[Any, Any], scale: Scale, **options: Any) -> abstain
     """The jackknife estimate of a mean over clusters of one row each."""
     n = len(values)
     left_out = (values.sum() - values)[:, None] / (n - 1)
-    leave = LeaveOut.of(np.arange(n))
+    leave = JackknifeWeights.of(np.arange(n))
     return jackknife_estimates(np.array([values.mean()]), left_out, leave, [scale], n=n, **options)[0]
 
 
@@ -146,11 +146,11 @@ def test_the_lowest_of_several_parts_has_an_upper_end_for_all_of_them() -> None:
 
 def test_degrees_of_freedom_are_those_of_clusters_by_their_size() -> None:
     ids = np.arange(4)
-    assert LeaveOut.of(ids).degrees == 3
-    assert LeaveOut.of(ids, np.array([5.0, 5, 5, 5])).degrees == 3
+    assert JackknifeWeights.of(ids).degrees == 3
+    assert JackknifeWeights.of(ids, np.array([5.0, 5, 5, 5])).degrees == 3
     # (2 + 1 + 1)^2 / (4 + 1 + 1) - 1
-    assert LeaveOut.of(np.arange(3), np.array([2.0, 1, 1])).degrees == pytest.approx(16 / 6 - 1)
-    assert LeaveOut.of(ids, np.array([1000.0, 1, 1, 1])).degrees == 1.0
+    assert JackknifeWeights.of(np.arange(3), np.array([2.0, 1, 1])).degrees == pytest.approx(16 / 6 - 1)
+    assert JackknifeWeights.of(ids, np.array([1000.0, 1, 1, 1])).degrees == 1.0
 
 
 def some(n: int, clusters: int, seed: int = 0) -> Items:

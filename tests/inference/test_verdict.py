@@ -18,7 +18,7 @@ from abstain._units import group_of
 from abstain.inference import (
     DifferenceRange,
     Estimate,
-    LeaveOut,
+    JackknifeWeights,
     against_margin,
     at_level,
     clusters_needed,
@@ -102,19 +102,19 @@ def test_where_every_cluster_agrees_the_p_value_is_that_of_so_many_coins() -> No
     # Six clusters that agree tell at 5%, five do not, and the interval says the same.
     for clusters, told in ((6, True), (5, False)):
         found = difference_estimate(
-            -1.0, np.full(clusters, -1.0), LeaveOut.of(np.arange(clusters)), n=clusters
+            -1.0, np.full(clusters, -1.0), JackknifeWeights.of(np.arange(clusters)), n=clusters
         )
         assert found.se == 0.0
         assert (found.high < 0.0) == told == (p_value(found) <= 0.05)
         assert found.low == -1.0
     # What is left of equal values by rounding is no spread.
     rounded = np.array([0.3, 0.1 + 0.2, 0.3, 0.3])
-    assert difference_estimate(0.3, rounded, LeaveOut.of(np.arange(4)), n=4).se == 0.0
+    assert difference_estimate(0.3, rounded, JackknifeWeights.of(np.arange(4)), n=4).se == 0.0
 
 
 def test_a_difference_of_exactly_zero_is_not_certain() -> None:
     """With n clusters that agree, u = 1 - 0.025^(1/n) of all clusters could differ, each by the whole range."""
-    leave = LeaveOut.of(np.arange(20))
+    leave = JackknifeWeights.of(np.arange(20))
     found = difference_estimate(0.0, np.zeros(20), leave, n=20, limits=DifferenceRange(1.0))
     unseen = 1 - 0.025 ** (1 / 20)  # 0.1684
     assert found.interval == pytest.approx((-unseen, unseen))
@@ -141,7 +141,7 @@ def test_a_difference_of_exactly_zero_is_not_certain() -> None:
 
 
 def test_no_difference_of_an_unbounded_metric_has_no_interval() -> None:
-    found = difference_estimate(0.0, np.zeros(4), LeaveOut.of(np.arange(4)), n=4)
+    found = difference_estimate(0.0, np.zeros(4), JackknifeWeights.of(np.arange(4)), n=4)
     assert found.interval is None
     assert found.reason == "no interval: no cluster shows a difference, and how large it could be is unknown"
     assert p_value(found) == 1.0
@@ -151,7 +151,7 @@ def test_a_margin_is_held_against_two_more_clusters_like_the_one_that_differs_mo
     """Twenty pairs, of which one differs: se^2 = 0.05 * 0.95 / 19 = 0.0025, and y = 0.95 for the one that does."""
     values = np.array([1.0] + [0.0] * 19)
     left_out = (values.sum() - values) / 19
-    found = difference_estimate(0.05, left_out, LeaveOut.of(np.arange(20)), n=20)
+    found = difference_estimate(0.05, left_out, JackknifeWeights.of(np.arange(20)), n=20)
     assert found.se == pytest.approx(0.05)
     assert found.margin_se == pytest.approx(math.sqrt(0.0025 + 2 * (0.95 / 20) ** 2))
     against = against_margin(found)
@@ -168,7 +168,7 @@ def test_a_run_that_is_worse_by_the_margin_rarely_passes(n: int, better: float, 
     Without the addition to the standard error it is 9% in the first setting.
     """
     rng, passed, sets = np.random.default_rng(n), 0, 3000
-    leave, limits = LeaveOut.of(np.arange(n)), DifferenceRange(1.0)
+    leave, limits = JackknifeWeights.of(np.arange(n)), DifferenceRange(1.0)
     for _ in range(sets):
         drawn = rng.random(n)
         change = (drawn < better).astype(float) - (drawn > 1.0 - worse)
@@ -181,7 +181,7 @@ def test_a_run_that_is_worse_by_the_margin_rarely_passes(n: int, better: float, 
 def test_p_value_is_undefined_where_nothing_can_be_said() -> None:
     assert math.isnan(p_value(Estimate(math.nan)))
     assert math.isnan(p_value(Estimate(1.0)))
-    alone = difference_estimate(1.0, np.array([1.0]), LeaveOut.of(np.arange(1)), n=1)
+    alone = difference_estimate(1.0, np.array([1.0]), JackknifeWeights.of(np.arange(1)), n=1)
     assert alone.reason == "one cluster alone says nothing about others"
     assert math.isnan(p_value(alone))
 
@@ -189,7 +189,7 @@ def test_p_value_is_undefined_where_nothing_can_be_said() -> None:
 def test_the_jackknife_of_a_mean_is_the_t_test() -> None:
     values = np.random.default_rng(5).normal(0.4, 1.0, 40)
     left_out = (values.sum() - values) / 39
-    found = difference_estimate(values.mean(), left_out, LeaveOut.of(np.arange(40)), n=40)
+    found = difference_estimate(values.mean(), left_out, JackknifeWeights.of(np.arange(40)), n=40)
     expected = one_sample(values, 0.0)
     assert found.se == pytest.approx(values.std(ddof=1) / math.sqrt(40))
     assert found.interval == pytest.approx(expected.confidence_interval(0.95))
@@ -199,7 +199,7 @@ def test_the_jackknife_of_a_mean_is_the_t_test() -> None:
 
 def test_unequal_groups_follow_the_delete_m_formula() -> None:
     """Three groups of 1, 2 and 3 clusters, worked out by hand from the pseudo-values."""
-    leave = LeaveOut(np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 3.0]), 2.0, 6)
+    leave = JackknifeWeights(np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 3.0]), 2.0, 6)
     value, left_out = 2.0, np.array([2.1, 1.8, 2.4])
     # h = 6, 3, 2: pseudo-values 12 - 5*2.1 = 1.5, 6 - 2*1.8 = 2.4, 4 - 2.4 = 1.6;
     # centre 6 - (5/6*2.1 + 2/3*1.8 + 1/2*2.4) = 1.85; squares .1225/5 + .3025/2 + .0625/1 = .23825, over 3.
@@ -211,7 +211,7 @@ def test_unequal_groups_follow_the_delete_m_formula() -> None:
 
 def test_a_few_undefined_values_do_not_matter_and_many_do() -> None:
     values = np.random.default_rng(1).normal(1.0, 0.1, 40)
-    leave = LeaveOut.of(np.arange(40))
+    leave = JackknifeWeights.of(np.arange(40))
     gaps = values.copy()
     gaps[:3] = math.nan
     assert difference_estimate(1.0, gaps, leave, n=40).interval is not None
@@ -222,8 +222,8 @@ def test_a_few_undefined_values_do_not_matter_and_many_do() -> None:
 
 class TestGroups:
     def test_up_to_four_hundred_clusters_are_left_out_one_by_one(self) -> None:
-        assert LeaveOut.of(np.arange(400)).vectors == 400
-        assert LeaveOut.of(np.arange(401)).vectors <= 200
+        assert JackknifeWeights.of(np.arange(400)).vectors == 400
+        assert JackknifeWeights.of(np.arange(401)).vectors <= 200
 
     def test_the_group_of_a_name_is_the_same_written_as_text(self) -> None:
         ids = np.array([0, 1, -7, 12345, 2147483647, 10**15])
@@ -240,7 +240,7 @@ class TestGroups:
         assert sizes.max() < 200
 
     def test_every_cluster_is_left_out_once(self) -> None:
-        leave = LeaveOut.of(np.array([f"patient {number}" for number in range(1000)]))
+        leave = JackknifeWeights.of(np.array([f"patient {number}" for number in range(1000)]))
         weights = np.concatenate([batch.weights for batch in leave.batches(1000)])
         assert ((1.0 - weights).sum(axis=0) == 1.0).all()
         assert ((1.0 - weights).sum(axis=1) == leave.sizes).all()

@@ -24,7 +24,7 @@ from abstain.metrics.predictions import IntervalRows, PredictionRows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
 INF = math.inf
 # Units 0, 0, 1, 3; unit 2 has no row. Covered: yes, yes, no, yes; widths 2, 1, 4, inf.
@@ -34,7 +34,7 @@ COVERED, WIDTH = ROWS.covered[0], ROWS.width[0]
 ONES = [1.0, 1.0, 1.0, 1.0]
 
 
-def at(measure: Measure, *weights: list[float]) -> list[list[float]]:
+def at(measure: Statistic, *weights: list[float]) -> list[list[float]]:
     values: list[list[float]] = measure(np.array(weights)).tolist()
     return values
 
@@ -95,7 +95,7 @@ def test_the_slab_counts_the_rows_inside() -> None:
 
 def test_a_unit_without_rows_serves_every_measure() -> None:
     compact = ROWS.in_units(np.array([0, 0, 1, 2]))
-    builders: list[Callable[[Any], Measure]] = [
+    builders: list[Callable[[Any], Statistic]] = [
         lambda rows: means_measure(("a",), (WIDTH,), rows),
         lambda rows: Strata.of_rows(WIDTH, COVERED, rows, bins=3).measure("a"),
         lambda rows: quantiles_measure(WIDTH, rows, probabilities=[0.3], name="a"),

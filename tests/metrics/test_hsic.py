@@ -14,7 +14,7 @@ from abstain.metrics.coverage import hsic_measure
 from abstain.metrics.predictions import PredictionRows
 
 if TYPE_CHECKING:
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def _measure(
     weight: Floats | None = None,
     unit: NDArray[np.intp] | None = None,
     raw: bool = False,
-) -> Measure:
+) -> Statistic:
     rows = PredictionRows(weight=weight, unit=np.zeros(len(width), np.intp)).in_units(unit)
     return hsic_measure(width, covered, rows, kernel_sizes=sizes, raw=raw)
 

@@ -13,7 +13,7 @@ from abstain.metrics._columns import Columns
 from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
 from abstain.metrics.registry import MATCHED, METRICS, MetricSpecification, find_metric
 from abstain.metrics.selective import CONVENTIONS, in_convention
-from abstain.resampling import Batch, Measure
+from abstain.resampling import Statistic, WeightBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def metric_of(name: str) -> MetricSpecification:
     return SELECTIVE_RISK if name == "risk" else find_metric(name)
 
 
-def matched(name: str, left: Columns, right: Columns) -> Measure:
+def matched(name: str, left: Columns, right: Columns) -> Statistic:
     return matched_measure(left, right, [metric_of(name)])
 
 
@@ -187,8 +187,8 @@ def test_several_pairs_and_metrics_are_what_each_is_alone() -> None:
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 1, 0]])
     pairs = ((LEFT, RIGHT), (third, RIGHT))
     both = [SELECTIVE_RISK, METRICS["augrc"]]
-    together = Measure.joined([matched_measure(*pair, both) for pair in pairs])
-    values = together(Batch(weights))
+    together = Statistic.joined([matched_measure(*pair, both) for pair in pairs])
+    values = together(WeightBatch(weights))
     assert together.names[:4] == ("risk coverage", "risk left", "risk right", "augrc coverage")
     assert len(together.names) == values.shape[1] == 2 * 6
     for place, (left, right) in enumerate(pairs):

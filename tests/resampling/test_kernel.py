@@ -25,11 +25,20 @@ from hypothesis import strategies as st
 
 import build_kernel
 from abstain.errors import ArgumentError
-from abstain.inference import Draws, LeaveOut, replicates, set_threads
+from abstain.inference import BootstrapWeights, JackknifeWeights, replicates, set_threads
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics._risk import CONVENTIONS, in_convention
 from abstain.metrics.registry import BUNDLES, METRICS
-from abstain.resampling import HARMONIC, LOGARITHM, Asked, Batch, Stream, Tally, _kernel, walk
+from abstain.resampling import (
+    HARMONIC,
+    LOGARITHM,
+    ClusterSums,
+    CurveRequest,
+    RandomStream,
+    WeightBatch,
+    _kernel,
+    walk,
+)
 from abstain.resampling._kernel import Kernel, find, weigh_with
 
 if TYPE_CHECKING:
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.resampling import Walked
+    from abstain.resampling import CurveSums
 
     Floats = NDArray[np.float64]
 
@@ -78,10 +87,10 @@ def compiled() -> tuple[Kernel, ...]:
     return tuple(Kernel(found.library.at_level(level)) for level in found.library.levels)
 
 
-def some_tally(seed: int, *, rows: int, units: int, keys: int, whole: bool = True) -> Tally:
+def some_tally(seed: int, *, rows: int, units: int, keys: int, whole: bool = True) -> ClusterSums:
     rng = np.random.default_rng(seed)
     weight = None if whole else rng.random(rows) + 0.25
-    return Tally.of_rows(
+    return ClusterSums.of_rows(
         unit=rng.integers(0, units, rows),
         key=np.sort(rng.integers(0, keys, rows)),
         columns=[rng.integers(0, 4, rows).astype(float) if seed % 2 else rng.random(rows)],
@@ -91,7 +100,7 @@ def some_tally(seed: int, *, rows: int, units: int, keys: int, whole: bool = Tru
     )
 
 
-def walked_parts(walked: Walked, asked: Asked) -> dict[str, Floats]:
+def walked_parts(walked: CurveSums, asked: CurveRequest) -> dict[str, Floats]:
     """What was asked for, by name."""
     parts = {
         name: getattr(walked, name) for name in ("count", "loss", "first_count", "first_loss", "loss_area")
@@ -135,7 +144,7 @@ def test_a_walk_gives_what_numpy_gives(
     }[kind]
     total = weights.sum(axis=1) * max(rows, 1) / units
     targets = np.array([0.1, 0.25, 0.5, 0.8, 1.1])[:, None] * total
-    asked = Asked(
+    asked = CurveRequest(
         risk=True,
         hull=True,
         growth=(HARMONIC, LOGARITHM),
@@ -143,11 +152,11 @@ def test_a_walk_gives_what_numpy_gives(
         areas_at=(False, True, False, True, True),
     )
     with weigh_with(NUMPY):
-        expected = walked_parts(walk(tally, Batch(weights), asked, targets), asked)
+        expected = walked_parts(walk(tally, WeightBatch(weights), asked, targets), asked)
     for kernel in compiled():
         with weigh_with(kernel):
             for quick in (False, True):
-                batch = Batch.of_lanes(Batch(weights).lanes, vectors, quick=quick)
+                batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, vectors, quick=quick)
                 found = walked_parts(walk(tally, batch, asked, targets), asked)
                 for name, values in expected.items():
                     close(found[name], values, err_msg=name)
@@ -162,7 +171,9 @@ def test_a_target_just_above_a_count_is_not_reached_by_it(rows: int) -> None:
     targets = np.stack([count[:, 2], np.nextafter(count[:, 2], np.inf), np.nextafter(count[:, 4], np.inf)])
     for kernel in (NUMPY, *compiled()):
         with weigh_with(kernel):
-            at, above, beyond = walk(tally, Batch(weights), Asked(areas_at=(False,) * 3), targets).crossings
+            at, above, beyond = walk(
+                tally, WeightBatch(weights), CurveRequest(areas_at=(False,) * 3), targets
+            ).crossings
         assert at.count_at.tolist() == count[:, 2].tolist()
         assert above.count_at.tolist() == count[:, 3].tolist()
         assert np.isnan(beyond.count_at).all()
@@ -177,17 +188,17 @@ def test_hulls_of_many_ranks_are_those_of_numpy(cells: int, signal: float) -> No
     key = np.repeat(np.arange(ranks), cells)
     wrong = (rng.random(len(key)) < 0.3 + signal * key / ranks).astype(float)
     unit = rng.integers(0, units, len(key))
-    tally = Tally.of_rows(unit=unit, key=key, columns=[wrong], units=units, keys=ranks)
+    tally = ClusterSums.of_rows(unit=unit, key=key, columns=[wrong], units=units, keys=ranks)
     drawn = rng.multinomial(units, np.full(units, 1.0 / units), 20).astype(float)
     drawn[3, unit[: cells * 3000]] = 0.0  # nothing is accepted for long
     drawn[4] = 0.0
     for weights in (drawn, drawn / 3.0):
         with weigh_with(NUMPY):
-            expected = walk(tally, Batch(weights), Asked(risk=True, hull=True)).hull_area
+            expected = walk(tally, WeightBatch(weights), CurveRequest(risk=True, hull=True)).hull_area
         for kernel in compiled():
             with weigh_with(kernel):
-                batch = Batch.of_lanes(Batch(weights).lanes, 20, quick=True)
-                close(walk(tally, batch, Asked(risk=True, hull=True)).hull_area, expected)
+                batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, 20, quick=True)
+                close(walk(tally, batch, CurveRequest(risk=True, hull=True)).hull_area, expected)
 
 
 def test_the_width_of_a_group_changes_no_bit() -> None:
@@ -195,7 +206,7 @@ def test_the_width_of_a_group_changes_no_bit() -> None:
     rng = np.random.default_rng(8)
     tally = some_tally(3, rows=700, units=90, keys=300)
     weights = rng.multinomial(90, np.full(90, 1.0 / 90), 70).astype(np.uint8)
-    asked = Asked(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.5,), areas_at=(True, False))
+    asked = CurveRequest(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.5,), areas_at=(True, False))
     targets = np.array([[100.0], [400.0]]) * np.ones(70)
     for kernel in compiled():
         with weigh_with(kernel):
@@ -209,7 +220,7 @@ def test_the_width_of_a_group_changes_no_bit() -> None:
                     np.testing.assert_array_equal(one, other)
 
 
-def long_ranking(kind: str) -> tuple[Tally, NDArray[np.uint8]]:
+def long_ranking(kind: str) -> tuple[ClusterSums, NDArray[np.uint8]]:
     """A ranking of 30,000 rows, or 160,000, whose losses are grades, and multiplicities for it."""
     rng = np.random.default_rng(12)
     rows, vectors = (160_000, 18) if kind == "further" else (30_000, 70)
@@ -221,7 +232,7 @@ def long_ranking(kind: str) -> tuple[Tally, NDArray[np.uint8]]:
     if kind == "all wrong":
         loss[:] = 7
     unit = rng.permutation(rows) % units
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=unit, key=np.arange(rows), columns=[loss.astype(float)], units=units, keys=rows
     )
     weights = rng.multinomial(units, np.full(units, 1.0 / units), vectors)
@@ -240,14 +251,14 @@ def long_ranking(kind: str) -> tuple[Tally, NDArray[np.uint8]]:
     return tally, weights.astype(np.uint8)
 
 
-def in_lanes(weights: NDArray[np.uint8], width: int) -> Batch:
+def in_lanes(weights: NDArray[np.uint8], width: int) -> WeightBatch:
     """Multiplicities in groups of so many lanes, which may be weighed quickly."""
     vectors, units = weights.shape
     groups = -(-vectors // width)
     padded = np.zeros((groups * width, units), np.uint8)
     padded[:vectors] = weights
     lanes = np.ascontiguousarray(padded.reshape(groups, width, units).transpose(0, 2, 1))
-    return Batch.of_lanes(lanes, vectors, quick=True)
+    return WeightBatch.of_lanes(lanes, vectors, quick=True)
 
 
 @pytest.mark.parametrize(
@@ -256,15 +267,15 @@ def in_lanes(weights: NDArray[np.uint8], width: int) -> Batch:
 def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
     """There they are summed up by stretches, to 2e-13; sums are exact, and no level or width changes a bit."""
     tally, weights = long_ranking(kind)
-    asked = Asked(risk=True, areas_at=(False, True, False, True))
+    asked = CurveRequest(risk=True, areas_at=(False, True, False, True))
     shares = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
     targets = shares * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
     with weigh_with(NUMPY):
-        expected = walked_parts(walk(tally, Batch(weights.astype(float)), asked, targets), asked)
+        expected = walked_parts(walk(tally, WeightBatch(weights.astype(float)), asked, targets), asked)
     found = []
     for kernel in compiled():
         with weigh_with(kernel):
-            exact = walk(tally, Batch(weights.astype(float)), asked, targets).risk_area
+            exact = walk(tally, WeightBatch(weights.astype(float)), asked, targets).risk_area
             for width in (8, 16, 32, 64):
                 parts = walked_parts(walk(tally, in_lanes(weights, width), asked, targets), asked)
                 found.append(parts)
@@ -284,7 +295,7 @@ def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
     """Where a series is first used it is off by most. Nothing but its ranks has a loss here, so that it cannot hide."""
     ranks = 64
     loss = np.repeat([0.0, 7.0], [before, ranks])
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=np.arange(len(loss)),
         key=np.arange(len(loss)),
         columns=[loss],
@@ -296,7 +307,7 @@ def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
     weights = np.tile(np.repeat([1, each], [before, ranks]).astype(np.uint8), (8, 1))
     for kernel in compiled():
         with weigh_with(kernel):
-            for area in walk(tally, in_lanes(weights, 8), Asked(risk=True)).risk_area.tolist():
+            for area in walk(tally, in_lanes(weights, 8), CurveRequest(risk=True)).risk_area.tolist():
                 assert 1e-15 < abs(Fraction(area) - exact) / exact < most
 
 
@@ -304,7 +315,7 @@ def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
 @given(st.integers(0, 10_000), st.integers(0, 200), st.integers(1, 20), st.integers(1, 30), st.integers(1, 7))
 def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys: int, columns: int) -> None:
     rng = np.random.default_rng(seed)
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=rng.integers(0, units, rows),
         key=rng.integers(0, keys, rows),
         columns=list(rng.random((columns, rows))),
@@ -314,8 +325,8 @@ def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys
     weights = rng.integers(0, 4, (11, units)).astype(float)
     for kernel in compiled():
         with weigh_with(kernel):
-            close(tally.weigh(Batch(weights)), tally.weigh(weights))
-            close(tally.weigh(Batch(weights / 7.0)), tally.weigh(weights / 7.0))
+            close(tally.weigh(WeightBatch(weights)), tally.weigh(weights))
+            close(tally.weigh(WeightBatch(weights / 7.0)), tally.weigh(weights / 7.0))
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -335,8 +346,8 @@ def test_every_selective_metric_is_the_same_drawn_and_left_out(convention: str, 
 
     def weighed() -> list[Floats]:
         measure = measure_metrics(columns, metrics)
-        left_out = replicates([measure], LeaveOut.of(np.arange(clusters)))
-        return [measure.points, *left_out, *replicates([measure], Draws(clusters, 77, 5))]
+        left_out = replicates([measure], JackknifeWeights.of(np.arange(clusters)))
+        return [measure.points, *left_out, *replicates([measure], BootstrapWeights(clusters, 77, 5))]
 
     with weigh_with(NUMPY):
         expected = weighed()
@@ -367,10 +378,14 @@ def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
         units=clusters,
     )
     with weigh_with(NUMPY):
-        expected = replicates([measure_metrics(columns, [METRICS[name]])], Draws(clusters, 50, 5))[0]
+        expected = replicates([measure_metrics(columns, [METRICS[name]])], BootstrapWeights(clusters, 50, 5))[
+            0
+        ]
     for kernel in compiled():
         with weigh_with(kernel):
-            found = replicates([measure_metrics(columns, [METRICS[name]])], Draws(clusters, 50, 5))[0]
+            found = replicates(
+                [measure_metrics(columns, [METRICS[name]])], BootstrapWeights(clusters, 50, 5)
+            )[0]
         close(found, expected)
 
 
@@ -381,9 +396,9 @@ class TestStream:
         drawn = np.random.RandomState(9).randint(0, units, size=(21, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
         for kernel in compiled():
-            stream = Stream(kernel.library, 9)  # type: ignore[arg-type]
+            stream = RandomStream(kernel.library, 9)  # type: ignore[arg-type]
             batches = [
-                Batch.of_lanes(stream.multiplicities(units, size), size).weights for size in (8, 3, 10)
+                WeightBatch.of_lanes(stream.multiplicities(units, size), size).weights for size in (8, 3, 10)
             ]
             np.testing.assert_array_equal(np.concatenate(batches), expected)
 
@@ -391,9 +406,9 @@ class TestStream:
         """The stream stands behind the last number that was taken, wherever in its turn that is."""
         turns = [41, 65_000, 7, 1000, 65_000, 70_000, 3, 64, 65_536, 41]
         for kernel in compiled():
-            stream, numbers = Stream(kernel.library, 5), np.random.RandomState(5)  # type: ignore[arg-type]
+            stream, numbers = RandomStream(kernel.library, 5), np.random.RandomState(5)  # type: ignore[arg-type]
             for units in turns:
-                found = Batch.of_lanes(stream.multiplicities(units, 9), 9).weights
+                found = WeightBatch.of_lanes(stream.multiplicities(units, 9), 9).weights
                 expected = [
                     np.bincount(row, minlength=units) for row in numbers.randint(0, units, (9, units))
                 ]
@@ -405,17 +420,17 @@ class TestStream:
         drawn = np.random.RandomState(6).randint(0, 65_000, size=(9, draws))
         expected = np.stack([np.bincount(row, minlength=65_000) for row in drawn])
         for kernel in compiled():
-            stream = Stream(kernel.library, 6)  # type: ignore[arg-type]
+            stream = RandomStream(kernel.library, 6)  # type: ignore[arg-type]
             lanes = stream.multiplicities(65_000, 9, draws=draws)
             assert lanes.dtype == np.uint8
-            np.testing.assert_array_equal(Batch.of_lanes(lanes, 9).weights, expected)
+            np.testing.assert_array_equal(WeightBatch.of_lanes(lanes, 9).weights, expected)
 
     def test_lanes_that_are_too_many_for_any_cache(self) -> None:
         """They are written past the caches: 16 lanes of more than a million units."""
         units = 1_100_005
         drawn = np.random.RandomState(7).randint(0, units, size=(10, units))
         for kernel in compiled():
-            stream = Stream(kernel.library, 7)  # type: ignore[arg-type]
+            stream = RandomStream(kernel.library, 7)  # type: ignore[arg-type]
             lanes = stream.multiplicities(units, 10)
             assert lanes.shape == (1, units, 16)
             for lane, row in enumerate(drawn):
@@ -426,12 +441,12 @@ class TestStream:
         drawn = np.random.RandomState(1).randint(0, units, size=(9, draws))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
         for kernel in compiled():
-            stream = Stream(kernel.library, 1)  # type: ignore[arg-type]
+            stream = RandomStream(kernel.library, 1)  # type: ignore[arg-type]
             lanes = stream.multiplicities(units, 9, draws=draws)
             assert lanes.dtype == np.float64
-            np.testing.assert_array_equal(Batch.of_lanes(lanes, 9).weights, expected)
+            np.testing.assert_array_equal(WeightBatch.of_lanes(lanes, 9).weights, expected)
             # The stream goes on where it would have without the second attempt.
-            following = Batch.of_lanes(stream.multiplicities(units, 1), 1).weights
+            following = WeightBatch.of_lanes(stream.multiplicities(units, 1), 1).weights
             again = np.random.RandomState(1)
             again.randint(0, units, size=(9, draws))
             np.testing.assert_array_equal(
@@ -440,26 +455,26 @@ class TestStream:
 
     def test_a_batch_keeps_its_memory_until_it_is_done(self) -> None:
         for kernel in compiled()[-1:]:
-            stream = Stream(kernel.library, 2)  # type: ignore[arg-type]
-            first, second = (Batch.drawn(stream, 3000, 10) for _ in range(2))
+            stream = RandomStream(kernel.library, 2)  # type: ignore[arg-type]
+            first, second = (WeightBatch.drawn(stream, 3000, 10) for _ in range(2))
             kept, taken = second.weights.copy(), first.lanes
             first.done()
-            third = Batch.drawn(stream, 3000, 10)
+            third = WeightBatch.drawn(stream, 3000, 10)
             assert third.lanes is taken
-            np.testing.assert_array_equal(Batch.of_lanes(second.lanes, 10).weights, kept)
+            np.testing.assert_array_equal(WeightBatch.of_lanes(second.lanes, 10).weights, kept)
 
     @pytest.mark.parametrize("units", [41, 3000, 65_000, 70_000])
     def test_threads_share_the_numbers_of_numpy(self, units: int) -> None:
         drawn = np.random.RandomState(3).randint(0, units, size=(60, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
         for kernel in compiled():
-            stream, found = Stream(kernel.library, 3, shared=True), np.full((60, units), -1.0)  # type: ignore[arg-type]
+            stream, found = RandomStream(kernel.library, 3, shared=True), np.full((60, units), -1.0)  # type: ignore[arg-type]
             began = threading.Barrier(3)
 
-            def draw(stream: Stream = stream, found: Any = found, began: Any = began) -> None:
+            def draw(stream: RandomStream = stream, found: Any = found, began: Any = began) -> None:
                 began.wait()
                 for size in (9, 1, 10):
-                    batch = Batch.drawn(stream, units, size)
+                    batch = WeightBatch.drawn(stream, units, size)
                     assert (found[batch.places] == -1.0).all()
                     found[batch.places] = batch.weights
 
@@ -472,41 +487,44 @@ class TestStream:
 
     def test_the_places_of_vectors_that_others_drew_between(self) -> None:
         for kernel in compiled()[-1:]:
-            stream = Stream(kernel.library, 3, shared=True)  # type: ignore[arg-type]
-            assert Batch.drawn(stream, 5, 4).places == slice(0, 4)
-            assert Batch.drawn(stream, 5, 2).places == slice(4, 6)
+            stream = RandomStream(kernel.library, 3, shared=True)  # type: ignore[arg-type]
+            assert WeightBatch.drawn(stream, 5, 4).places == slice(0, 4)
+            assert WeightBatch.drawn(stream, 5, 2).places == slice(4, 6)
 
     def test_zero_clusters_are_drawn_as_nothing(self) -> None:
         for kernel in (NUMPY, *compiled()):
             with weigh_with(kernel):
-                assert [batch.weights.shape for batch in Draws(0, 3, 1).batches(1)] == [(3, 0)]
+                assert [batch.weights.shape for batch in BootstrapWeights(0, 3, 1).batches(1)] == [(3, 0)]
 
 
 class TestSizes:
     def test_more_units_or_cells_than_it_can_number_are_left_to_numpy(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        huge = Tally(np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones((2, 1)), units=2**31, keys=1)
+        huge = ClusterSums(np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones((2, 1)), units=2**31, keys=1)
         assert huge.cells is None
         tally = some_tally(1, rows=50, units=5, keys=10)
         weights = np.ones((2, 5))
         with weigh_with(NUMPY):
-            expected = walk(tally, Batch(weights), Asked(risk=True)).risk_area
+            expected = walk(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area
         monkeypatch.setattr(_kernel, "MOST_CELLS", 10)
         for kernel in compiled():
             with weigh_with(kernel):
                 assert tally.cells is None
-                assert walk(tally, Batch(weights), Asked(risk=True)).risk_area.tolist() == expected.tolist()
+                assert (
+                    walk(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area.tolist()
+                    == expected.tolist()
+                )
 
     def test_counts_beyond_any_table_are_left_to_numpy(self) -> None:
         tally = some_tally(1, rows=20, units=3, keys=5)
-        heavy = Tally(tally.unit, tally.key, tally.sums * 2.0**30, tally.units, tally.keys)
-        asked = Asked(growth=(HARMONIC,))
+        heavy = ClusterSums(tally.unit, tally.key, tally.sums * 2.0**30, tally.units, tally.keys)
+        asked = CurveRequest(growth=(HARMONIC,))
         with weigh_with(NUMPY):
-            expected = walk(heavy, Batch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
+            expected = walk(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
         for kernel in compiled():
             with weigh_with(kernel):
-                found = walk(heavy, Batch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
+                found = walk(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
             assert found.tolist() == expected.tolist()
 
 
@@ -601,7 +619,7 @@ class TestThreads:
                 done: list[int] = []
                 for count in (1, 2, 5):
                     set_threads(count)
-                    found += replicates([measure], Draws(20_000, 300, 1), done.append)
+                    found += replicates([measure], BootstrapWeights(20_000, 300, 1), done.append)
                 assert sum(done) == 900
                 for values in found[1:]:
                     np.testing.assert_array_equal(values, found[0])
@@ -615,7 +633,7 @@ class TestThreads:
                     raise ValueError("no progress")
 
                 with pytest.raises(ValueError, match="no progress"):
-                    replicates([measure], Draws(20_000, 300, 1), refuse)
+                    replicates([measure], BootstrapWeights(20_000, 300, 1), refuse)
 
     def test_fewer_than_one_is_refused(self) -> None:
         with pytest.raises(ArgumentError, match="threads must be"):
@@ -627,7 +645,7 @@ class TestThreads:
         program = """
 import os, signal, sys, threading, time
 import numpy as np
-from abstain.inference import Draws, replicates
+from abstain.inference import BootstrapWeights, replicates
 from abstain.metrics import Columns, measure_metrics
 from abstain.metrics.registry import METRICS
 n = 1_000_000
@@ -639,7 +657,7 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
 try:
-    replicates([measure], Draws(n, 10_000_000, 1))
+    replicates([measure], BootstrapWeights(n, 10_000_000, 1))
 except KeyboardInterrupt:
     print("interrupted")
 """
@@ -682,7 +700,8 @@ _WATCHED = """
 import sys
 from pathlib import Path
 import numpy as np
-from abstain.resampling import HARMONIC, Asked, Batch, CountedRows, RowsRefused, Stream, Tally, walk
+from abstain.resampling import HARMONIC, CurveRequest, WeightBatch, CountedRows, RowsRefused
+from abstain.resampling import RandomStream, ClusterSums, walk
 from abstain.resampling._kernel import Kernel, find, weigh_with
 found = find(Path(sys.argv[1])).library
 assert found is not None
@@ -691,25 +710,26 @@ for level in found.levels:
     with weigh_with(Kernel(library)):
         for rows, units, keys in ((0, 1, 1), (1, 1, 1), (7, 3, 2), (63, 9, 64), (500, 41, 7), (9000, 700, 5000)):
             rng = np.random.default_rng(rows)
-            tally = Tally.of_rows(
+            tally = ClusterSums.of_rows(
                 unit=rng.integers(0, units, rows), key=rng.integers(0, keys, rows),
                 columns=[rng.random(rows)], units=units, keys=keys,
             )
-            stream = Stream(library, rows)
+            stream = RandomStream(library, rows)
             for vectors in (1, 13, 70):
-                batch = Batch.drawn(stream, units, vectors)
+                batch = WeightBatch.drawn(stream, units, vectors)
                 targets = np.linspace(0.0, 2.0, 7)[:, None] * np.full(vectors, float(rows))
-                asked = Asked(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.2, 9.0), areas_at=(True,) * 7)
+                asked = CurveRequest(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.2, 9.0), areas_at=(True,) * 7)
                 walk(tally, batch, asked, targets)
-                walk(tally, Batch(batch.weights / 3.0), Asked(risk=True, hull=True, areas_at=(True,) * 7), targets)
+                asked = CurveRequest(risk=True, hull=True, areas_at=(True,) * 7)
+                walk(tally, WeightBatch(batch.weights / 3.0), asked, targets)
                 tally.weigh(batch)
             stream.multiplicities(2, 3, draws=1000)
         rows = 20_000
-        tally = Tally.of_rows(
+        tally = ClusterSums.of_rows(
             unit=np.arange(rows)[::-1], key=np.arange(rows), columns=[np.arange(rows) % 8.0], units=rows, keys=rows
         )
-        batch = Batch.drawn(Stream(library, 5), rows, 21)
-        walk(tally, batch, Asked(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
+        batch = WeightBatch.drawn(RandomStream(library, 5), rows, 21)
+        walk(tally, batch, CurveRequest(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
 for size, levels, kinds in ((0, 1, 1), (1, 1, 1), (700, 3, 251), (5000, 4000, 7), (70_000, 70_000, 2)):
     place = np.arange(size)
     cluster, sure, kind = place % 1000 - 5, place % levels / 7.0, (place % kinds).astype(np.uint16)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abstain.resampling import (
-    Batch,
-    Measure,
-    Run,
-    Tally,
+    ClusterSums,
+    RunningSums,
+    Statistic,
+    WeightBatch,
     _table,
     keys_ascending,
     keys_descending,
@@ -51,7 +51,7 @@ def by_hand(
 @KEPT
 def test_sums_by_key_and_running_sums_by_hand(kept: str) -> None:
     # Three units, three keys; the pair (unit 2, key 1) does not occur, and key 2 has a single row.
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=[0, 1, 1, 2, 0, 2],
         key=[0, 0, 1, 0, 1, 2],
         columns=[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0] * 6],
@@ -87,7 +87,7 @@ def test_dense_sparse_copied_and_shuffled_rows_agree_with_a_loop(
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(_table, "_DENSE_LIMIT", limit)
                 unit, key, value, weight = (np.array([row[place] for row in chosen]) for place in range(4))
-                tally = Tally.of_rows(
+                tally = ClusterSums.of_rows(
                     unit=unit.astype(np.intp),
                     key=key.astype(np.intp),
                     columns=[value.astype(float)],
@@ -103,7 +103,7 @@ def test_dense_sparse_copied_and_shuffled_rows_agree_with_a_loop(
 @pytest.mark.parametrize("units", [1, 3])
 @pytest.mark.parametrize("keys", [0, 4])
 def test_zero_rows_sum_to_nothing(units: int, keys: int) -> None:
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=np.empty(0, np.intp), key=np.empty(0, np.intp), columns=[np.empty(0)], units=units, keys=keys
     )
     weights = np.ones((2, units))
@@ -115,7 +115,7 @@ def test_zero_rows_sum_to_nothing(units: int, keys: int) -> None:
 
 
 def test_one_unit_is_a_plain_sum_that_weights_scale() -> None:
-    tally = Tally.of_rows(unit=[0, 0, 0], key=[1, 0, 1], columns=[[0.5, 1.0, 2.0]], units=1, keys=2)
+    tally = ClusterSums.of_rows(unit=[0, 0, 0], key=[1, 0, 1], columns=[[0.5, 1.0, 2.0]], units=1, keys=2)
     assert tally.weigh(np.array([[1.0], [3.0]])).tolist() == [
         [[1.0, 2.0], [3.0, 6.0]],
         [[1.0, 2.5], [3.0, 7.5]],
@@ -125,8 +125,8 @@ def test_one_unit_is_a_plain_sum_that_weights_scale() -> None:
 
 @KEPT
 def test_a_unit_without_a_row_changes_nothing(kept: str) -> None:
-    few = Tally.of_rows(unit=[0, 1], key=[0, 1], columns=[[1.0, 2.0]], units=2, keys=2)
-    more = Tally.of_rows(unit=[0, 2], key=[0, 1], columns=[[1.0, 2.0]], units=4, keys=2)
+    few = ClusterSums.of_rows(unit=[0, 1], key=[0, 1], columns=[[1.0, 2.0]], units=2, keys=2)
+    more = ClusterSums.of_rows(unit=[0, 2], key=[0, 1], columns=[[1.0, 2.0]], units=4, keys=2)
     assert more._dense == (kept == "dense")
     assert few.weigh(np.array([[2.0, 3.0]])).tolist() == more.weigh(np.array([[2.0, 9.0, 3.0, 9.0]])).tolist()
 
@@ -134,7 +134,7 @@ def test_a_unit_without_a_row_changes_nothing(kept: str) -> None:
 def test_too_many_pairs_for_a_table_are_kept_as_cells() -> None:
     units = keys = 5000
     rows = np.arange(units)
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=rows, key=rows[::-1].copy(), columns=[rows.astype(float)], units=units, keys=keys
     )
     assert not tally._dense
@@ -155,7 +155,7 @@ def test_keys_number_distinct_values_in_order() -> None:
 class TestMeasure:
     """Two rows in two units: counts 1 and 1, sums 2 and 4."""
 
-    measure = Measure.of_sums(
+    measure = Statistic.of_sums(
         ("mean", "sum"), [[2.0, 4.0]], unit=[0, 1], units=2, finish=lambda n, total: [total / n, total]
     )
 
@@ -165,7 +165,7 @@ class TestMeasure:
         assert self.measure(np.array([[3.0, 1.0], [0.0, 2.0]])).tolist() == [[2.5, 10.0], [4.0, 8.0]]
 
     def test_row_weights_are_repetitions(self) -> None:
-        weighed = Measure.of_sums(
+        weighed = Statistic.of_sums(
             ("mean",),
             [[2.0, 4.0]],
             unit=[0, 1],
@@ -176,20 +176,20 @@ class TestMeasure:
         assert weighed.point == 2.5
 
     def test_undefined(self) -> None:
-        nothing = Measure.undefined(("a", "b"), 2)
+        nothing = Statistic.undefined(("a", "b"), 2)
         assert nothing.names == ("a", "b")
         assert np.isnan(nothing(np.ones((3, 2)))).tolist() == [[True, True]] * 3
 
     def test_joined_stands_side_by_side_or_in_another_order(self) -> None:
-        nothing = Measure.undefined(("none",), 2)
-        side_by_side = Measure.joined([self.measure, nothing])
+        nothing = Statistic.undefined(("none",), 2)
+        side_by_side = Statistic.joined([self.measure, nothing])
         assert side_by_side.names == ("mean", "sum", "none")
         assert side_by_side.points[:2].tolist() == [3.0, 6.0]
         assert np.isnan(side_by_side.points[2])
-        turned = Measure.joined([self.measure, nothing], [1, 2, 0])
+        turned = Statistic.joined([self.measure, nothing], [1, 2, 0])
         assert turned.names == ("sum", "none", "mean")
         assert turned.points[[0, 2]].tolist() == [6.0, 3.0]
-        assert Measure.joined([self.measure]) is self.measure
+        assert Statistic.joined([self.measure]) is self.measure
         assert side_by_side.width == self.measure.width
 
     def test_only_some_columns(self) -> None:
@@ -205,19 +205,19 @@ def test_a_batch_works_out_what_is_shared_once() -> None:
         done.append("work")
         return np.ones(2)
 
-    batch = Batch(np.ones((2, 3)))
+    batch = WeightBatch(np.ones((2, 3)))
     assert len(batch) == 2
     first, second = batch.once("key", work), batch.once("key", work)
     assert first is second
     assert done == ["work"]
     batch.once("other", work)
-    Batch(batch.weights).once("key", work)
+    WeightBatch(batch.weights).once("key", work)
     assert done == ["work"] * 3
 
 
 def test_a_batch_may_be_handed_to_several_measures() -> None:
     measure = TestMeasure.measure
-    batch = Batch(np.array([[1.0, 0.0]]))
+    batch = WeightBatch(np.array([[1.0, 0.0]]))
     assert measure(batch).tolist() == measure(batch.weights).tolist() == [[2.0, 2.0]]
 
 
@@ -226,7 +226,7 @@ def test_a_share_of_one_cell_is_never_above_one() -> None:
     for rows in range(1, 300):
         weight, hit = rng.random(rows), rng.random(rows) < 0.9
         for column in (np.ones(rows, np.bool_), hit):
-            count, total = Tally.of_rows(
+            count, total = ClusterSums.of_rows(
                 unit=np.zeros(rows, np.intp),
                 key=np.zeros(rows, np.intp),
                 columns=[column],
@@ -242,20 +242,20 @@ def test_units_left_out_are_taken_off_the_sums_of_all(monkeypatch: pytest.Monkey
     monkeypatch.setattr(_table, "_DENSE_LIMIT", -1)
     rng = np.random.default_rng(4)
     unit, key = rng.integers(0, 40, 3000), rng.integers(0, 500, 3000)
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=unit, key=key, columns=[rng.integers(0, 2, 3000).astype(float)], units=40, keys=500
     )
     weights = np.ones((6, 40))
     weights[1, 7] = weights[2, [0, 39]] = weights[3, :30] = 0.0
     weights[4] = rng.integers(0, 3, 40)
     np.testing.assert_array_equal(tally.run(weights), tally._run_of_cells(weights))
-    halves = Tally.of_rows(
+    halves = ClusterSums.of_rows(
         unit=unit, key=key, columns=[rng.random(3000)], units=40, keys=500, weight=np.full(3000, 0.5)
     )
     np.testing.assert_allclose(halves.run(weights), halves._run_of_cells(weights), atol=1e-12)
 
 
 def test_a_rank_without_weight_has_no_mean_though_rounding_leaves_it_a_loss() -> None:
-    run = Run(np.array([[0.0, 2.0, 2.0, 3.0]]), np.array([[0.0, 0.3, 0.30000000000000004, 1.3]]))
-    without = Run(np.array([[0.0, 2.0, 3.0]]), np.array([[0.0, 0.3, 1.3]]))
+    run = RunningSums(np.array([[0.0, 2.0, 2.0, 3.0]]), np.array([[0.0, 0.3, 0.30000000000000004, 1.3]]))
+    without = RunningSums(np.array([[0.0, 2.0, 3.0]]), np.array([[0.0, 0.3, 1.3]]))
     assert prefix_mean_sum(run) == pytest.approx(prefix_mean_sum(without), rel=1e-12)

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from abstain import DataError
-from abstain.resampling import Tally, keys_descending
+from abstain.resampling import ClusterSums, keys_descending
 from abstain.thresholds import (
-    Evidence,
+    RiskTable,
     Steps,
     betting_wealth,
     binomial_p,
@@ -86,7 +86,7 @@ def test_a_game_can_be_interrupted() -> None:
 
 def test_without_errors_betting_needs_little_more_than_the_binomial() -> None:
     """80 clusters of 3 items, all right: the largest bet wins 0.99 * risk / (1 - risk) on each of them."""
-    evidence = Evidence.of_rows(
+    evidence = RiskTable.of_rows(
         np.full(240, 0.9), np.zeros(240), cluster=np.repeat(np.arange(80), 3), asked=np.full(80, 3.0)
     )
     assert evidence.betting(0.1)[0] == pytest.approx((1 + 0.99 / 9) ** -80)
@@ -108,7 +108,7 @@ def test_moments_are_those_of_the_rows(promise: str) -> None:
     cluster = generator.integers(0, 12, 90)
     loss, confidence = generator.random(90), generator.integers(0, 30, 90) / 30
     asked = (np.bincount(cluster, minlength=12) + 2.0).astype(np.float64)
-    evidence = Evidence.of_rows(confidence, loss, cluster=cluster, asked=asked, most=10, promise=promise)
+    evidence = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked, most=10, promise=promise)
     assert len(evidence) <= 11
     for step, threshold in enumerate(evidence.steps.threshold):
         kept = confidence >= threshold
@@ -126,7 +126,7 @@ def test_the_t_test_never_believes_in_nothing_going_wrong() -> None:
     """Without an error every cluster lies on one side, and the t test alone would be sure from three answers on."""
     asked = np.array([1.0, 2.0, 1.0, 2.0] * 10)
     cluster = np.repeat(np.arange(40), asked.astype(int))
-    evidence = Evidence.of_rows(np.full(60, 0.9), np.zeros(60), cluster=cluster, asked=asked)
+    evidence = RiskTable.of_rows(np.full(60, 0.9), np.zeros(60), cluster=cluster, asked=asked)
     assert evidence.cluster_t(0.05, 0.05)[0] >= 0.95**60
     alone = cluster_t_p(evidence.loss - 0.05 * evidence.count, evidence.spread(0.05), 40)
     assert alone[0] < 1e-9
@@ -154,9 +154,9 @@ def test_a_tally_of_any_engine_gives_the_same_evidence() -> None:
     confidence = generator.random(600)
     asked = np.bincount(cluster, minlength=30).astype(np.float64)
     key, levels = keys_descending(confidence)
-    tally = Tally.of_rows(unit=cluster, key=key, columns=[loss], units=30, keys=len(levels))
-    rows = Evidence.of_rows(confidence, loss, cluster=cluster, asked=asked)
-    read = Evidence.of_tally(tally, levels, asked, binary=True)
+    tally = ClusterSums.of_rows(unit=cluster, key=key, columns=[loss], units=30, keys=len(levels))
+    rows = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked)
+    read = RiskTable.of_tally(tally, levels, asked, binary=True)
     assert read.steps.threshold.tolist() == rows.steps.threshold.tolist()
     assert read.cluster_t(0.25, 0.05) == pytest.approx(rows.cluster_t(0.25, 0.05))
     assert read.betting(0.25) == pytest.approx(rows.betting(0.25))

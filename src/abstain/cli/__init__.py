@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import typer
 from typer.main import get_command
 
-from abstain.cli._program import Program, Verb, VerbGroup
+from abstain.cli._program import Command, Program, VerbGroup
 from abstain.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 
-class _Verb(NamedTuple):
+class _CommandEntry(NamedTuple):
     """Where a verb stands, under which heading, and the question that it answers."""
 
     heading: str
@@ -34,22 +34,26 @@ class _Verb(NamedTuple):
 
 
 _VERBS = {
-    "run": _Verb("Ask", "run", "What does a model answer that may decline, and how sure is it?"),
-    "check": _Verb("Judge", "check", "What is in this file, and what can be computed from it?"),
-    "evaluate": _Verb("Judge", "evaluate", "How good is a model that may abstain, and how sure is that?"),
-    "compare": _Verb("Judge", "compare", "Which of these systems is better?"),
-    "intervals": _Verb("Judge", "conformal", "Do these prediction intervals cover as they claim?"),
-    "sets": _Verb("Judge", "conformal", "Do these prediction sets cover as they claim?"),
-    "threshold": _Verb("Decide", "threshold", "What may it answer if at most 5% of answers may be wrong?"),
-    "apply": _Verb("Decide", "apply", "Which of these rows does it answer under that policy?"),
-    "gate": _Verb("Decide", "gate", "Is this run good enough, or worse than the last? For CI."),
-    "power": _Verb("Decide", "power", "How large must a study be to see a difference?"),
-    "calibrate": _Verb("Decide", "calibrate", "How likely is an answer right at this confidence?"),
-    "report": _Verb("Show", "report", "One HTML page for whoever has to be convinced."),
-    "plot": _Verb("Show", "plot", "One chart, as SVG, PNG, PDF or HTML."),
-    "metrics": _Verb("Learn", "metrics", "Which metrics are there, and what does each need?"),
-    "demo": _Verb("Learn", "demo", "What does it look like? Two classifiers that may abstain."),
-    "schema": _Verb("Learn", "schema", "What is in the JSON files? Their schemas."),
+    "run": _CommandEntry("Ask", "run", "What does a model answer that may decline, and how sure is it?"),
+    "check": _CommandEntry("Judge", "check", "What is in this file, and what can be computed from it?"),
+    "evaluate": _CommandEntry(
+        "Judge", "evaluate", "How good is a model that may abstain, and how sure is that?"
+    ),
+    "compare": _CommandEntry("Judge", "compare", "Which of these systems is better?"),
+    "intervals": _CommandEntry("Judge", "conformal", "Do these prediction intervals cover as they claim?"),
+    "sets": _CommandEntry("Judge", "conformal", "Do these prediction sets cover as they claim?"),
+    "threshold": _CommandEntry(
+        "Decide", "threshold", "What may it answer if at most 5% of answers may be wrong?"
+    ),
+    "apply": _CommandEntry("Decide", "apply", "Which of these rows does it answer under that policy?"),
+    "gate": _CommandEntry("Decide", "gate", "Is this run good enough, or worse than the last? For CI."),
+    "power": _CommandEntry("Decide", "power", "How large must a study be to see a difference?"),
+    "calibrate": _CommandEntry("Decide", "calibrate", "How likely is an answer right at this confidence?"),
+    "report": _CommandEntry("Show", "report", "One HTML page for whoever has to be convinced."),
+    "plot": _CommandEntry("Show", "plot", "One chart, as SVG, PNG, PDF or HTML."),
+    "metrics": _CommandEntry("Learn", "metrics", "Which metrics are there, and what does each need?"),
+    "demo": _CommandEntry("Learn", "demo", "What does it look like? Two classifiers that may abstain."),
+    "schema": _CommandEntry("Learn", "schema", "What is in the JSON files? Their schemas."),
 }
 
 
@@ -76,7 +80,7 @@ class _Loaded(Mapping[str, Any]):
             rich_markup_mode=None,
         )
         for command, (verb, examples) in commands.items():
-            within.command(command, epilog=examples, cls=Verb)(verb)
+            within.command(command, epilog=examples, cls=Command)(verb)
         return get_command(within)
 
 

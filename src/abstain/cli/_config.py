@@ -57,7 +57,7 @@ _FLAGS = {"fail_if": "--fail-if", "names": "--name"}
 _applied: list[str] = []
 
 
-class Settings(NamedTuple):
+class ConfigValues(NamedTuple):
     """What a file sets: the options by the names of their parameters, and what systems are called by their inputs."""
 
     path: Path
@@ -140,7 +140,7 @@ def _in_words(used: Mapping[str, Any]) -> str:
     return ", ".join(told)
 
 
-def _nearest(here: Path) -> Settings | None:
+def _nearest(here: Path) -> ConfigValues | None:
     for folder in _looked_into(here):
         own, project = folder / "abstain.toml", folder / "pyproject.toml"
         # A folder that may not be looked into is passed by.
@@ -183,7 +183,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ArgumentError(f"{path}: not TOML: {problem}; --no-config leaves it out") from None
 
 
-def _checked(path: Path, given: Any, whole: str) -> Settings:
+def _checked(path: Path, given: Any, whole: str) -> ConfigValues:
     """Return what a file sets; whatever it should not say is refused."""
     from abstain import _validate  # noqa: PLC0415
 
@@ -200,7 +200,7 @@ def _checked(path: Path, given: Any, whole: str) -> Settings:
             options["level"] = _validate.level(_number(table["level"], "level"))
         if "gates" in table:
             options["fail_if"] = _texts(table["gates"], "gates")
-        return Settings(
+        return ConfigValues(
             path, options, {name: _text(called, f"names.{name}") for name, called in names.items()}
         )
 

@@ -189,7 +189,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """How a source is to be read: the arguments of `abstain.read`."""
 
     heading: ClassVar[str] = DATA
@@ -246,7 +246,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MetricOptions:
     """What is asked of the inputs, in the words of `abstain.evaluate`."""
 
     confidence: Annotated[list[str] | None, named("--confidence", "NAMES", _CONFIDENCE)] = None
@@ -279,7 +279,7 @@ class Question:
         return [Path(self.instrument)] if self.instrument else []
 
 
-class Group:
+class OptionGroup:
     """A group of options that are arguments of the same names, but for what is set for the whole process."""
 
     __slots__: tuple[str, ...] = ()
@@ -291,7 +291,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(Group):
+class EngineOptions(OptionGroup):
     """What reads large tables: the arguments of that name of `abstain.evaluate`."""
 
     heading: ClassVar[str] = DATA
@@ -309,7 +309,7 @@ class Counted(Group):
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing(Group):
+class MatchOptions(OptionGroup):
     """How the items of several systems are matched: the arguments of that name of `abstain.evaluate`."""
 
     heading: ClassVar[str] = DATA
@@ -319,7 +319,7 @@ class Pairing(Group):
 
 
 @dataclass(frozen=True, slots=True)
-class Judging(Group):
+class IntervalOptions(OptionGroup):
     """How items are judged: the arguments of that name of `abstain.evaluate`, `compare` and `gate`."""
 
     loss: Annotated[str | None, named("--loss", "NAME", _LOSS)] = None
@@ -350,10 +350,10 @@ def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
     Where any of them may stand in a file of the project, there is an option to leave that file out.
 
     >>> @dataclass
-    ... class Reading:
+    ... class ReadOptions:
     ...     column: str = "label"
     >>> @spelled_out
-    ... def verb(path: str, reading: Reading) -> None:
+    ... def verb(path: str, reading: ReadOptions) -> None:
     ...     print(path, reading)
     >>> inspect.signature(verb)
     <Signature (*, path: str, column: str = 'label') -> None>

@@ -36,7 +36,13 @@ _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 
 
 # The headings under which options stand in the help of a verb, in this order.
-QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = ("Question", "Data", "Model", "Intervals", "Output")
+QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = (
+    "Question",
+    "Data",
+    "Model",
+    "Intervals",
+    "Output",
+)
 
 
 # The verbs that can do with rows that an engine counts, and those that need each of them.
@@ -44,7 +50,7 @@ COUNTING = ("check", "compare", "evaluate", "gate", "plot", "power", "report")
 ROW_BY_ROW = ("apply", "intervals", "sets", "threshold", "train", "verbalized")
 
 
-class Verb(TyperCommand):
+class Command(TyperCommand):
     """A verb whose options may stand in a file of the project, and whose help has them under headings."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

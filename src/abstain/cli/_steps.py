@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from abstain.cli._options import Counted, InputFile, Inputs, Judging, Pairing, Question, Reading
+    from abstain.cli._options import (
+        EngineOptions,
+        InputFile,
+        Inputs,
+        IntervalOptions,
+        MatchOptions,
+        MetricOptions,
+        ReadOptions,
+    )
     from abstain.evaluation import Result
     from abstain.items import Items
     from abstain.metrics.registry import MetricLike
@@ -45,11 +53,11 @@ class Judged(NamedTuple):
 
 def evaluated(
     inputs: Inputs,
-    question: Question,
-    reading: Reading,
-    pairing: Pairing,
-    judging: Judging,
-    counted: Counted,
+    question: MetricOptions,
+    reading: ReadOptions,
+    pairing: MatchOptions,
+    judging: IntervalOptions,
+    counted: EngineOptions,
     *,
     quiet: bool,
     most: int | None = 2,
@@ -110,8 +118,8 @@ def came_from(result: Result) -> list[Mapping[str, Any]]:
 
 def judged(
     sources: Mapping[str, InputFile],
-    reading: Reading,
-    counted: Counted,
+    reading: ReadOptions,
+    counted: EngineOptions,
     *,
     judge: Callable[..., Found],
     told: Callable[[Found], Iterable[Mapping[str, Any]]],
@@ -169,7 +177,7 @@ def _settled(confidences: Mapping[str, str | Sequence[str] | None]) -> tuple[str
 
 def read_systems(
     sources: Mapping[str, InputFile],
-    reading: Reading,
+    reading: ReadOptions,
     *,
     confidences: Mapping[str, str | Sequence[str] | None],
     metrics: MetricLike | Sequence[MetricLike] | None,
@@ -205,7 +213,7 @@ def read_one_system(
     path: Path,
     mode: str | None,
     signals: str | None,
-    reading: Reading,
+    reading: ReadOptions,
     *,
     purpose: str,
     everything: bool = False,
@@ -634,7 +642,7 @@ def putting(contents: Mapping[Path, bytes | Path], *, inputs: Sequence[Path]) ->
         _process.begin_to_write()
 
 
-def files_of(*named: Path | Inputs | Question | Reading | Judging | None) -> list[Path]:
+def files_of(*named: Path | Inputs | MetricOptions | ReadOptions | IntervalOptions | None) -> list[Path]:
     """Return the files that a call reads: those that its groups of options name, and single ones."""
     from abstain.readers import expand  # noqa: PLC0415
 

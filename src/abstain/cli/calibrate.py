@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, Reading, SummaryFormat, named, output_to, spelled_out
+from abstain.cli._options import Commands, ReadOptions, SummaryFormat, named, output_to, spelled_out
 from abstain.cli._steps import Forms, check_outputs, files_of, json_file, printing, publish, read_one_system
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, at
@@ -84,7 +84,7 @@ class Checking:
 
 
 @spelled_out
-def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, reading: Reading) -> None:
+def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, reading: ReadOptions) -> None:
     """Fit the temperature of a confidence stated as 1 to 5."""
 
     def fit(items: Items) -> Calibration:
@@ -107,7 +107,7 @@ def train_command(
         str, typer.Option(metavar="NAME", help="What to predict: correctness, near_correct or loss.")
     ] = "correctness",
     checking: Checking,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Train a calibrator on signals of the answered items."""
     if features is not None and confidence is not None:
@@ -127,7 +127,7 @@ def _calibrate(
     fit: Callable[[Items], Calibration],
     lesson: Lesson,
     signals: str | None,
-    reading: Reading,
+    reading: ReadOptions,
     output: Path,
     checking: Checking,
 ) -> None:

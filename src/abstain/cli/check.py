@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, Counted, Reading, SummaryFormat, named, spelled_out
+from abstain.cli._options import Commands, EngineOptions, ReadOptions, SummaryFormat, named, spelled_out
 from abstain.cli._steps import announcements, counting_bar, present, printing
 from abstain.cli._terminal import say_json, show
 
@@ -37,8 +37,8 @@ def check_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     table_format: SummaryFormat = None,
-    reading: Reading,
-    counted: Counted,
+    reading: ReadOptions,
+    counted: EngineOptions,
 ) -> None:
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415

@@ -11,12 +11,12 @@ from abstain.cli import _steps
 from abstain.cli._options import (
     AsJson,
     Commands,
-    Counted,
+    EngineOptions,
     Inputs,
-    Judging,
-    Pairing,
+    IntervalOptions,
+    MatchOptions,
     Quiet,
-    Reading,
+    ReadOptions,
     Simultaneous,
     SummaryFormat,
     named,
@@ -74,10 +74,10 @@ def compare_command(
     as_json: AsJson = False,
     table_format: SummaryFormat = None,
     quiet: Quiet = False,
-    judging: Judging,
-    pairing: Pairing,
-    reading: Reading,
-    counted: Counted,
+    judging: IntervalOptions,
+    pairing: MatchOptions,
+    reading: ReadOptions,
+    counted: EngineOptions,
 ) -> None:
     """Compare systems on the same items: the conclusion, every difference with its interval, and ranks."""
     from abstain import compare  # noqa: PLC0415

@@ -19,9 +19,9 @@ from abstain.cli._options import (
     AsJson,
     Commands,
     Digits,
-    Group,
     Interval,
     Level,
+    OptionGroup,
     Quiet,
     Resamples,
     Seed,
@@ -77,7 +77,7 @@ Claims = Annotated[list[float], named("--claim", "P", _CLAIM)]
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnOptions:
     """The columns that intervals and sets have in common."""
 
     heading: ClassVar[str] = DATA
@@ -104,7 +104,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Measuring(Group):
+class Measuring(OptionGroup):
     """How coverage is judged: arguments of `abstain.evaluate_intervals` and `abstain.evaluate_sets`."""
 
     margin: Annotated[
@@ -153,7 +153,7 @@ def intervals_command(
     low: Annotated[list[str], named("--low", "COLUMN", "Lower bound; once per claim.")],
     high: Annotated[list[str], named("--high", "COLUMN", "Upper bound; once per claim.")],
     claims: Claims,
-    columns: Columns,
+    columns: ColumnOptions,
     bins: Annotated[int, typer.Option(metavar="N", help="Strata of width.")] = 3,
     eta: Annotated[float, typer.Option(metavar="X", help=_ETA)] = 30.0,
     crossed: Annotated[str | None, named("--crossed", "HOW", CROSSED)] = None,
@@ -201,7 +201,7 @@ def sets_command(
     classes: Annotated[
         str | None, named("--classes", "LABELS", "All labels there are; else those that occur.")
     ] = None,
-    columns: Columns,
+    columns: ColumnOptions,
     bins: Annotated[int | None, named("--bins", "N", "Groups of set sizes; else one per size.")] = None,
     measuring: Measuring,
     publishing: Publishing,
@@ -236,7 +236,7 @@ def sets_command(
 def _judged(
     source: SourceTable,
     own: Mapping[str, str | list[str] | None],
-    columns: Columns,
+    columns: ColumnOptions,
     judge: Callable[..., CoverageResult],
     measuring: Measuring,
     wanted: Printing,

@@ -11,11 +11,11 @@ import typer
 from abstain.cli._options import (
     AsJson,
     Commands,
-    Counted,
+    EngineOptions,
     InputFile,
-    Judging,
-    Pairing,
-    Reading,
+    IntervalOptions,
+    MatchOptions,
+    ReadOptions,
     TableFormat,
     named,
     output_to,
@@ -93,10 +93,10 @@ def gate_command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
     ] = False,
-    judging: Judging,
-    pairing: Pairing,
-    reading: Reading,
-    counted: Counted,
+    judging: IntervalOptions,
+    pairing: MatchOptions,
+    reading: ReadOptions,
+    counted: EngineOptions,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
     from abstain import _validate, gate  # noqa: PLC0415

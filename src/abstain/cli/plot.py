@@ -9,13 +9,13 @@ import typer
 
 from abstain.cli._options import (
     Commands,
-    Counted,
+    EngineOptions,
     Inputs,
-    Judging,
-    Pairing,
-    Question,
+    IntervalOptions,
+    MatchOptions,
+    MetricOptions,
     Quiet,
-    Reading,
+    ReadOptions,
     named,
     output_to,
     spelled_out,
@@ -44,7 +44,7 @@ Examples:
 def plot_command(
     *,
     inputs: Inputs,
-    question: Question,
+    question: MetricOptions,
     output: Annotated[Path, output_to(_OUTPUT)],
     chart: Annotated[str | None, named("--chart", "NAME", _CHART)] = None,
     of: Annotated[str | None, named("--of", "NAME", _OF)] = None,
@@ -52,10 +52,10 @@ def plot_command(
     risk: Annotated[str, typer.Option(metavar="NAME", help="selective or generalized.")] = "selective",
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
     quiet: Quiet = False,
-    judging: Judging,
-    pairing: Pairing,
-    reading: Reading,
-    counted: Counted,
+    judging: IntervalOptions,
+    pairing: MatchOptions,
+    reading: ReadOptions,
+    counted: EngineOptions,
 ) -> None:
     """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
     from abstain.report.charts import chart_content, chart_format, draw  # noqa: PLC0415

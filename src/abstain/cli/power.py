@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, Counted, Inputs, Pairing, Reading, named, spelled_out
+from abstain.cli._options import (
+    Commands,
+    EngineOptions,
+    Inputs,
+    MatchOptions,
+    ReadOptions,
+    named,
+    spelled_out,
+)
 from abstain.cli._steps import at_data, judged
 from abstain.cli._terminal import say, say_json
 
@@ -51,9 +59,9 @@ def power_command(
     ] = None,
     clusters: Annotated[int | None, named("--clusters", "N", "For how many clusters that is.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON.")] = False,
-    pairing: Pairing,
-    reading: Reading,
-    counted: Counted,
+    pairing: MatchOptions,
+    reading: ReadOptions,
+    counted: EngineOptions,
 ) -> None:
     """Say how many clusters a new study needs to tell a difference, from a pilot of one or two systems."""
     from abstain import power as asked  # noqa: PLC0415

@@ -11,13 +11,13 @@ import typer
 
 from abstain.cli._options import (
     Commands,
-    Counted,
+    EngineOptions,
     Inputs,
-    Judging,
-    Pairing,
-    Question,
+    IntervalOptions,
+    MatchOptions,
+    MetricOptions,
     Quiet,
-    Reading,
+    ReadOptions,
     named,
     output_to,
     spelled_out,
@@ -59,7 +59,7 @@ Examples:
 def report_command(
     *,
     inputs: Inputs,
-    question: Question,
+    question: MetricOptions,
     output: Annotated[Path | None, output_to(_OUTPUT)] = None,
     risk: Annotated[str | None, named("--risk", "SHARE", _RISK)] = None,
     title: Annotated[str, named("--title", "TEXT", "Heading.")] = "",
@@ -67,10 +67,10 @@ def report_command(
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     quiet: Quiet = False,
-    judging: Judging,
-    pairing: Pairing,
-    reading: Reading,
-    counted: Counted,
+    judging: IntervalOptions,
+    pairing: MatchOptions,
+    reading: ReadOptions,
+    counted: EngineOptions,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _validate  # noqa: PLC0415

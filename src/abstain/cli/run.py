@@ -10,13 +10,13 @@ import typer
 
 from abstain.cli._options import (
     Commands,
-    Counted,
+    EngineOptions,
     Inputs,
-    Judging,
-    Pairing,
-    Question,
+    IntervalOptions,
+    MatchOptions,
+    MetricOptions,
     Quiet,
-    Reading,
+    ReadOptions,
     named,
     numbers,
     output_to,
@@ -258,11 +258,11 @@ def _judge(place: Path, plan: RunPlan, *, quiet: bool) -> None:
         say(f"not judged by {name}: {reason}", error=True)
     result = evaluated(
         Inputs(inputs=[place] * len(plan.modes), modes=list(plan.modes)),
-        Question(confidence=served or None),
-        Reading(),
-        Pairing(),
-        Judging(),
-        Counted(),
+        MetricOptions(confidence=served or None),
+        ReadOptions(),
+        MatchOptions(),
+        IntervalOptions(),
+        EngineOptions(),
         quiet=quiet,
         most=None,
     ).result

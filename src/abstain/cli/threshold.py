@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, Reading, named, numbers, output_to, spelled_out
+from abstain.cli._options import Commands, ReadOptions, named, numbers, output_to, spelled_out
 from abstain.cli._steps import (
     check_outputs,
     files_of,
@@ -113,7 +113,7 @@ def threshold_command(
     ] = None,
     level: Annotated[float, typer.Option(metavar="P", help="Level of the intervals of a check.")] = 0.95,
     mode: Annotated[str | None, named("--mode", "MODE", "Which experiment of a run file.")] = None,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> None:
     """Choose the threshold that answers most at a risk that is promised, or check such a promise on new data."""
     files = [*files_of(source, check, reading), *(calibration or [])]
@@ -174,7 +174,7 @@ def _check(
     calibration: list[Path] | None,
     level: float,
     mode: str | None,
-    reading: Reading,
+    reading: ReadOptions,
     *,
     as_json: bool,
 ) -> None:

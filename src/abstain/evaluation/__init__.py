@@ -21,7 +21,7 @@ from abstain.evaluation._result import (
     Settings,
     SystemResult,
 )
-from abstain.evaluation._system import Basis
+from abstain.evaluation._system import ResultData
 from abstain.evaluation._warnings import (
     NEVER_EQUAL,
     POSSIBLE_SCALE,
@@ -36,7 +36,6 @@ __all__ = [
     "OWN_COVERAGES",
     "POSSIBLE_SCALE",
     "Availability",
-    "Basis",
     "ClusterSizes",
     "ConfidenceResult",
     "Deltas",
@@ -55,6 +54,7 @@ __all__ = [
     "Profile",
     "Rank",
     "Result",
+    "ResultData",
     "Settings",
     "SignalSummary",
     "SourceCheck",

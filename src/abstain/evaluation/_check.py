@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.items import Items, OutcomeCounts
-    from abstain.readers.counting import Counting
+    from abstain.readers.counting import AggregatedTable
     from abstain.readers.engines import Countable
 
 
@@ -191,7 +191,7 @@ def _of_counted(table: Countable) -> SourceCheck:
     )
 
 
-def _profiled(counting: Counting, items: Items, name: str) -> SignalSummary:
+def _profiled(counting: AggregatedTable, items: Items, name: str) -> SignalSummary:
     found = column_profile(counting, name)
     scale = 100.0 if name in items.under((name,)).provenance.get("percent", ()) else 1.0
     tied = found.tied / found.known if found.known else 0.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abstain.losses import Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
-    from abstain.readers.counting import Counting
+    from abstain.readers.counting import AggregatedTable
     from abstain.readers.engines import Countable
 
 GUIDANCE = "should_abstain"
@@ -103,7 +103,7 @@ def counted_systems(
     """
     from abstain.readers.matching import match_counted  # noqa: PLC0415  (engine code, slow to import)
 
-    sides: dict[str, Counting] = {}
+    sides: dict[str, AggregatedTable] = {}
     for name, table in tables.items():
         sides[name] = _counting(name, table, wanted, beside=next(iter(sides.values()), None))
     kept, found = match_counted(sides, **matching)
@@ -119,7 +119,9 @@ def counted_systems(
     return every, compared, found
 
 
-def _counting(name: str, table: Countable, wanted: Wanted, *, beside: Counting | None = None) -> Counting:
+def _counting(
+    name: str, table: Countable, wanted: Wanted, *, beside: AggregatedTable | None = None
+) -> AggregatedTable:
     refused = {
         "a loss per item needs every row": not (
             wanted.loss is None or isinstance(wanted.loss, str) or callable(wanted.loss)
@@ -140,7 +142,7 @@ def _counting(name: str, table: Countable, wanted: Wanted, *, beside: Counting |
     )
 
 
-def _items(counting: Counting, wanted: Wanted, *, several: bool = False) -> Items:
+def _items(counting: AggregatedTable, wanted: Wanted, *, several: bool = False) -> Items:
     kinds = counting.kinds
     every, ranked = (wanted.codes(kinds, ranked=part, several=several) for part in (False, True))
     return counting.items(every, view=lambda names: counting.items(ranked, names))

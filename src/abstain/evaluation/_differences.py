@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     from abstain.evaluation._result import Settings
     from abstain.evaluation._system import SystemWork
-    from abstain.inference import Estimate, Intervals, MarginVerdict, Weighed
+    from abstain.inference import Estimate, Intervals, MarginVerdict, Replicates
     from abstain.matching import Matching
     from abstain.metrics import Columns, MetricSpecification
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Pair = tuple[str, str]
 
@@ -398,7 +398,7 @@ class _MatchedPair:
     group: str
     metrics: tuple[MetricSpecification, ...]
     sides: tuple[Columns, Columns]
-    measure: Measure
+    measure: Statistic
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -433,12 +433,12 @@ class DifferenceWork:
         )
 
     @property
-    def measures(self) -> list[Measure]:
+    def measures(self) -> list[Statistic]:
         """The measures at matched coverage, which are weighed together with those of the systems."""
         return [each.measure for each in self.matched]
 
     def differences(
-        self, weighed: Mapping[str, Sequence[Weighed]], matched: Sequence[Weighed]
+        self, weighed: Mapping[str, Sequence[Replicates]], matched: Sequence[Replicates]
     ) -> tuple[Difference, ...]:
         """Return every difference, those at matched coverage last.
 
@@ -470,7 +470,7 @@ class DifferenceWork:
             self._decide([(at_matched, place) for place in at_matched if place[2] == key])
         return (*whole.values(), *at_matched.values())
 
-    def _whole(self, weighed: Mapping[str, Sequence[Weighed]]) -> dict[tuple[str, str, Key], Difference]:
+    def _whole(self, weighed: Mapping[str, Sequence[Replicates]]) -> dict[tuple[str, str, Key], Difference]:
         """The differences over all items or answered items, and over whole curves."""
         values = {name: self.works[name].by_key(own) for name, own in weighed.items()}
         points = {name: work.points() for name, work in self.works.items()}
@@ -504,7 +504,7 @@ class DifferenceWork:
         key: Key,
         metric: MetricSpecification,
         ends: tuple[float, float],
-        change: Weighed,
+        change: Replicates,
         sides: Sequence[Columns],
         coverage: float = math.nan,
     ) -> Difference:
@@ -560,7 +560,7 @@ class DifferenceWork:
                 return f"{metric.key} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
         return ""
 
-    def _at_matched(self, matched: _MatchedPair, weighed: Weighed) -> list[Difference]:
+    def _at_matched(self, matched: _MatchedPair, weighed: Replicates) -> list[Difference]:
         points = matched.measure.points.tolist()
         found = []
         for place, metric in enumerate(matched.metrics):

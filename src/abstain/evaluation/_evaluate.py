@@ -29,7 +29,7 @@ from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning
 from abstain.evaluation._differences import DifferenceWork, cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
-from abstain.evaluation._system import Basis, SystemWork
+from abstain.evaluation._system import ResultData, SystemWork
 from abstain.evaluation._warnings import (
     POSSIBLE_SCALE,
     comparison_warnings,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from abstain.calibrators import Calibration
     from abstain.evaluation._counted import Wanted
     from abstain.evaluation._differences import Difference, Headline, Rank
-    from abstain.inference import Weighed
+    from abstain.inference import Replicates
     from abstain.losses import ItemLoss, Loss
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification
@@ -183,7 +183,7 @@ def evaluate(
         "intersection_only": intersection_only,
         "truth_may_differ": truth_may_differ,
     }
-    named, kept, matched = _Reading(columns, engine, memory, request, matching).systems(given)
+    named, kept, matched = _SystemReader(columns, engine, memory, request, matching).systems(given)
     if reference is not None:
         _validate.choice(reference, "reference", named)
     if any(map(_is_run, named.values())):
@@ -266,7 +266,7 @@ class _Systems(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Reading:
+class _SystemReader:
     """How systems become items: as they are, loaded, or counted where they lie."""
 
     columns: Mapping[str, Any]
@@ -482,7 +482,7 @@ class _Job:
         measures = [*(measure for side in self.works.values() for measure in side.ordered), *extra]
         weighed = self.intervals.weigh(measures, progress)
         systems, start = {}, 0
-        by_system: dict[str, list[Weighed]] = {}
+        by_system: dict[str, list[Replicates]] = {}
         for name, side in self.works.items():
             by_system[name] = weighed[start : start + len(side.ordered)]
             start += len(side.ordered)
@@ -517,7 +517,7 @@ class _Job:
                 return headline(list(self.works), differences, Key(slot, metric.key))
         return None
 
-    def _system(self, name: str, weighed: list[Weighed]) -> SystemResult:
+    def _system(self, name: str, weighed: list[Replicates]) -> SystemResult:
         request, work, source = self.request, self.works[name], self.sources[name]
         settings = request.settings
         counts = source.counts
@@ -554,7 +554,7 @@ class _Job:
             estimates=found,
             variants=work.variants(found, settings) if selective else {},
             metrics=table,
-            basis=Basis.of(work, settings),
+            basis=ResultData.of(work, settings),
         )
 
     def _population(self, name: str, right: int) -> Population:

@@ -19,7 +19,7 @@ from abstain import _validate
 from abstain.errors import ArgumentError, ResultWarning
 from abstain.evaluation._coverage_results import ClaimResult, CoverageResult, CoverageSettings, Stratum
 from abstain.evaluation._warnings import few_clusters
-from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Weighed, Within, coverage_verdict
+from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, Within, coverage_verdict
 from abstain.metrics.coverage import (
     Search,
     Strata,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from abstain.inference import CoverageVerdict
     from abstain.metrics.coverage import WorstSlab
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -85,7 +85,7 @@ def intervals_over(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Part:
+class RowPart:
     """Some of the rows under a label: a stratum or a group.
 
     Attributes:
@@ -111,15 +111,15 @@ class Entry:
     quantiles, the measure of the shares of rows up to each.
     """
 
-    measure: Measure
+    measure: Statistic
     scales: list[Scale]
     place: int | None
-    parts: list[Part] = field(default_factory=list)
+    parts: list[RowPart] = field(default_factory=list)
     heading: str = ""
-    shares: Measure | None = None
+    shares: Statistic | None = None
 
     @property
-    def measures(self) -> list[Measure]:
+    def measures(self) -> list[Statistic]:
         """What must be weighed."""
         return [self.measure] if self.shares is None else [self.measure, self.shares]
 
@@ -164,10 +164,10 @@ class Judgement(Generic[AnyRows]):
 
     def add(
         self,
-        measure: Measure,
+        measure: Statistic,
         scales: Scale | list[Scale],
         place: int | None,
-        parts: list[Part] | None = None,
+        parts: list[RowPart] | None = None,
         heading: str = "",
     ) -> None:
         """Collect a measure; one scale serves all of its metrics."""
@@ -246,13 +246,13 @@ class Judgement(Generic[AnyRows]):
             )
             self.add(slab_measure(covered, inside, self.rows), self.share, place)
 
-    def part(self, label: Any, low: float, high: float, rows: Mask) -> Part:
+    def part(self, label: Any, low: float, high: float, rows: Mask) -> RowPart:
         """Return a part with whole rows."""
         weight = self.rows.weight
         count = float(np.count_nonzero(rows) if weight is None else weight[rows].sum())
-        return Part(label, low, high, count, rows)
+        return RowPart(label, low, high, count, rows)
 
-    def chunks(self, strata: Strata, key: Floats) -> list[Part]:
+    def chunks(self, strata: Strata, key: Floats) -> list[RowPart]:
         """Return the chunks of a key; one that shares rows with its neighbour has no rows of its own."""
         low, high, size = strata.ends()
         parts = []
@@ -260,7 +260,7 @@ class Judgement(Generic[AnyRows]):
         for k, (first, last, count) in enumerate(ends):
             apart = not (k and high[k - 1] >= first) and not (k + 1 < len(low) and low[k + 1] <= last)
             rows = (key >= first) & (key <= last) if apart and count else None
-            parts.append(Part(range_in_words(first, last, ".4g"), first, last, count, rows))
+            parts.append(RowPart(range_in_words(first, last, ".4g"), first, last, count, rows))
         return parts
 
     def finish(self, kind: str, progress: Progress | None) -> CoverageResult:
@@ -285,7 +285,7 @@ class Judgement(Generic[AnyRows]):
             warnings=self._warnings(claims),
         )
 
-    def _estimates(self, entry: Entry, weighed: Mapping[int, Weighed]) -> list[Estimate]:
+    def _estimates(self, entry: Entry, weighed: Mapping[int, Replicates]) -> list[Estimate]:
         """The metrics of an entry with their intervals."""
         measure, n, level = entry.measure, len(self.rows), self.settings.level
         values = weighed.get(id(measure))
@@ -304,11 +304,11 @@ class Judgement(Generic[AnyRows]):
             return [replace(column, reason=ONE_WIDTH) for column in found]
         return [_explained(name, column) for name, column in zip(measure.names, found, strict=True)]
 
-    def _of_parts(self, entry: Entry, values: Weighed, *, together: int = 1) -> list[Estimate]:
+    def _of_parts(self, entry: Entry, values: Replicates, *, together: int = 1) -> list[Estimate]:
         """The coverage of each part, over the clusters that have rows of it; upper ends for so many parts together."""
         found = []
         for place, part in enumerate(entry.parts):
-            one = Weighed(values.left_out[:, [place]], values.drawn[:, [place]])
+            one = Replicates(values.left_out[:, [place]], values.drawn[:, [place]])
             scale, within = replace(entry.scales[place], trials=part.count, chosen=together), None
             if part.rows is None:  # rows of one key are spread over several parts
                 whole = entry.scales[place]
@@ -322,7 +322,7 @@ class Judgement(Generic[AnyRows]):
             found += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
         return found
 
-    def _worst(self, entry: Entry, values: Weighed, found: list[Estimate]) -> Estimate:
+    def _worst(self, entry: Entry, values: Replicates, found: list[Estimate]) -> Estimate:
         """The worst coverage of the parts that have rows, with an interval from theirs."""
         made = found[len(entry.parts)]
         if self.intervals.interval != JACKKNIFE or not made.defined:
@@ -338,7 +338,7 @@ class Judgement(Generic[AnyRows]):
             made, low=low, high=high, method=f"the lowest ends of the intervals of {len(seen)} parts"
         )
 
-    def _quantiles(self, entry: Entry, weighed: Weighed) -> list[Estimate]:
+    def _quantiles(self, entry: Entry, weighed: Replicates) -> list[Estimate]:
         """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
         assert entry.shares is not None
         assert entry.place is not None
@@ -397,7 +397,7 @@ class Judgement(Generic[AnyRows]):
             slab=self.slabs.get(place),
         )
 
-    def _stratum(self, place: int, part: Part, estimate: Estimate) -> Stratum:
+    def _stratum(self, place: int, part: RowPart, estimate: Estimate) -> Stratum:
         rows = round(part.count) if part.rows is None else int(np.count_nonzero(part.rows))
         count = int(part.count) if part.count.is_integer() else part.count
         coverage = replace(estimate, n=rows)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.evaluation._system import Basis
+    from abstain.evaluation._system import ResultData
     from abstain.metrics import ReliabilityCurve, RiskCoverageCurve
 
     Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ class Profile:
     reliability: Mapping[str, ReliabilityCurve] = field(repr=False)
 
 
-def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile:
+def profile_of(basis: ResultData, *, most: int, progress: Progress | None) -> Profile:
     """Return the profile of a system, with at most about `most` working points per confidence."""
     judged, settings = basis.judged, basis.settings
     if not len(judged):
@@ -173,7 +173,7 @@ def profile_of(basis: Basis, *, most: int, progress: Progress | None) -> Profile
     )
 
 
-def _promised(curve: RiskCoverageCurve, basis: Basis, name: str) -> dict[float, int]:
+def _promised(curve: RiskCoverageCurve, basis: ResultData, name: str) -> dict[float, int]:
     """By risk, the place in the curve of the largest coverage that is promised; none for a loss beyond [0, 1]."""
     loss = basis.work.loss
     if loss is None or loss.name not in SHARES or not len(curve):
@@ -191,7 +191,7 @@ def _promised(curve: RiskCoverageCurve, basis: Basis, name: str) -> dict[float, 
     }
 
 
-def _contrasts(basis: Basis, shared: Mapping[str, object]) -> tuple[str, dict[str, Difference]]:
+def _contrasts(basis: ResultData, shared: Mapping[str, object]) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
     judged, settings = basis.judged, basis.settings
     if not basis.confidences or not judged.answered.any():
@@ -247,7 +247,7 @@ def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Ind
 
 
 def _working_points(
-    curve: RiskCoverageCurve, chosen: Indices, basis: Basis, name: str, progress: Progress | None
+    curve: RiskCoverageCurve, chosen: Indices, basis: ResultData, name: str, progress: Progress | None
 ) -> WorkingPoints:
     rows, settings = basis.work.rows(name), basis.settings
     answered = rows.answered
@@ -282,7 +282,7 @@ def _line(curve: RiskCoverageCurve) -> Line:
     return Line(curve.coverage[kept], curve.selective_risk[kept], curve.generalized_risk[kept])
 
 
-def _random(basis: Basis) -> Line:
+def _random(basis: ResultData) -> Line:
     """The curve of a random order: the mean loss everywhere."""
     answered, weight = basis.judged.answered, basis.weights
     kept = weight[answered]
@@ -291,7 +291,7 @@ def _random(basis: Basis) -> Line:
     return Line(np.array([0.0, cmax]), np.array([mean, mean]), np.array([0.0, mean * cmax]))
 
 
-def _reliability(basis: Basis) -> dict[str, ReliabilityCurve]:
+def _reliability(basis: ResultData) -> dict[str, ReliabilityCurve]:
     found = {}
     for name in basis.confidences:
         rows, items = basis.work.rows(name), basis.work.views[name].items

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._differences import Difference, Headline, Rank
     from abstain.evaluation._metric_tables import MetricTable
     from abstain.evaluation._profile import Profile
-    from abstain.evaluation._system import Basis
+    from abstain.evaluation._system import ResultData
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.matching import Matching
@@ -143,7 +143,7 @@ class Population:
         return self.wrong / self.answered if self.answered else math.nan
 
 
-class _RiskAtCoverage(dict[float, Any]):
+class _EstimatesByCoverage(dict[float, Any]):
     """Estimates by coverage; a coverage is found by the digits that metric names have."""
 
     def __missing__(self, coverage: float) -> Any:
@@ -173,7 +173,7 @@ class _ByMetric:
             if key.startswith(f"{name}@") and not math.isnan(_number(key.partition("@")[2]))
         }
         if name == "risk_at_coverage":
-            return _RiskAtCoverage(at)
+            return _EstimatesByCoverage(at)
         if name in self.estimates or len(at) == 1:
             return self.estimates[name] if name in self.estimates else next(iter(at.values()))
         raise AttributeError(f"no metric {name!r} was asked for; there are {', '.join(self.estimates)}")
@@ -262,7 +262,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
     estimates: Mapping[Key, Estimate]
     variants: Mapping[str, ConfidenceResult]
     metrics: MetricTable | None
-    basis: Basis = field(repr=False)
+    basis: ResultData = field(repr=False)
 
     @property
     def coverage(self) -> Estimate:

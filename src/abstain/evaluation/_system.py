@@ -22,7 +22,7 @@ from abstain.evaluation._metric_tables import ALL, GroupGap, GroupResult, Key, M
 from abstain.evaluation._result import ConfidenceResult
 from abstain.evaluation._warnings import EMPTY_RANGE, binned, nothing_judged, variant_warnings
 from abstain.groups import groups
-from abstain.inference import Weighed, Within, with_companions
+from abstain.inference import Replicates, Within, with_companions
 from abstain.inference.points import read_off_points
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from abstain.losses import ItemLoss, Loss
     from abstain.metrics import MetricSpecification
     from abstain.metrics.abstention import PopulationTable
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
 
@@ -109,9 +109,9 @@ class SystemWork:
     views: Mapping[str, View]
     by: tuple[str, ...]
     metrics: Mapping[str, tuple[MetricSpecification, ...]]
-    measures: Mapping[tuple[str, str], Measure]
+    measures: Mapping[tuple[str, str], Statistic]
     intervals: Intervals
-    rests: dict[Key, Measure] = field(default_factory=dict)
+    rests: dict[Key, Statistic] = field(default_factory=dict)
 
     @classmethod
     def prepare(
@@ -144,8 +144,8 @@ class SystemWork:
         else:  # the metrics that need a confidence are undefined, and say so
             by_confidence[ALL] += ranked
         work = cls(name, source, loss, confidences, views, by, by_confidence, {}, intervals)
-        built: dict[tuple[object, str], Measure] = {}
-        measures: dict[tuple[str, str], Measure] = {}
+        built: dict[tuple[object, str], Statistic] = {}
+        measures: dict[tuple[str, str], Statistic] = {}
         for slot, asked in by_confidence.items():
             if not asked:
                 continue
@@ -213,7 +213,7 @@ class SystemWork:
         return self.judged.counts.answered
 
     @property
-    def ordered(self) -> list[Measure]:
+    def ordered(self) -> list[Statistic]:
         """All measures, in the order in which `read` takes their replicates back."""
         return [*self.measures.values(), *self.rests.values()]
 
@@ -226,7 +226,7 @@ class SystemWork:
             for metric, value in zip(self.metrics[slot], measure.points, strict=False)
         }
 
-    def by_key(self, weighed: Sequence[Weighed]) -> dict[Key, Weighed]:
+    def by_key(self, weighed: Sequence[Replicates]) -> dict[Key, Replicates]:
         """Return what weighing gave for every estimate."""
         return {
             Key(slot, metric.key, label): values.column(place)
@@ -234,7 +234,7 @@ class SystemWork:
             for place, metric in enumerate(self.metrics[slot])
         }
 
-    def estimates(self, weighed: Sequence[Weighed]) -> dict[Key, Estimate]:
+    def estimates(self, weighed: Sequence[Replicates]) -> dict[Key, Estimate]:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
         found = {}
         for ((slot, label), measure), values in zip(self.measures.items(), weighed, strict=False):
@@ -342,7 +342,7 @@ class SystemWork:
         self,
         asked: Sequence[MetricSpecification],
         found: Mapping[Key, Estimate],
-        weighed: Sequence[Weighed],
+        weighed: Sequence[Replicates],
         *,
         by: tuple[str, ...],
         outcomes: PopulationTable,
@@ -377,7 +377,7 @@ class SystemWork:
         )
 
     def _gaps(
-        self, keys: Mapping[str, Key], found: Mapping[Key, Estimate], weighed: Sequence[Weighed]
+        self, keys: Mapping[str, Key], found: Mapping[Key, Estimate], weighed: Sequence[Replicates]
     ) -> dict[str, GroupGap]:
         values, n = self.by_key(weighed), _count(self.columns.weight)
         others = dict(zip(self.rests, weighed[len(self.measures) :], strict=True))
@@ -394,7 +394,7 @@ class SystemWork:
                 gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
         return gaps
 
-    def _matched_gap(self, worst: Key, metric: MetricSpecification, weighed: Weighed, n: int) -> GroupGap:
+    def _matched_gap(self, worst: Key, metric: MetricSpecification, weighed: Replicates, n: int) -> GroupGap:
         """The gap of a group at the largest coverage that both the group and all other rows reach."""
         rest, group = self._sides(worst)
         coverage, *values = self.rests[worst].points.tolist()
@@ -402,7 +402,7 @@ class SystemWork:
             metric.scale(side) if metric.scale_at is None else metric.scale_at(side, coverage)
             for side in (rest, group)
         ]
-        sides = Weighed(weighed.left_out[:, 1:], weighed.drawn[:, 1:])
+        sides = Replicates(weighed.left_out[:, 1:], weighed.drawn[:, 1:])
         left, right = self.intervals.estimates(np.array(values), sides, scales, n=n)
         change = sides.column(1).less(sides.column(0))
         gap = self.intervals.difference(values[1] - values[0], change, n=n)
@@ -432,7 +432,7 @@ class SystemWork:
         counted = self.judged.counted
         return None if counted is None or counted.members is None else counted.having(self.by)
 
-    def _rests(self) -> dict[Key, Measure]:
+    def _rests(self) -> dict[Key, Statistic]:
         """The rows outside the worst group of every metric."""
         if not self.groups:
             return {}
@@ -471,7 +471,7 @@ class SystemWork:
 
     def _worst_at_matched_coverage(
         self, key: Key, metric: MetricSpecification, points: Mapping[Key, float]
-    ) -> dict[Key, Measure]:
+    ) -> dict[Key, Statistic]:
         """The group that is furthest behind all other rows at the coverage that both reach, if there is one.
 
         An area grows with the coverage that it ends at, so that gaps are compared after division by its power.
@@ -480,7 +480,7 @@ class SystemWork:
         if len(groups) < 2:
             return {}
         sign = 1.0 if metric.direction == "lower" else -1.0
-        gaps: dict[Key, tuple[float, Measure]] = {}
+        gaps: dict[Key, tuple[float, Statistic]] = {}
         for group in groups:
             own = key._replace(group=group.label)
             measure = matched_measure(*self._sides(own), [metric])
@@ -495,7 +495,7 @@ class SystemWork:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Basis:
+class ResultData:
     """What the numbers of a system rest on.
 
     Attributes:
@@ -509,7 +509,7 @@ class Basis:
     confidences: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, work: SystemWork, settings: Settings) -> Basis:
+    def of(cls, work: SystemWork, settings: Settings) -> ResultData:
         """Keep what a profile is made of; without a loss or a stated confidence there is no curve."""
         named = {} if work.loss is None else work.confidences
         curves = {name: each.values for name, each in named.items() if not work.unstated(name)}

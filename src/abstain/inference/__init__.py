@@ -1,9 +1,9 @@
 """Inference: how certain a number is, and which of two is better.
 
-`Intervals` says how the intervals of one judgement are made, and makes them: `LeaveOut` and `Draws` say which
-clusters enter, measures are weighed with them, and metrics and differences get their ends. `p_value` is a
+`Intervals` makes the confidence intervals of one evaluation: `JackknifeWeights` and `BootstrapWeights` give the weight
+of each cluster, statistics are evaluated with them, and metrics and differences get their ends. `p_value` is a
 difference's p-value, and `decide` the one verdict. `jackknife`, `bootstrap` and `paired_delta` do all of it for any
-function of `Items`. `coverage_verdict` says whether a coverage reaches its claim. Metrics are defined elsewhere.
+function of `Items`. `coverage_verdict` compares a coverage with its nominal value. Metrics are defined elsewhere.
 """
 
 from abstain.inference._estimate import (
@@ -19,7 +19,7 @@ from abstain.inference._estimate import (
 from abstain.inference._functions import bootstrap, function_measure, jackknife, paired_delta
 from abstain.inference._intervals import (
     Intervals,
-    Weighed,
+    Replicates,
     Within,
     against_margin,
     at_level,
@@ -44,7 +44,7 @@ from abstain.inference._verdict import (
     holm,
     within_margin,
 )
-from abstain.inference._weights import Draws, LeaveOut
+from abstain.inference._weights import BootstrapWeights, JackknifeWeights
 
 __all__ = [
     "INCONCLUSIVE",
@@ -54,14 +54,14 @@ __all__ = [
     "NONE",
     "POWER",
     "RIGHT",
+    "BootstrapWeights",
     "CoverageVerdict",
     "DifferenceRange",
-    "Draws",
     "Estimate",
     "Intervals",
-    "LeaveOut",
+    "JackknifeWeights",
     "MarginVerdict",
-    "Weighed",
+    "Replicates",
     "Within",
     "against_margin",
     "at_level",

@@ -17,15 +17,15 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import DataError
 from abstain.inference._threads import for_each, threads
-from abstain.resampling import Stop, kernel
+from abstain.resampling import StopFlag, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from abstain.inference._weights import Draws, Weights
-    from abstain.resampling import Batch, Measure
+    from abstain.inference._weights import BootstrapWeights, Weights
+    from abstain.resampling import Statistic, WeightBatch
 
     Floats = NDArray[np.float64]
     Progress = Callable[[int], None]
@@ -234,7 +234,7 @@ class Estimate:
 
 
 def replicates(
-    measures: Sequence[Measure], source: Weights, progress: Progress | None = None
+    measures: Sequence[Statistic], source: Weights, progress: Progress | None = None
 ) -> list[Floats]:
     """Weigh every measure with the same weights; one array (vectors, metrics) per measure.
 
@@ -248,12 +248,12 @@ def replicates(
     _settle_heap()
     # One metric beside the other, each in one piece.
     values = [np.empty((len(measure.names), source.vectors)).T for measure in measures]
-    width, stop = max((measure.width for measure in measures), default=1), Stop()
+    width, stop = max((measure.width for measure in measures), default=1), StopFlag()
     # One thread is worth it, too: the one that waits hears of an interrupt at once.
     workers = threads() if kernel().compiled and source.vectors * width > _WORTH_A_THREAD else 0
     batches, telling = source.batches(width, stop, shared=workers > 1), threading.Lock()
 
-    def weigh(batch: Batch) -> None:
+    def weigh(batch: WeightBatch) -> None:
         for found, measure in zip(values, measures, strict=True):
             # A measure that is asked for twice is weighed once.
             found[batch.places] = batch.once(("measure", id(measure)), partial(measure, batch))
@@ -273,7 +273,7 @@ def replicates(
 def with_draws(
     estimate: Estimate,
     replicated: Floats,
-    draws: Draws,
+    draws: BootstrapWeights,
     interval: str = JACKKNIFE,
     left_out: Floats | None = None,
 ) -> Estimate:

@@ -12,7 +12,7 @@ from abstain.inference._estimate import JACKKNIFE, PERCENTILE
 from abstain.inference._intervals import USUAL_RESAMPLES, Intervals
 from abstain.matching import match
 from abstain.metrics.scales import Scale
-from abstain.resampling import Batch, Measure
+from abstain.resampling import Statistic, WeightBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int], None]
 
 
-def function_measure(metric: Metric, items: Items, intervals: Intervals | None = None) -> Measure:
+def function_measure(metric: Metric, items: Items, intervals: Intervals | None = None) -> Statistic:
     """Return any function of `Items` as a measure of the judged items, over the units that the intervals weigh.
 
     >>> from abstain import Items
@@ -44,7 +44,7 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
     order = np.argsort(unit, kind="stable")
     rows_of_unit = np.split(order, np.cumsum(np.bincount(unit, minlength=units))[:-1])
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         values = np.full((len(batch), 1), np.nan)
         for place, weight in enumerate(batch.weights):
             drawn = np.repeat(np.arange(units), weight.astype(np.intp))
@@ -54,7 +54,7 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
         return values
 
     name = getattr(metric, "__name__", "metric").strip("<>")
-    return Measure((name,), units, len(judged), finish)
+    return Statistic((name,), units, len(judged), finish)
 
 
 def jackknife(

@@ -53,7 +53,7 @@ from abstain.inference._estimate import (
     replicates,
     with_draws,
 )
-from abstain.inference._weights import Draws, LeaveOut
+from abstain.inference._weights import BootstrapWeights, JackknifeWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from abstain.metrics import Columns, MetricSpecification
     from abstain.metrics.scales import Scale
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -77,21 +77,21 @@ def with_companions(metrics: Sequence[MetricSpecification]) -> list[MetricSpecif
     return [*metrics, *(metric.debiased for metric in metrics if metric.debiased is not None)]
 
 
-class Weighed(NamedTuple):
+class Replicates(NamedTuple):
     """The values of a measure without each group of clusters, and in each resample: (vectors, metrics)."""
 
     left_out: Floats
     drawn: Floats
 
-    def column(self, place: int) -> Weighed:
+    def column(self, place: int) -> Replicates:
         """Return one metric."""
-        return Weighed(self.left_out[:, place], self.drawn[:, place])
+        return Replicates(self.left_out[:, place], self.drawn[:, place])
 
-    def less(self, other: Weighed) -> Weighed:
+    def less(self, other: Replicates) -> Replicates:
         """Return the differences to other values with the same weights."""
         # Infinite on both sides is no difference at all.
         with np.errstate(invalid="ignore"):
-            return Weighed(self.left_out - other.left_out, self.drawn - other.drawn)
+            return Replicates(self.left_out - other.left_out, self.drawn - other.drawn)
 
 
 class Within(NamedTuple):
@@ -119,8 +119,8 @@ def resamples_wanted(resamples: int | None, interval: str, *, of_a_run: bool = F
 class Intervals:
     """Which clusters are left out and drawn, and what is made of it; make one with `of`."""
 
-    leave: LeaveOut
-    draws: Draws
+    leave: JackknifeWeights
+    draws: BootstrapWeights
     interval: str
     level: float
 
@@ -149,7 +149,7 @@ class Intervals:
             level: confidence level of the intervals.
             members: how many clusters each of them stands for, where an engine put clusters into groups.
         """
-        draws = Draws(len(cluster_ids), resamples_wanted(resamples, interval), seed)
+        draws = BootstrapWeights(len(cluster_ids), resamples_wanted(resamples, interval), seed)
         if members is not None and draws.resamples:
             raise ArgumentError(
                 f"the bootstrap draws single clusters, and {int(members.sum()):,} of them were put into groups; ask "
@@ -157,14 +157,14 @@ class Intervals:
             )
         # Percentile ends need nothing left out, and without any interval nothing needs to be weighed at all.
         wanted = interval in (JACKKNIFE, BCA)
-        leave = LeaveOut.nothing(cluster_ids, members)
+        leave = JackknifeWeights.nothing(cluster_ids, members)
         if wanted:
             held = None
             if cluster_of_row is not None:
                 held = np.bincount(cluster_of_row, weights=weight, minlength=len(cluster_ids)).astype(
                     np.float64
                 )
-            leave = LeaveOut.of(cluster_ids, held, by_group=not draws.resamples, members=members)
+            leave = JackknifeWeights.of(cluster_ids, held, by_group=not draws.resamples, members=members)
         elif draws.resamples:
             leave = replace(leave, by_group=False)
         return cls(leave, draws, interval, _validate.level(level))
@@ -184,16 +184,16 @@ class Intervals:
         """The unit that each cluster is counted in."""
         return self.leave.unit_of_cluster
 
-    def weigh(self, measures: Sequence[Measure], progress: Progress | None = None) -> list[Weighed]:
+    def weigh(self, measures: Sequence[Statistic], progress: Progress | None = None) -> list[Replicates]:
         """Weigh measures together: without each group, then in each resample, of which `progress` is told."""
         left_out = replicates(measures, self.leave)
         drawn = replicates(measures, self.draws, progress)
-        return [Weighed(*pair) for pair in zip(left_out, drawn, strict=True)]
+        return [Replicates(*pair) for pair in zip(left_out, drawn, strict=True)]
 
     def estimates(
         self,
         values: Floats,
-        weighed: Weighed,
+        weighed: Replicates,
         scales: Sequence[Scale],
         *,
         n: int,
@@ -227,8 +227,8 @@ class Intervals:
         self,
         columns: Columns,
         metrics: Sequence[MetricSpecification],
-        measure: Measure,
-        weighed: Weighed,
+        measure: Statistic,
+        weighed: Replicates,
         *,
         n: int,
         within: Within | None = None,
@@ -245,7 +245,7 @@ class Intervals:
         ]
 
     def difference(
-        self, value: float, weighed: Weighed, *, n: int, limits: DifferenceRange | None = None
+        self, value: float, weighed: Replicates, *, n: int, limits: DifferenceRange | None = None
     ) -> Estimate:
         """Return a difference with its interval; `limits` says how large it can be."""
         if self.interval == JACKKNIFE:
@@ -268,7 +268,13 @@ _NOISE = 1e-12
 
 
 def jackknife_estimates(
-    values: Floats, left_out: Floats, leave: LeaveOut, scales: Sequence[Scale], *, n: int, level: float = 0.95
+    values: Floats,
+    left_out: Floats,
+    leave: JackknifeWeights,
+    scales: Sequence[Scale],
+    *,
+    n: int,
+    level: float = 0.95,
 ) -> list[Estimate]:
     """Return metrics with their jackknife intervals, one per scale.
 
@@ -280,9 +286,9 @@ def jackknife_estimates(
         n: how many items were judged.
         level: confidence level of the intervals.
 
-    >>> from abstain.inference import LeaveOut
+    >>> from abstain.inference import JackknifeWeights
     >>> from abstain.metrics.scales import Scale
-    >>> leave = LeaveOut.of(np.arange(10))                    # 3 of 10 clusters of one item are right
+    >>> leave = JackknifeWeights.of(np.arange(10))                    # 3 of 10 clusters of one item are right
     >>> without = np.array([[2.0]] * 3 + [[3.0]] * 7) / 9
     >>> print(jackknife_estimates(np.array([0.3]), without, leave, [Scale(0.0, 1.0, 10)], n=10)[0])
     0.300 [0.087, 0.658]
@@ -297,7 +303,7 @@ def jackknife_estimates(
 
 
 def _metric_estimate(
-    base: Estimate, error: float, left_out: Floats, leave: LeaveOut, scale: Scale
+    base: Estimate, error: float, left_out: Floats, leave: JackknifeWeights, scale: Scale
 ) -> Estimate:
     if base.defined and scale.fixed:
         return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
@@ -322,7 +328,7 @@ def _metric_estimate(
     return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
 
 
-def _with_error(base: Estimate, error: float, leave: LeaveOut) -> Estimate:
+def _with_error(base: Estimate, error: float, leave: JackknifeWeights) -> Estimate:
     """The value with its standard error, or with the reason why there is none."""
     if not base.defined:
         return base
@@ -333,7 +339,9 @@ def _with_error(base: Estimate, error: float, leave: LeaveOut) -> Estimate:
     return replace(base, se=error, degrees=leave.degrees, method=_method(leave))
 
 
-def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> tuple[float, float]:
+def _score_ends(
+    made: Estimate, left_out: Floats, leave: JackknifeWeights, scale: Scale
+) -> tuple[float, float]:
     """Wilson's interval on the range of the metric, with as many trials as show the jackknife's variance."""
     width, root = scale.high - scale.low, 1.0 / scale.power
     found, se = ((made.value - scale.low) / width) ** root, made.se / width
@@ -351,7 +359,7 @@ def _score_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale)
     return scale.low + width * ends[0], scale.low + width * ends[1]
 
 
-def _log_ends(made: Estimate, left_out: Floats, leave: LeaveOut, scale: Scale) -> tuple[float, float]:
+def _log_ends(made: Estimate, left_out: Floats, leave: JackknifeWeights, scale: Scale) -> tuple[float, float]:
     relative = made.se / made.value
     if (left_out[np.isfinite(left_out)] > 0.0).all():
         relative = _standard_error(math.log(made.value), np.log(left_out), leave)
@@ -388,7 +396,7 @@ def _unseen(estimate: Estimate, clusters: float, *, together: int = 1) -> float:
 def difference_estimate(
     value: float,
     left_out: Floats,
-    leave: LeaveOut,
+    leave: JackknifeWeights,
     *,
     n: int,
     level: float = 0.95,
@@ -404,8 +412,8 @@ def difference_estimate(
         level: confidence level of the interval.
         limits: how large the difference can be. Default: unknown.
 
-    >>> from abstain.inference import LeaveOut
-    >>> leave = LeaveOut.of(np.arange(4))                     # the mean of 1, 2, 3 and 6, each left out
+    >>> from abstain.inference import JackknifeWeights
+    >>> leave = JackknifeWeights.of(np.arange(4))                     # the mean of 1, 2, 3 and 6, each left out
     >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, leave, n=4))
     3.000 [-0.437, 6.437]
     """
@@ -517,7 +525,7 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
     return float(2.0 * stdtr(difference.degrees, -distance / difference.se))
 
 
-def _margin_error(error: float, value: float, left_out: Floats, leave: LeaveOut) -> float:
+def _margin_error(error: float, value: float, left_out: Floats, leave: JackknifeWeights) -> float:
     """The standard error of a difference if two more clusters were like the one that moves it most."""
     kept = np.isfinite(left_out)
     sizes, without = leave.sizes[kept], left_out[kept]
@@ -530,11 +538,11 @@ def _margin_error(error: float, value: float, left_out: Floats, leave: LeaveOut)
     return math.hypot(error, math.sqrt(2.0) * largest / groups)
 
 
-def _standard_error(value: float, left_out: Floats, leave: LeaveOut) -> float:
+def _standard_error(value: float, left_out: Floats, leave: JackknifeWeights) -> float:
     return float(_standard_errors(np.array([value]), left_out[:, None], leave)[0])
 
 
-def _standard_errors(values: Floats, left_out: Floats, leave: LeaveOut) -> Floats:
+def _standard_errors(values: Floats, left_out: Floats, leave: JackknifeWeights) -> Floats:
     """Return the standard errors of values by what they are without each group; NaN where too many of those are."""
     # One row per value, so that each is summed by itself, in the same order alone as among others.
     rows = np.ascontiguousarray(left_out.T)
@@ -563,20 +571,20 @@ def _errors_of(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
     return np.where(errors <= noise, 0.0, errors)
 
 
-def _method(leave: LeaveOut) -> str:
+def _method(leave: JackknifeWeights) -> str:
     over = f"{leave.clusters:,} clusters"
     if leave.vectors != leave.clusters:
         over = f"{leave.vectors} groups of {over}"
     return f"jackknife over {over}, t distribution"
 
 
-def simultaneous_level(left_out: Floats, leave: LeaveOut, level: float) -> float:
+def simultaneous_level(left_out: Floats, leave: JackknifeWeights, level: float) -> float:
     """Return the level at which intervals of several values hold together at `level`, by how they move together.
 
     The largest of correlated t statistics is drawn 2,000 times, with the correlation that leaving out groups shows.
 
-    >>> from abstain.inference import LeaveOut
-    >>> alike, leave = np.arange(8.0)[:, None] * np.ones(5), LeaveOut.of(np.arange(8))
+    >>> from abstain.inference import JackknifeWeights
+    >>> alike, leave = np.arange(8.0)[:, None] * np.ones(5), JackknifeWeights.of(np.arange(8))
     >>> round(simultaneous_level(alike, leave, 0.95), 2)               # values that move as one need no more
     0.95
     """

@@ -17,7 +17,7 @@ from abstain import _validate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from abstain.resampling import Stop
+    from abstain.resampling import StopFlag
 
 T = TypeVar("T")
 _chosen: list[int] = []
@@ -49,7 +49,7 @@ def set_threads(count: int | None) -> None:
         _chosen.append(_validate.whole(count, "threads", least=1))
 
 
-def for_each(items: Iterator[T], work: Callable[[T], None], stop: Stop, *, workers: int) -> None:
+def for_each(items: Iterator[T], work: Callable[[T], None], stop: StopFlag, *, workers: int) -> None:
     """Do some work for each of the items, in threads of their own, all of which ask for items: see `InTurn`.
 
     The first error ends all of them and is raised here; so does an interrupt.

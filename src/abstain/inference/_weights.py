@@ -16,14 +16,14 @@ import numpy as np
 from abstain import _validate
 from abstain._units import unit_of
 from abstain.inference._threads import InTurn
-from abstain.resampling import Batch, Stream, kernel, lanes_for
+from abstain.resampling import RandomStream, WeightBatch, kernel, lanes_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from abstain.resampling import Stop
+    from abstain.resampling import StopFlag
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -48,7 +48,9 @@ class Weights(Protocol):
     def vectors(self) -> int:
         """How many weight vectors there are."""
 
-    def batches(self, width: int, stop: Stop | None = None, *, shared: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, width: int, stop: StopFlag | None = None, *, shared: bool = False
+    ) -> Iterator[WeightBatch]:
         """Yield the weights (vectors, units) in batches sized for `width` numbers per vector, until asked to stop.
 
         Threads may take batches at the same time where they are to be shared.
@@ -65,10 +67,10 @@ def _batch_size(width: int, units: int, vectors: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class BootstrapWeights:
     """Cluster resamples: how many of how many clusters, from which seed.
 
-    >>> draws = Draws(clusters=3, resamples=2, seed=42)
+    >>> draws = BootstrapWeights(clusters=3, resamples=2, seed=42)
     >>> [batch.weights.tolist() for batch in draws.batches(width=3)]
     [[[1.0, 0.0, 2.0], [2.0, 0.0, 1.0]]]
     """
@@ -91,32 +93,36 @@ class Draws:
         """How many weight vectors there are."""
         return self.resamples
 
-    def batches(self, width: int, stop: Stop | None = None, *, shared: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, width: int, stop: StopFlag | None = None, *, shared: bool = False
+    ) -> Iterator[WeightBatch]:
         """Yield the weights (resamples, clusters) in batches sized for `width` numbers per resample."""
         size, library = _batch_size(width, self.clusters, self.resamples), kernel().library
         starts = range(0, self.resamples, size)
         if library is None or not 0 < self.clusters <= _MOST_DRAWN_FROM:
             return _in_turn(self._drawn_by_numpy(starts, size, stop), shared=shared)
-        stream = Stream(library, self.seed, shared=shared)
+        stream = RandomStream(library, self.seed, shared=shared)
         sizes = _in_turn((min(size, self.resamples - start) for start in starts), shared=shared)
         # Unlike a generator, `map` can be asked by one thread while it works for another: they draw side by side.
         return map(partial(self._drawn_by_kernel, stream, stop), sizes)
 
-    def _drawn_by_kernel(self, stream: Stream, stop: Stop | None, rows: int) -> Batch:
-        return Batch.drawn(stream, self.clusters, rows, stop)
+    def _drawn_by_kernel(self, stream: RandomStream, stop: StopFlag | None, rows: int) -> WeightBatch:
+        return WeightBatch.drawn(stream, self.clusters, rows, stop)
 
-    def _drawn_by_numpy(self, starts: Iterable[int], size: int, stop: Stop | None) -> Iterator[Batch]:
+    def _drawn_by_numpy(
+        self, starts: Iterable[int], size: int, stop: StopFlag | None
+    ) -> Iterator[WeightBatch]:
         stream = np.random.RandomState(self.seed)
         for start in starts:
             rows = min(size, self.resamples - start)
             drawn = stream.randint(0, max(self.clusters, 1), size=(rows, self.clusters))
             drawn += (np.arange(rows) * self.clusters)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=rows * self.clusters)
-            yield Batch(counts.reshape(rows, self.clusters).astype(np.float64), stop, start=start)
+            yield WeightBatch(counts.reshape(rows, self.clusters).astype(np.float64), stop, start=start)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LeaveOut:
+class JackknifeWeights:
     """Clusters left out, one by one or in groups; make one with `of`.
 
     Attributes:
@@ -126,7 +132,7 @@ class LeaveOut:
         clusters: how many clusters there are.
         by_group: True where the units of a weight vector are the groups, else they are the clusters.
 
-    >>> leave = LeaveOut.of(np.array(["ann", "bob", "cat"]))
+    >>> leave = JackknifeWeights.of(np.array(["ann", "bob", "cat"]))
     >>> [batch.weights.tolist() for batch in leave.batches(width=3)]
     [[[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]]
     """
@@ -145,7 +151,7 @@ class LeaveOut:
         *,
         by_group: bool = False,
         members: Floats | None = None,
-    ) -> LeaveOut:
+    ) -> JackknifeWeights:
         """Leave out each of these clusters, or each of 200 groups where there are more than 400.
 
         Args:
@@ -165,7 +171,7 @@ class LeaveOut:
         return cls(group, sizes, degrees, clusters, by_group)
 
     @classmethod
-    def nothing(cls, cluster_ids: NDArray[Any], members: Floats | None = None) -> LeaveOut:
+    def nothing(cls, cluster_ids: NDArray[Any], members: Floats | None = None) -> JackknifeWeights:
         """Leave nothing out: no weight vectors, for those who want no interval; all rows are one unit."""
         count = len(cluster_ids)
         clusters = count if members is None else int(members.sum())
@@ -186,7 +192,7 @@ class LeaveOut:
         """The unit that each cluster is counted in."""
         return self.group if self.by_group else np.arange(len(self.group))
 
-    def within(self, items: Floats, members: Floats | None = None) -> tuple[LeaveOut, Indices]:
+    def within(self, items: Floats, members: Floats | None = None) -> tuple[JackknifeWeights, Indices]:
         """Return the clusters that have any of these items, and which weight vectors leave them out.
 
         Args:
@@ -201,14 +207,18 @@ class LeaveOut:
         sizes = having[kept].astype(np.float64)
         clusters, group = int(sizes.sum()), np.arange(len(kept))
         if len(kept) == 1:
-            return LeaveOut(group, np.empty(0), 0.0, clusters, self.by_group), kept[:0]
-        return LeaveOut(group, sizes, _degrees(held[kept].astype(np.float64)), clusters, self.by_group), kept
+            return JackknifeWeights(group, np.empty(0), 0.0, clusters, self.by_group), kept[:0]
+        return JackknifeWeights(
+            group, sizes, _degrees(held[kept].astype(np.float64)), clusters, self.by_group
+        ), kept
 
-    def batches(self, width: int, stop: Stop | None = None, *, shared: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, width: int, stop: StopFlag | None = None, *, shared: bool = False
+    ) -> Iterator[WeightBatch]:
         """Yield the weights (groups, units): 0 for the group that is left out, else 1."""
         return _in_turn(self._left_out(width, stop), shared=shared)
 
-    def _left_out(self, width: int, stop: Stop | None) -> Iterator[Batch]:
+    def _left_out(self, width: int, stop: StopFlag | None) -> Iterator[WeightBatch]:
         size = _batch_size(width, self.units, self.vectors)
         left_out = np.arange(self.vectors) if self.by_group else self.group
         for start in range(0, self.vectors, size):
@@ -216,7 +226,7 @@ class LeaveOut:
             lanes = lanes_for(self.units, rows)
             groups = start + np.arange(-(-rows // lanes) * lanes).reshape(-1, 1, lanes)
             weights = (left_out[None, :, None] != groups).view(np.uint8)
-            yield Batch.of_lanes(weights, rows, stop, start=start)
+            yield WeightBatch.of_lanes(weights, rows, stop, start=start)
 
 
 def _in_turn(items: Iterator[T], *, shared: bool) -> Iterator[T]:

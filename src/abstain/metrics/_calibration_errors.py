@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abstain.metrics._columns import ratio
-from abstain.resampling import Batch, Measure, Run, Tally, keys_ascending, total_by
+from abstain.resampling import ClusterSums, RunningSums, Statistic, WeightBatch, keys_ascending, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,19 +66,19 @@ def bins_measure(
     strategy: str = "uniform",
     norm: str = "1",
     debiased: bool = False,
-) -> Measure:
+) -> Statistic:
     """Return the calibration error of rows that are right or not, averaged over groups of rows, one when left out."""
     group = np.zeros(len(rows), np.intp) if group is None else group
     binned = _uniform if strategy == "uniform" else _quantile
     sums, width = binned(rows, group, int(group.max(initial=0)) + 1, bins)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         error = calibration_errors(sums(batch), norm, debiased=debiased)
         present = ~np.isnan(error)
         total = np.where(present, error, 0.0).sum(axis=1)
         return ratio(total, present.sum(axis=1))[:, None]
 
-    return Measure((name,), rows.units, max(rows.units, width), finish)
+    return Statistic((name,), rows.units, max(rows.units, width), finish)
 
 
 def calibration_errors(sums: BinSums, norm: str, *, debiased: bool = False) -> Floats:
@@ -137,12 +137,14 @@ def row_bins(confidence: Floats, weight: Floats, bins: int, strategy: str) -> tu
     return np.searchsorted(inner, confidence, side="right"), np.concatenate([level[:1], inner, level[-1:]])
 
 
-def _uniform(rows: Columns, group: Indices, groups: int, bins: int) -> tuple[Callable[[Batch], BinSums], int]:
+def _uniform(
+    rows: Columns, group: Indices, groups: int, bins: int
+) -> tuple[Callable[[WeightBatch], BinSums], int]:
     """Tally rows by group and equal-width bin."""
     key = group * bins + uniform_bin(rows.confidence, bins)
     tally = rows.tally(key, groups * bins, rows.correct, rows.confidence)
 
-    def sums(batch: Batch) -> BinSums:
+    def sums(batch: WeightBatch) -> BinSums:
         return BinSums(*tally.weigh(batch).reshape(3, len(batch), groups, bins))
 
     return sums, 3 * tally.width
@@ -150,7 +152,7 @@ def _uniform(rows: Columns, group: Indices, groups: int, bins: int) -> tuple[Cal
 
 def _quantile(
     rows: Columns, group: Indices, groups: int, bins: int
-) -> tuple[Callable[[Batch], BinSums], int]:
+) -> tuple[Callable[[WeightBatch], BinSums], int]:
     """Tally the rows of each group by confidence; edges are found on the running sums."""
     tallies = []
     for number in range(groups):
@@ -159,7 +161,7 @@ def _quantile(
         tallies.append(part.tally(key, len(distinct), part.correct, part.confidence))
     share = (np.arange(1, bins + 1) + _TOLERANCE) / bins
 
-    def sums(batch: Batch) -> BinSums:
+    def sums(batch: WeightBatch) -> BinSums:
         parts = [_between(tally.run(batch.weights), share) for tally in tallies]
         return BinSums(*np.stack(parts, axis=2))
 
@@ -168,18 +170,18 @@ def _quantile(
 
 def _between(running: Floats, share: Floats) -> Floats:
     """Turn running sums (columns, batch, ranks with the ground) into what lies between edges of equal mass."""
-    run = Run(running[0], running[1])
+    run = RunningSums(running[0], running[1])
     # A bin ends below the rank that reaches its share.
     edge = np.maximum(run.reaching(run.last_count[:, None] * share) - 1, 0)
     return np.diff(np.take_along_axis(running, edge[None], axis=2), prepend=0.0, axis=2)
 
 
-def smooth_measure(rows: Columns) -> Measure:
+def smooth_measure(rows: Columns) -> Statistic:
     """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
     place = rows.confidence * _CELLS
     left = np.minimum(place.astype(np.intp), _CELLS - 1)
     right_share = place - left
-    tally = Tally.of_rows(
+    tally = ClusterSums.of_rows(
         unit=np.tile(rows.cluster, 2),
         key=np.concatenate([left, left + 1]),
         columns=[np.tile(rows.correct - rows.confidence, 2)],
@@ -188,13 +190,13 @@ def smooth_measure(rows: Columns) -> Measure:
         weight=np.concatenate([rows.weight * (1.0 - right_share), rows.weight * right_share]),
     )
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         count, residual = tally.weigh(batch)
         total = count.sum(axis=1)
         mass = ratio(residual, total[:, None], empty=0.0)
         return np.where(total > 0, _fixed_point(_cosines(mass)), np.nan)[:, None]
 
-    return Measure(("smooth_calibration_error",), rows.units, max(rows.units, tally.width), finish)
+    return Statistic(("smooth_calibration_error",), rows.units, max(rows.units, tally.width), finish)
 
 
 def _cosines(mass: Floats) -> Floats:

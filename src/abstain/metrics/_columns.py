@@ -17,7 +17,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import DataError
-from abstain.resampling import Tally, keys_descending
+from abstain.resampling import ClusterSums, keys_descending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -222,9 +222,9 @@ class Columns:
         """What was worked out of these rows in the order of this confidence."""
         return {}
 
-    def tally(self, key: Indices, keys: int, *values: Floats) -> Tally:
+    def tally(self, key: Indices, keys: int, *values: Floats) -> ClusterSums:
         """Sum the rows and some values of theirs by unit and key."""
-        return Tally.of_rows(
+        return ClusterSums.of_rows(
             unit=self.cluster, key=key, columns=values, units=self.units, keys=keys, weight=self.mass
         )
 

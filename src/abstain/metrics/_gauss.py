@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain.resampling import Batch, Measure, total_by
+from abstain.resampling import Statistic, WeightBatch, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,7 @@ def hsic_measure(
     kernel_sizes: tuple[float, float] = (1.0, 1.0),
     raw: bool = False,
     name: str = "hsic",
-) -> Measure:
+) -> Statistic:
     """Return HSIC, or the trace itself where `raw` is asked for; NaN where at most one row is left."""
     mass, unit = rows.masses, rows.unit
     total, hit = total_by(unit, mass, rows.units), total_by(unit, mass * covered, rows.units)
@@ -181,12 +181,14 @@ def hsic_measure(
     if rows.units == 1:
         charge = mass * (covered - (hit[0] / total[0] if total[0] else 0.0))
         form = quadratic_form(grid, charge[:finite]) + float(charge[finite:].sum()) ** 2
-        return Measure((name,), 1, 1, lambda batch: finished(batch.weights, batch.weights[:, 0] ** 2 * form))
+        return Statistic(
+            (name,), 1, 1, lambda batch: finished(batch.weights, batch.weights[:, 0] ** 2 * form)
+        )
     # Units by nodes, for covered rows and for the others.
     held = _field(grid, np.where(covered, mass, 0.0), unit, rows.units)
     missed = _field(grid, np.where(covered, 0.0, mass), unit, rows.units)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         weights = batch.weights
         count = weights @ total
         share = np.divide(weights @ hit, count, out=np.zeros_like(count), where=count > 0.0)[:, None]
@@ -194,7 +196,7 @@ def hsic_measure(
         field -= share * (weights @ missed)
         return finished(weights, np.einsum("rt,rt->r", field, field))
 
-    return Measure((name,), rows.units, max(rows.units, 2 * int(held.shape[1])), finish)
+    return Statistic((name,), rows.units, max(rows.units, 2 * int(held.shape[1])), finish)
 
 
 def _field(grid: Grid, mass: Floats, unit: Indices, units: int) -> Any:

@@ -30,12 +30,12 @@ from abstain.metrics._columns import ratio
 from abstain.resampling import (
     HARMONIC,
     LOGARITHM,
-    Asked,
-    Batch,
-    Measure,
-    Run,
-    Tally,
-    Walked,
+    ClusterSums,
+    CurveRequest,
+    CurveSums,
+    RunningSums,
+    Statistic,
+    WeightBatch,
     keys_ascending,
     loss_area,
     prefix_mean_sum,
@@ -78,17 +78,17 @@ class Ranking:
     columns: Columns
 
     @cached_property
-    def by_confidence(self) -> Tally:
+    def by_confidence(self) -> ClusterSums:
         """Counts and losses by confidence, most confident first."""
         key, distinct = self.columns.ranks
         return self.tally(key, len(distinct))
 
     @property
-    def by_loss(self) -> Tally:
+    def by_loss(self) -> ClusterSums:
         """Counts and losses by loss, smallest first; the same for every confidence of these rows."""
         return self.columns.once("by_loss", self._by_loss)
 
-    def _by_loss(self) -> Tally:
+    def _by_loss(self) -> ClusterSums:
         key, distinct = keys_ascending(self.columns.loss[self.columns.answered])
         return self.tally(key, len(distinct))
 
@@ -98,7 +98,7 @@ class Ranking:
         return np.unique(self.columns.loss[self.columns.answered])
 
     @cached_property
-    def by_loss_and_rank(self) -> tuple[Tally, Indices, Indices]:
+    def by_loss_and_rank(self) -> tuple[ClusterSums, Indices, Indices]:
         """Cells of one loss and one rank, smallest loss first: their sums, their ranks, where each loss begins."""
         rank, confidences = self.columns.ranks
         loss, _ = keys_ascending(self.columns.loss[self.columns.answered])
@@ -108,10 +108,10 @@ class Ranking:
         starts = np.flatnonzero(np.diff(loss_of_cell, prepend=-1))
         return self.tally(key.astype(np.intp, copy=False), len(distinct)), rank_of_cell, starts
 
-    def tally(self, key: Indices, keys: int) -> Tally:
+    def tally(self, key: Indices, keys: int) -> ClusterSums:
         """Sum counts and losses by unit and any key of the answered rows."""
         columns, answered = self.columns, self.columns.answered
-        return Tally.of_rows(
+        return ClusterSums.of_rows(
             unit=columns.cluster[answered],
             key=key,
             columns=[columns.loss[answered]],
@@ -121,11 +121,11 @@ class Ranking:
         )
 
     @property
-    def counts(self) -> Tally:
+    def counts(self) -> ClusterSums:
         """N and K of each unit."""
         return self.columns.once("counts", self._counts)
 
-    def _counts(self) -> Tally:
+    def _counts(self) -> ClusterSums:
         columns = self.columns
         return columns.tally(np.zeros(len(columns), np.intp), 1, columns.answered.astype(np.float64))
 
@@ -139,7 +139,7 @@ class Sought:
         targets: the coverages whose crossing is needed, ascending.
     """
 
-    asked: Asked
+    asked: CurveRequest
     targets: tuple[float, ...] = ()
 
     @classmethod
@@ -151,7 +151,7 @@ class Sought:
         targets = sorted([*((end, True) for end in ends), *((point, False) for point in grid)])
         whole = {convention_of(metric) for metric in metrics if area_of(metric) in ("aurc", "eaurc", "auarc")}
         hulls = {convention_of(metric) for metric in metrics if metric.name == "aurc_achievable"}
-        asked = Asked(
+        asked = CurveRequest(
             risk=not names <= {*_UNRANKED, *_GENERALIZED},
             hull=bool(hulls - {"interpolated"}),
             growth=tuple(sorted({_GROWTH[way] for way in whole - {"trapezoid"}})),
@@ -164,10 +164,10 @@ class Sought:
 class Work:
     """One ranking in one batch; what several metrics share is worked out once."""
 
-    def __init__(self, ranking: Ranking, batch: Batch, sought: Sought | None = None) -> None:
+    def __init__(self, ranking: Ranking, batch: WeightBatch, sought: Sought | None = None) -> None:
         self.ranking = ranking
         self.batch = batch
-        self.sought = Sought(Asked(risk=True)) if sought is None else sought
+        self.sought = Sought(CurveRequest(risk=True)) if sought is None else sought
         # The same for every confidence of a batch.
         counts = ranking.counts
         self.total, self.answered = batch.once(id(counts), lambda: counts.weigh(batch)[:, :, 0])
@@ -175,15 +175,15 @@ class Work:
         self._cuts: dict[float, tuple[Floats, Floats, Floats]] = {}
 
     @cached_property
-    def walked(self) -> Walked:
+    def walked(self) -> CurveSums:
         """The walk along confidences."""
         targets = np.array(self.sought.targets)[:, None] * self.total
         return walk(self.ranking.by_confidence, self.batch, self.sought.asked, targets)
 
     @cached_property
-    def run(self) -> Run:
+    def run(self) -> RunningSums:
         """The run along confidences, for the metrics that need all of it."""
-        return Run.of(self.ranking.by_confidence, self.batch.weights)
+        return RunningSums.of(self.ranking.by_confidence, self.batch.weights)
 
     @cached_property
     def cmax(self) -> Floats:
@@ -201,7 +201,7 @@ class Work:
         tally = self.ranking.by_loss
 
         def work() -> dict[str, Floats]:
-            walked = walk(tally, self.batch, Asked(growth=(_GROWTH[convention],), alike=True))
+            walked = walk(tally, self.batch, CurveRequest(growth=(_GROWTH[convention],), alike=True))
             return {
                 "aurc": aurc(walked, self.total, convention, by_item=True),
                 "augrc": augrc(walked, self.total, convention),
@@ -283,11 +283,11 @@ _AT: dict[str, Callable[[Work, Any, str], Floats]] = {
 }
 
 
-def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the measure of selective metrics of one ranking, one column each, all from the same walks."""
     ranking, sought = Ranking(columns), Sought.by(metrics)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         work = Work(ranking, batch, sought)
         # Weights that leave no row at all make 0 / 0 of every metric, which is what is undefined there.
         with np.errstate(invalid="ignore"):
@@ -302,7 +302,7 @@ def risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Me
     if any(map(_needs_run, metrics)):
         # Running sums of every rank are kept, and not only walked along.
         width = max(width, ranking.by_confidence.width)
-    return Measure(tuple(metric.key for metric in metrics), columns.units, width, finish)
+    return Statistic(tuple(metric.key for metric in metrics), columns.units, width, finish)
 
 
 def _needs_run(metric: MetricSpecification) -> bool:
@@ -323,8 +323,8 @@ class BalancedRanking:
         last: True for the last cell of each confidence: the working points.
     """
 
-    by_class: Tally
-    cells: Tally
+    by_class: ClusterSums
+    cells: ClusterSums
     class_of: Indices
     last: NDArray[np.bool_]
 
@@ -343,7 +343,7 @@ class BalancedRanking:
             last=np.r_[np.diff(rank_of) != 0, np.ones(min(len(rank_of), 1), np.bool_)],
         )
 
-    def run(self, batch: Batch) -> tuple[Run, Floats]:
+    def run(self, batch: WeightBatch) -> tuple[RunningSums, Floats]:
         """Run along confidences with all classes that have a row counting alike; with N, which stays as it is."""
         (size,) = self.by_class.weigh(batch)
         total = size.sum(axis=1)
@@ -352,24 +352,24 @@ class BalancedRanking:
         sums = np.cumsum(self.cells.weigh(batch) * share[:, self.class_of], axis=2)[:, :, self.last]
         ground = np.zeros((*sums.shape[:2], 1))
         count, loss = np.concatenate([ground, sums], axis=2)
-        return Run(count, loss), total
+        return RunningSums(count, loss), total
 
 
-def balanced_risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def balanced_risk_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the measure of areas in which every true class counts alike."""
     ranking = BalancedRanking.of(columns)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         run, total = ranking.run(batch)
         with np.errstate(invalid="ignore"):
             areas = [area_of_run(run, total, convention_of(metric)) for metric in metrics]
         return np.stack(areas).T
 
     width = 3 * max(len(ranking.class_of), columns.units)
-    return Measure(tuple(metric.key for metric in metrics), columns.units, width, finish)
+    return Statistic(tuple(metric.key for metric in metrics), columns.units, width, finish)
 
 
-def area_of_run(run: Run, total: Floats, convention: str) -> Floats:
+def area_of_run(run: RunningSums, total: Floats, convention: str) -> Floats:
     """Return the area under the selective risk of running sums, in any convention."""
     if convention == "trapezoid":
         return 0.5 * np.vecdot(run.step, run.risk[:, 1:] + run.risk[:, :-1]) / total
@@ -412,7 +412,7 @@ def _value(work: Work, metric: MetricSpecification) -> Floats:
     return _AT[metric.name](work, metric.value, convention)
 
 
-def cut_areas(walked: Walked, crossing: Crossing, limit: Floats) -> tuple[Floats, Floats]:
+def cut_areas(walked: CurveSums, crossing: Crossing, limit: Floats) -> tuple[Floats, Floats]:
     """Return both areas (risk, loss sum) up to the count `limit`, interpolated between ranks to land there."""
     reached = ~np.isnan(crossing.count_at)
     height, above = limit - crossing.count_below, crossing.count_at - crossing.count_below
@@ -431,7 +431,7 @@ def cut_areas(walked: Walked, crossing: Crossing, limit: Floats) -> tuple[Floats
     return areas[0], areas[1]
 
 
-def loss_at(walked: Walked, crossing: Crossing, limit: Floats) -> Floats:
+def loss_at(walked: CurveSums, crossing: Crossing, limit: Floats) -> Floats:
     """Return the loss sum at the count `limit`, linear inside the rank that is cut."""
     above = np.maximum(crossing.count_at - crossing.count_below, np.finfo(np.float64).tiny)
     share = (limit - crossing.count_below) / above
@@ -439,20 +439,20 @@ def loss_at(walked: Walked, crossing: Crossing, limit: Floats) -> Floats:
     return np.where(np.isnan(crossing.count_at), walked.loss, cut)
 
 
-def single_item_trapezoid(walked: Walked) -> Floats:
+def single_item_trapezoid(walked: CurveSums) -> Floats:
     """Return the trapezoid area of selective risk when each item is a working point of its own."""
     first, last = walked.ends
     return walked.prefix_means[HARMONIC] + 0.5 * (first - last)
 
 
-def one_plateau(walked: Walked, *, risk: float | None = None) -> Walked:
+def one_plateau(walked: CurveSums, *, risk: float | None = None) -> CurveSums:
     """Return the walk along the same items when all have one confidence, with their losses or with one `risk`."""
     return one_plateau_of(walked.count, walked.loss if risk is None else risk * walked.count)
 
 
-def one_plateau_of(count: Floats, loss: Floats) -> Walked:
+def one_plateau_of(count: Floats, loss: Floats) -> CurveSums:
     """Return the walk along a single rank: the selective risk is the mean loss from the first item to the last."""
-    return Walked(
+    return CurveSums(
         count=count,
         loss=loss,
         first_count=count,
@@ -464,7 +464,7 @@ def one_plateau_of(count: Floats, loss: Floats) -> Walked:
     )
 
 
-def mixed_area(run: Run) -> Floats:
+def mixed_area(run: RunningSums) -> Floats:
     """Return the area, in counts, under the selective risk of the best random mixture of working points.
 
     Who answers an item at one threshold with some probability and at another one otherwise reaches every point between
@@ -480,10 +480,10 @@ def mixed_area(run: Run) -> Floats:
             slopes = isotonic_regression(loss[held] / step[held], weights=step[held]).x
             lowest[row, 1:][held] = slopes * step[held]
     np.cumsum(lowest, axis=1, out=lowest)
-    return prefix_mean_sum(Run(run.count, lowest), continuous=True)
+    return prefix_mean_sum(RunningSums(run.count, lowest), continuous=True)
 
 
-def aurc(walked: Walked, total: Floats, convention: str, *, by_item: bool = False) -> Floats:
+def aurc(walked: CurveSums, total: Floats, convention: str, *, by_item: bool = False) -> Floats:
     """Return the area under selective risk over coverage; a trapezoid goes by working points, or by single items."""
     if convention == "trapezoid":
         return (single_item_trapezoid(walked) if by_item else walked.risk_area) / total
@@ -495,7 +495,7 @@ def aurc(walked: Walked, total: Floats, convention: str, *, by_item: bool = Fals
     return _stretched(_without_ends(means, walked), total)
 
 
-def augrc(walked: Walked, total: Floats, convention: str) -> Floats:
+def augrc(walked: CurveSums, total: Floats, convention: str) -> Floats:
     """Return the area under generalized risk over coverage."""
     area = walked.loss_area
     if convention == "mean":
@@ -505,7 +505,7 @@ def augrc(walked: Walked, total: Floats, convention: str) -> Floats:
     return area / total**2
 
 
-def aurc_achievable(walked: Walked, total: Floats, convention: str) -> Floats:
+def aurc_achievable(walked: CurveSums, total: Floats, convention: str) -> Floats:
     """Return the area under the lower convex hull of the working points."""
     area = walked.hull_area
     first, last = walked.ends
@@ -517,7 +517,7 @@ def aurc_achievable(walked: Walked, total: Floats, convention: str) -> Floats:
     return area / total
 
 
-def aurc_at(run: Run, limit: Floats, total: Floats, convention: str) -> Floats:
+def aurc_at(run: RunningSums, limit: Floats, total: Floats, convention: str) -> Floats:
     """Return the AURC cut at the count `limit` in a convention that looks inside the rank that is cut."""
     if convention == "interpolated":
         return prefix_mean_sum(truncated(run, limit), continuous=True) / total
@@ -531,7 +531,7 @@ def aurc_at(run: Run, limit: Floats, total: Floats, convention: str) -> Floats:
     return _stretched(np.where(whole >= 1.0, inner + partial, 0.0), total)
 
 
-def augrc_at(walked: Walked, limit: Floats, area: Floats, total: Floats, convention: str) -> Floats:
+def augrc_at(walked: CurveSums, limit: Floats, area: Floats, total: Floats, convention: str) -> Floats:
     """Return the AUGRC cut at the count `limit`; `area` is that under the loss sum, in counts."""
     if convention == "torch-uncertainty":
         from_first = area - 0.5 * walked.ends[0]
@@ -539,20 +539,20 @@ def augrc_at(walked: Walked, limit: Floats, area: Floats, total: Floats, convent
     return area / total**2
 
 
-def mean_augrc_at(run: Run, limit: Floats, total: Floats) -> Floats:
+def mean_augrc_at(run: RunningSums, limit: Floats, total: Floats) -> Floats:
     """Return the AUGRC cut at the count `limit`, as the mean over whole items and what is left of the next."""
     _, done, after, rest = _whole_items(run, limit)
     return (loss_area(done) + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / total**2
 
 
-def _whole_items(run: Run, limit: Floats) -> tuple[Floats, Run, Run, Floats]:
+def _whole_items(run: RunningSums, limit: Floats) -> tuple[Floats, RunningSums, RunningSums, Floats]:
     """Split a limit into whole items and a rest: their number, the ranking to there, to one item further, the rest."""
     whole = np.floor(limit + TOLERANCE)
     rest = np.maximum(limit - whole, 0.0)
     return whole, truncated(run, whole), truncated(run, whole + 1.0), rest
 
 
-def _without_ends(means: Floats, ended: Run | Walked) -> Floats:
+def _without_ends(means: Floats, ended: RunningSums | CurveSums) -> Floats:
     """The trapezoid over single items from the first to the last, without the flat piece before the first."""
     first, last = ended.ends
     return means - 0.5 * (first + last)

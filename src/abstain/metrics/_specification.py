@@ -23,7 +23,7 @@ from abstain.errors import ArgumentError
 from abstain.metrics._columns import ratio
 from abstain.metrics._risk import TOLERANCE, risk_measure
 from abstain.metrics.scales import BY_UNIT, Scale, share_scale
-from abstain.resampling import Measure
+from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
-    Build = Callable[[Columns, Sequence["MetricSpecification"]], Measure]
+    Build = Callable[[Columns, Sequence["MetricSpecification"]], Statistic]
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
 # How a metric treats declined items, which decides how two systems are compared by it.
@@ -320,11 +320,11 @@ def alike(*conditions: Condition, **common: Any) -> Callable[..., MetricSpecific
     return metric
 
 
-def alone(build: Callable[..., Measure]) -> Build:
+def alone(build: Callable[..., Statistic]) -> Build:
     """Let every metric have a measure of its own, built from the columns and the metric's parameter."""
 
-    def built(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
-        return Measure.joined(
+    def built(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+        return Statistic.joined(
             [replace(build(columns, **metric.parameters), names=(metric.key,)) for metric in metrics]
         )
 
@@ -332,7 +332,7 @@ def alone(build: Callable[..., Measure]) -> Build:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # squares and products of the largest numbers lie beyond them
-def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return one measure of several metrics over the same rows, one column each, in their order.
 
     Metrics that can share their tallies do. Where a metric is undefined for these rows, its column is NaN.
@@ -345,9 +345,9 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
     for build, places in families.items():
         chosen = [metrics[place] for place in places]
         names = tuple(metric.key for metric in chosen)
-        parts.append(Measure.undefined(names, columns.units) if build is None else build(columns, chosen))
+        parts.append(Statistic.undefined(names, columns.units) if build is None else build(columns, chosen))
     order = [place for places in families.values() for place in places]
-    return Measure.joined(parts, [order.index(place) for place in range(len(metrics))])
+    return Statistic.joined(parts, [order.index(place) for place in range(len(metrics))])
 
 
 class OutcomeSums(NamedTuple):
@@ -379,7 +379,7 @@ class OutcomeSums(NamedTuple):
         return ratio(self.n5, self.n2 + self.n4 + self.n5)
 
 
-def outcome_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def outcome_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the measure of metrics whose `finish` is a function of `OutcomeSums`, all from the same sums."""
     return sums_measure(columns, metrics, outcome_columns(columns), OutcomeSums)
 
@@ -389,7 +389,7 @@ def sums_measure(
     metrics: Sequence[MetricSpecification],
     values: Sequence[Floats | Mask],
     named: Callable[..., object],
-) -> Measure:
+) -> Statistic:
     """Return the measure of a family: `named` holds the sums of rows and values, each metric's `finish` reads them."""
 
     def finish(*sums: Floats) -> list[Floats]:
@@ -397,14 +397,14 @@ def sums_measure(
         return [metric.finish(totals, **metric.parameters) for metric in metrics if metric.finish is not None]
 
     names = tuple(metric.key for metric in metrics)
-    return Measure.of_sums(
+    return Statistic.of_sums(
         names, values, unit=columns.cluster, units=columns.units, finish=finish, weight=columns.mass
     )
 
 
-def mean_measure(name: str, values: Floats, columns: Columns) -> Measure:
+def mean_measure(name: str, values: Floats, columns: Columns) -> Statistic:
     """Return the measure of a mean over rows; NaN where no row counts."""
-    return Measure.of_sums(
+    return Statistic.of_sums(
         (name,),
         [values],
         unit=columns.cluster,

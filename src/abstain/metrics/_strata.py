@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import Build
     from abstain.metrics.coverage import Search, WorstSlab
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
@@ -198,15 +198,15 @@ def _stratified(
     return StratifiedCoverage(shares, counts, low, high, per_level(rows, score))
 
 
-def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Measure]) -> Build:
+def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Build:
     """Let a builder see the rows that have a prediction of some kind, checked once for all metrics."""
 
-    def over(columns: Columns, **parameters: Any) -> Measure:
+    def over(columns: Columns, **parameters: Any) -> Statistic:
         return build(columns.once(rows_of.__name__, partial(rows_of, columns)), **parameters)
 
     return alone(over)
 
 
-def mean_of(column: Callable[..., Any]) -> Callable[..., Measure]:
+def mean_of(column: Callable[..., Any]) -> Callable[..., Statistic]:
     """Measure the mean over rows of what `column` makes of them."""
     return lambda rows, **parameters: means_measure(("mean",), (column(rows, **parameters),), rows)

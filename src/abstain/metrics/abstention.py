@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from abstain._validate import Column
     from abstain.items import Items
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
 __all__ = [
     "DeferralConfusion",
@@ -496,12 +496,12 @@ def _abstention_auroc_scale(columns: Columns, _value: Any) -> Scale:
     return auroc_scale(columns, columns.should_abstain[counted], counted)
 
 
-def _abstention_auroc(columns: Columns) -> Measure:
+def _abstention_auroc(columns: Columns) -> Statistic:
     rows = columns.take(columns.guided & ~np.isnan(columns.confidence))
     return auroc_measure("abstention_auroc", rows.should_abstain, -rows.confidence, rows)
 
 
-def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the coverages at the risks that belong to the accuracies, where the loss is 1 for a wrong answer."""
     found = risk_measure(
         columns.with_loss(1.0 - columns.correct),

@@ -36,7 +36,7 @@ from abstain.metrics._specification import (
     sums_measure,
 )
 from abstain.metrics.scales import auroc_scale
-from abstain.resampling import Asked, Batch, Measure, keys_ascending, walk
+from abstain.resampling import CurveRequest, Statistic, WeightBatch, keys_ascending, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -262,7 +262,7 @@ def classification_scores(
     )
 
 
-def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) -> Measure:
+def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) -> Statistic:
     """Return the measure of how often a positive row (1) has a higher score than a negative one (0); ties count half.
 
     Along ascending scores, the positives of each rank stand above all negatives of the ranks below and beside those of
@@ -271,18 +271,18 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
     key, distinct = keys_ascending(score)
     tally = columns.tally(key, len(distinct), positive)
 
-    def finish(batch: Batch) -> Floats:
-        walked = walk(tally, batch, Asked())
+    def finish(batch: WeightBatch) -> Floats:
+        walked = walk(tally, batch, CurveRequest())
         positives, negatives = walked.loss, walked.count - walked.loss
         # All rows below each positive, less the positives among them; what lies under a curve and what lies beside it
         # fill the rectangle of its ends.
         wins = walked.count * positives - walked.loss_area - 0.5 * positives**2
         return ratio(wins, positives * negatives)[:, None]
 
-    return Measure((name,), columns.units, tally.walk_width, finish)
+    return Statistic((name,), columns.units, tally.walk_width, finish)
 
 
-def detection_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def detection_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the measure of precision, recall and F1 of the positive label, over the answered rows."""
     rows = columns.take(columns.answered)
     truth, said = rows.event, rows.prediction_is_positive
@@ -306,21 +306,21 @@ class _Detected(NamedTuple):
         return ratio(self.hits, self.actual)
 
 
-def _balanced_accuracy(columns: Columns) -> Measure:
+def _balanced_accuracy(columns: Columns) -> Statistic:
     """The mean over truth classes of hits / class size; NaN with fewer than two classes."""
     codes, classes = labels.classes(columns.truth)
     tally = columns.tally(codes, classes, columns.correct)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         size, hits = tally.weigh(batch)
         present = (size > 0).sum(axis=1)
         mean = np.nansum(ratio(hits, size), axis=1) / np.maximum(present, 1)
         return np.where(present >= 2, mean, np.nan)[:, None]
 
-    return Measure(("balanced_accuracy",), columns.units, max(columns.units, tally.width), finish)
+    return Statistic(("balanced_accuracy",), columns.units, max(columns.units, tally.width), finish)
 
 
-def _macro_f1(columns: Columns) -> Measure:
+def _macro_f1(columns: Columns) -> Statistic:
     """The mean over truth classes of ``2 hits / (size + predicted)`` on answered rows."""
     rows = columns.take(columns.answered)
     codes, classes = labels.classes(np.concatenate([rows.truth, rows.prediction]))
@@ -330,23 +330,23 @@ def _macro_f1(columns: Columns) -> Measure:
     some = prediction >= 0
     by_prediction = rows.take(some).tally(prediction[some], classes)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         size, hits = by_truth.weigh(batch)
         predicted = by_prediction.weigh(batch)[0]
         scores = np.where(size > 0, ratio(2.0 * hits, size + predicted), 0.0)
         return ratio(scores.sum(axis=1), (size > 0).sum(axis=1).astype(np.float64))[:, None]
 
     width = max(columns.units, by_truth.width + by_prediction.width)
-    return Measure(("macro_f1",), columns.units, width, finish)
+    return Statistic(("macro_f1",), columns.units, width, finish)
 
 
-def _auroc(columns: Columns) -> Measure:
+def _auroc(columns: Columns) -> Statistic:
     """The AUROC of the stated probability of the positive label."""
     rows = columns.take(columns.stated)
     return auroc_measure("auroc", rows.event, rows.event_probability, rows)
 
 
-def _correctness_auroc(columns: Columns) -> Measure:
+def _correctness_auroc(columns: Columns) -> Statistic:
     rows = columns.take(columns.stated)
     return auroc_measure("correctness_auroc", rows.correct, rows.confidence, rows)
 

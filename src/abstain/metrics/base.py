@@ -23,7 +23,7 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import AbstainError, ArgumentError, DataError
 from abstain.metrics._specification import MetricSpecification, alone
-from abstain.resampling import Batch, Measure
+from abstain.resampling import Statistic, WeightBatch
 from abstain.results import EvaluationResult, MetricScore, check_results
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _working_directory_importable() -> Iterator[None]:
             sys.path.remove(here)
 
 
-def _results_measure(columns: Columns, *, metric: BaseMetric) -> Measure:
+def _results_measure(columns: Columns, *, metric: BaseMetric) -> Statistic:
     """A metric object as a measure: it sees every row as often as its weight says.
 
     Weights for which the metric divides by zero, or says NaN, are weights for which it is undefined.
@@ -171,10 +171,10 @@ def _results_measure(columns: Columns, *, metric: BaseMetric) -> Measure:
         rows = [results[row] for row in np.repeat(np.arange(len(columns)), whole).tolist()]
         return _computed(metric, rows) if rows else math.nan
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         return np.array([[value(weights)] for weights in batch.weights]).reshape(-1, 1)
 
-    return Measure((metric.name,), columns.units, max(len(columns), columns.units), finish)
+    return Statistic((metric.name,), columns.units, max(len(columns), columns.units), finish)
 
 
 def _computed(metric: BaseMetric, rows: list[EvaluationResult]) -> float:

@@ -38,7 +38,7 @@ from abstain.metrics.calibration_tests import (
 )
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
 from abstain.metrics.scales import Scale, biased_scale, costly_scale, mean_scale
-from abstain.resampling import Measure, total_by
+from abstain.resampling import Statistic, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -341,7 +341,7 @@ def calibration_measure(
     *arguments: ArrayLike,
     cluster: ArrayLike | None = None,
     **settings: Any,
-) -> Measure:
+) -> Statistic:
     """Return the measure of a metric, for intervals: weigh several over the same clusters with the same draws.
 
     Args:
@@ -367,7 +367,7 @@ def _value(metric: str, *arguments: Any, **settings: Any) -> float:
     return _MEASURES[metric](*arguments, **settings).point
 
 
-def _of_outcomes(build: Callable[..., Measure]) -> Callable[..., Measure]:
+def _of_outcomes(build: Callable[..., Statistic]) -> Callable[..., Statistic]:
     """Let a builder see outcomes and confidences that are checked, after its settings are."""
 
     def built(
@@ -377,22 +377,22 @@ def _of_outcomes(build: Callable[..., Measure]) -> Callable[..., Measure]:
         sample_weight: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
         **settings: Any,
-    ) -> Measure:
+    ) -> Statistic:
         rows = Columns.believed(y_true, confidence, sample_weight=sample_weight, cluster=cluster)
         return build(rows, **settings)
 
     return built
 
 
-def _expected_calibration_error(rows: Columns, **settings: Any) -> Measure:
+def _expected_calibration_error(rows: Columns, **settings: Any) -> Statistic:
     return bins_measure("expected_calibration_error", rows, **_bin_settings(**settings))
 
 
-def _brier_score(rows: Columns) -> Measure:
+def _brier_score(rows: Columns) -> Statistic:
     return mean_measure("brier_score", (rows.event_probability - rows.event) ** 2, rows)
 
 
-def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> Measure:
+def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> Statistic:
     inside = _validate.real(clip, "clip")
     if not 0.0 < inside < 0.5:
         raise ArgumentError(f"clip must fulfil 0 < clip < 0.5, got {inside:g}")
@@ -414,7 +414,7 @@ def _classwise_calibration_error(
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     **settings: Any,
-) -> Measure:
+) -> Statistic:
     """Bin each class's probability against that class: one row per item and class."""
     bins = _bin_settings(**settings)
     column, scores = _class_columns(y_true, matrix, classes)
@@ -438,7 +438,7 @@ def _multiclass_brier_score(
     classes: Classes = None,
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
-) -> Measure:
+) -> Statistic:
     column, scores = _class_columns(y_true, matrix, classes)
     rows, total = len(scores), scores.sum(axis=1)
     astray = np.abs(total - 1.0) > _SUM_TOLERANCE
@@ -464,7 +464,7 @@ def _top_label_calibration_error(
     sample_weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
     **settings: Any,
-) -> Measure:
+) -> Statistic:
     """Bin the confidence in the predicted label, by label."""
     bins = _bin_settings(**settings)
     if confidence is None:
@@ -525,7 +525,7 @@ def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tu
     return match.argmax(axis=1), scores
 
 
-_MEASURES: dict[str, Callable[..., Measure]] = {
+_MEASURES: dict[str, Callable[..., Statistic]] = {
     "expected_calibration_error": _of_outcomes(_expected_calibration_error),
     "classwise_calibration_error": _classwise_calibration_error,
     "top_label_calibration_error": _top_label_calibration_error,
@@ -554,10 +554,10 @@ def _bin_settings(
     }
 
 
-def _stated(build: Callable[..., Measure]) -> when.Build:
+def _stated(build: Callable[..., Statistic]) -> when.Build:
     """Let a builder see the rows that are answered with a confidence, which must be a probability."""
 
-    def built(columns: Columns, **settings: Any) -> Measure:
+    def built(columns: Columns, **settings: Any) -> Statistic:
         rows = columns.take(columns.stated)
         checked(rows.confidence, "confidence")
         return build(rows, **settings)
@@ -565,7 +565,7 @@ def _stated(build: Callable[..., Measure]) -> when.Build:
     return alone(built)
 
 
-def _top_label_of_rows(rows: Columns, *, bins: int) -> Measure:
+def _top_label_of_rows(rows: Columns, *, bins: int) -> Statistic:
     group = labels.classes(rows.prediction)[0]
     return bins_measure("top_label_calibration_error", rows, group=group, bins=bins)
 

@@ -26,7 +26,7 @@ from abstain import _validate
 from abstain.errors import DataError
 from abstain.metrics._columns import ratio
 from abstain.metrics._gauss import hsic_measure
-from abstain.resampling import Batch, Measure, keys_ascending
+from abstain.resampling import Statistic, WeightBatch, keys_ascending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics.predictions import PredictionRows
-    from abstain.resampling import Tally
+    from abstain.resampling import ClusterSums
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -57,7 +57,9 @@ __all__ = [
 ]
 
 
-def means_measure(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: PredictionRows) -> Measure:
+def means_measure(
+    names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: PredictionRows
+) -> Statistic:
     """Weighted means of columns; a mean over any infinite value is infinite.
 
     >>> from abstain.metrics.predictions import IntervalRows
@@ -75,7 +77,9 @@ def means_measure(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows
         return means
 
     summed = [finite for finite, _ in split] + [part for _, part in split if part is not None]
-    return Measure.of_sums(names, summed, unit=rows.unit, units=rows.units, weight=rows.weight, finish=finish)
+    return Statistic.of_sums(
+        names, summed, unit=rows.unit, units=rows.units, weight=rows.weight, finish=finish
+    )
 
 
 def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None]:
@@ -88,7 +92,7 @@ def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None
 
 def criterion_measure(
     name: str, truth: Floats, covered: Mask, width: Floats, rows: PredictionRows, *, eta: float, level: float
-) -> Measure:
+) -> Statistic:
     """Weigh the width criterion of one level; the range of the truths is that of the units which are drawn.
 
     It is NaN where all truths are alike, and -inf where the mean width is infinite.
@@ -97,7 +101,7 @@ def criterion_measure(
     counted = slice(None) if rows.weight is None else rows.weight > 0.0
     lowest, highest = _extremes(truth[counted], rows.unit[counted], rows.units)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         coverage, mean_width = means(batch).T
         drawn = batch.weights > 0.0
         top = np.where(drawn, highest, -np.inf).max(axis=1)
@@ -108,7 +112,7 @@ def criterion_measure(
         values = np.where(finite, (1.0 - np.where(finite, mean_width, 0.0) / scale) * reward, -np.inf)
         return np.where(np.isnan(scale), np.nan, values)[:, None]
 
-    return Measure((name,), rows.units, 3 * rows.units, finish)
+    return Statistic((name,), rows.units, 3 * rows.units, finish)
 
 
 def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats]:
@@ -137,7 +141,7 @@ class Strata:
         one_key: True if all rows share one key.
     """
 
-    tally: Tally
+    tally: ClusterSums
     keys: Floats
     bins: int
     whole: bool
@@ -174,12 +178,12 @@ class Strata:
             size,
         )
 
-    def measure(self, name: str) -> Measure:
+    def measure(self, name: str) -> Statistic:
         """Return the coverage of each chunk, then the worst of them under `name`."""
         names = (*(f"{name}[{place}]" for place in range(self.bins)), name)
-        return Measure(names, self.tally.units, 2 * self.tally.width, self._finish)
+        return Statistic(names, self.tally.units, 2 * self.tally.width, self._finish)
 
-    def _finish(self, batch: Batch) -> Floats:
+    def _finish(self, batch: WeightBatch) -> Floats:
         count, hit = self.tally.run(batch.weights)
         borders = self.borders(count[:, -1])
         covered = np.stack([np.interp(*row) for row in zip(borders, count, hit, strict=True)])
@@ -189,17 +193,17 @@ class Strata:
 
 def quantiles_measure(
     key: Floats, rows: PredictionRows, *, probabilities: Sequence[float] | Floats, name: str
-) -> Measure:
+) -> Statistic:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
     tally, keys = _by_key(key, rows)
     shares, whole = np.asarray(probabilities, np.float64), rows.whole
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         (count,) = tally.run(batch.weights)
         return np.stack([_quantiles(row[1:], keys, shares, whole=whole) for row in count])
 
     names = tuple(f"{name}[{share:g}]" for share in shares)
-    return Measure(names, rows.units, 2 * tally.width, finish)
+    return Statistic(names, rows.units, 2 * tally.width, finish)
 
 
 def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> Floats:
@@ -233,14 +237,14 @@ def groups_measure(
     gap: str = "coverage_gap",
     level: float = np.nan,
     by_share: bool = False,
-) -> Measure:
+) -> Statistic:
     """Coverage in each group, then the worst under `name` and the mean distance of all from `level` under `gap`.
 
     In that mean each group counts once, or as much as its share of the rows.
     """
     tally = rows.tally(group, groups, covered)
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         count, hit = tally.weigh(batch)
         share, present = ratio(hit, count), count > 0.0
         worth = count if by_share else present.astype(np.float64)
@@ -248,7 +252,7 @@ def groups_measure(
         return np.column_stack([share, _lowest(share), ratio(distance, worth.sum(axis=1))])
 
     names = (*(f"{name}[{place}]" for place in range(groups)), name, gap)
-    return Measure(names, rows.units, max(rows.units, 2 * groups), finish)
+    return Statistic(names, rows.units, max(rows.units, 2 * groups), finish)
 
 
 def size_borders(classes: int, bins: int | None) -> Indices:
@@ -264,7 +268,7 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
     return np.searchsorted(borders, size, side="right") - 1
 
 
-def _by_key(key: Floats, rows: PredictionRows, *columns: Mask) -> tuple[Tally, Floats]:
+def _by_key(key: Floats, rows: PredictionRows, *columns: Mask) -> tuple[ClusterSums, Floats]:
     """Rows tallied by a number, ascending, and the number of each key."""
     place, keys = keys_ascending(key)
     return rows.tally(place, len(keys), *columns), keys
@@ -369,9 +373,9 @@ def worst_slab(
     return slab, inside
 
 
-def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Measure:
+def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Statistic:
     """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
-    return Measure.of_sums(
+    return Statistic.of_sums(
         ("worst_slab_coverage",),
         [covered & inside, inside],
         unit=rows.unit,

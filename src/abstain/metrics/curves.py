@@ -23,11 +23,11 @@ from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import Ranking
 from abstain.resampling import (
     HARMONIC,
-    Asked,
-    Batch,
-    Measure,
-    Run,
-    Tally,
+    ClusterSums,
+    CurveRequest,
+    RunningSums,
+    Statistic,
+    WeightBatch,
     keys_ascending,
     keys_descending,
     walk,
@@ -161,7 +161,7 @@ def curve_of(columns: Columns) -> RiskCoverageCurve:
 
 
 def _curve(rows: _Accepted) -> RiskCoverageCurve:
-    run = Run.of(_single_tally(rows.rank, len(rows.levels), rows.loss, rows.weight), _ONE)
+    run = RunningSums.of(_single_tally(rows.rank, len(rows.levels), rows.loss, rows.weight), _ONE)
     return RiskCoverageCurve(
         coverage=run.count[0, 1:] / rows.total,
         selective_risk=run.risk[0, 1:],
@@ -211,7 +211,7 @@ def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCur
     if not len(loss):
         return replace(NO_CURVE, total=total)
     key, distinct = keys_ascending(loss)
-    run = Run.of(_single_tally(key, len(distinct), loss, weight), _ONE)
+    run = RunningSums.of(_single_tally(key, len(distinct), loss, weight), _ONE)
     items = int(run.last_count[0])
     spread = np.unique(np.linspace(1, items, min(_OPTIMAL_POINTS, items)).astype(np.intp))
     counts = np.union1d(spread, run.count[0, 1:])
@@ -266,7 +266,7 @@ def _tied_share(sizes: Floats | NDArray[np.intp]) -> float:
     return float(sizes[sizes > 1].sum() / sizes.sum()) if len(sizes) else 0.0
 
 
-def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
+def threshold_measure(columns: Columns, thresholds: Floats) -> Statistic:
     """Return selective risk, generalized risk and coverage at fixed thresholds: confidences that occur, descending.
 
     A threshold that is fixed accepts the same rows whatever their weights, so all three are ratios of running
@@ -280,14 +280,14 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Measure:
     # Rows below the last threshold are a rank of their own, which is not asked for.
     tally, total = ranking.tally(key, len(thresholds) + 1), ranking.counts
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         count, risk_sum = np.cumsum(tally.weigh(batch)[:, :, :-1], axis=2)
         everything = total.weigh(batch)[0]
         return np.concatenate([ratio(risk_sum, count), risk_sum / everything, count / everything], axis=1)
 
     kinds = ("selective", "generalized", "coverage")
     names = [f"{kind}[{place}]" for kind in kinds for place in range(len(thresholds))]
-    return Measure(tuple(names), columns.units, max(columns.units, tally.width), finish)
+    return Statistic(tuple(names), columns.units, max(columns.units, tally.width), finish)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -331,15 +331,15 @@ def _single_area(
     ranks = int(rank.max(initial=-1)) + 1
     # Where every item is a rank of its own, there is none to be taken apart.
     apart = weight is None and ranks == len(rank)
-    asked = Asked(risk=True) if apart else Asked(growth=(HARMONIC,))
+    asked = CurveRequest(risk=True) if apart else CurveRequest(growth=(HARMONIC,))
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
-        walked = walk(_single_tally(rank, ranks, loss, weight), Batch(_ONE), asked)
+        walked = walk(_single_tally(rank, ranks, loss, weight), WeightBatch(_ONE), asked)
         if area == "aurc":
             return float((walked.risk_area if apart else _risk.single_item_trapezoid(walked))[0]) / total
     return float(walked.loss_area[0]) / total**2
 
 
-def _single_tally(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> Tally:
+def _single_tally(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> ClusterSums:
     """The tally of rows that all count once."""
     unit = np.broadcast_to(np.intp(0), len(rank))
-    return Tally.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)
+    return ClusterSums.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)

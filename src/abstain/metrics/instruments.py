@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain._validate import Column
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
 
@@ -267,7 +267,7 @@ def severity_tier_accuracy(
     return _tier_accuracy(columns, instrument=form).point
 
 
-def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Measure:
+def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Statistic:
     rows = columns.take(columns.predicted)
     right = instrument.places(rows.truth_number) == instrument.places(rows.prediction_number)
     return mean_measure("severity_tier_accuracy", right.astype(np.float64), rows)

@@ -34,7 +34,7 @@ from abstain.metrics.coverage import (
 )
 from abstain.metrics.predictions import IntervalRows, nominal
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
-from abstain.resampling import Measure
+from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -377,13 +377,13 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
 
 def width_hsic_measure(
     rows: IntervalRows, place: int, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
-) -> Measure:
+) -> Statistic:
     """Return the HSIC of width and coverage at one level; undefined if all rows have one width.
 
     With one width the formula gives 0 by construction, which is not evidence that coverage is independent of width.
     """
     if rows.have_one(rows.ranked_width[place]):
-        return Measure.undefined(("hsic",), rows.units)
+        return Statistic.undefined(("hsic",), rows.units)
     return hsic_measure(rows.width[place], rows.covered[place], rows, kernel_sizes=kernel_sizes, raw=raw)
 
 
@@ -418,15 +418,15 @@ def _have_one_width(columns: Columns) -> bool:
     return rows.have_one(rows.ranked_width[0])
 
 
-def _worst_stratum(rows: IntervalRows) -> Measure:
+def _worst_stratum(rows: IntervalRows) -> Statistic:
     return Strata.of_rows(rows.ranked_width[0], rows.covered[0], rows, bins=_BINS).measure("worst").only(-1)
 
 
-def _hsic(rows: IntervalRows) -> Measure:
+def _hsic(rows: IntervalRows) -> Statistic:
     return width_hsic_measure(rows, 0)
 
 
-def _criterion(rows: IntervalRows, *, level: float) -> Measure:
+def _criterion(rows: IntervalRows, *, level: float) -> Statistic:
     columns = (rows.known_truth, rows.covered[0], rows.width[0])
     return criterion_measure("criterion", *columns, rows, eta=_ETA, level=level)
 
@@ -439,7 +439,7 @@ def _weighted(rows: IntervalRows, *, level: float) -> Floats:
     return weighted_interval_losses(rows, np.array([level]), None)
 
 
-def _over(build: Callable[..., Measure]) -> Build:
+def _over(build: Callable[..., Statistic]) -> Build:
     return _strata.over_rows(_interval_rows, build)
 
 

@@ -19,7 +19,16 @@ from abstain.metrics._columns import Columns, ratio
 from abstain.metrics._risk import BalancedRanking, Ranking, Work, convention_of
 from abstain.metrics._specification import LOWER, MATCHED, MetricSpecification
 from abstain.metrics.scales import risk_scale
-from abstain.resampling import Asked, Batch, Measure, Run, Walked, truncated, walk, walk_run
+from abstain.resampling import (
+    CurveRequest,
+    CurveSums,
+    RunningSums,
+    Statistic,
+    WeightBatch,
+    truncated,
+    walk,
+    walk_run,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +48,7 @@ class Limited:
         self.total = work.total
         # Weights that leave no row at all have no coverage; what is divided by their total is undefined anyway.
         self.target = np.nan_to_num(coverage * work.total)
-        asked = Asked(risk=True, areas_at=(True,))
+        asked = CurveRequest(risk=True, areas_at=(True,))
         self.walked = walk(work.ranking.by_confidence, work.batch, asked, self.target[None])
         (self.crossing,) = self.walked.crossings
         self.count = np.minimum(self.target, self.walked.count)
@@ -60,26 +69,26 @@ class Limited:
         rows = max(_NUMBERS_AT_ONCE // max(self.work.ranking.by_confidence.keys, 1), 1)
         return [slice(start, start + rows) for start in range(0, len(self.count), rows)]
 
-    def over_runs(self, compute: Callable[[Run, Floats], Floats]) -> Floats:
+    def over_runs(self, compute: Callable[[RunningSums, Floats], Floats]) -> Floats:
         """Compute a number per weight vector from the running sums of the items that are left, and from N."""
         tally, weights = self.work.ranking.by_confidence, self.work.batch.weights
         return np.concatenate(
             [
-                compute(truncated(Run.of(tally, weights[part]), self.count[part]), self.total[part])
+                compute(truncated(RunningSums.of(tally, weights[part]), self.count[part]), self.total[part])
                 for part in self._parts
             ]
         )
 
-    def optimum(self, convention: str) -> Walked:
+    def optimum(self, convention: str) -> CurveSums:
         """The items that are left in the best order there could be: the smallest losses first."""
         levels = self.work.ranking.losses
         count = self._counts_by_loss()
         ground = np.zeros((len(count), 1))
-        run = Run(
+        run = RunningSums(
             np.concatenate([ground, np.cumsum(count, axis=1)], axis=1),
             np.concatenate([ground, np.cumsum(count * levels, axis=1)], axis=1),
         )
-        return walk_run(run, Asked(growth=(_risk.growth_of(convention),)))
+        return walk_run(run, CurveRequest(growth=(_risk.growth_of(convention),)))
 
     def _counts_by_loss(self) -> Floats:
         """How many of the items that are left have each loss, the smallest first: (vectors, losses)."""
@@ -91,7 +100,7 @@ class Limited:
         cells, rank_of_cell, starts = self.work.ranking.by_loss_and_rank
         found = []
         for part in self._parts:
-            run = Run.of(tally, weights[part])
+            run = RunningSums.of(tally, weights[part])
             left = np.clip(self.count[part, None] - run.count[:, :-1], 0.0, run.step)
             counts = cells.weigh(weights[part])[0] * ratio(left, run.step, empty=0.0)[:, rank_of_cell]
             found.append(np.add.reduceat(counts, starts, axis=1))
@@ -134,7 +143,7 @@ def aurc_achievable(side: Limited, convention: str) -> Floats:
     if convention == "interpolated":
         return side.over_runs(lambda run, total: _risk.mixed_area(run) / total)
     return side.over_runs(
-        lambda run, total: _risk.aurc_achievable(walk_run(run, Asked(hull=True)), total, convention)
+        lambda run, total: _risk.aurc_achievable(walk_run(run, CurveRequest(hull=True)), total, convention)
     )
 
 
@@ -175,20 +184,20 @@ SELECTIVE_RISK = MetricSpecification(
 def end_coverage(metric: MetricSpecification, columns: Columns) -> float:
     """Return the coverage at which a metric of these rows ends: the answer rate, or the metric's own coverage."""
     if _balanced(metric):
-        run, total = BalancedRanking.of(columns).run(Batch(np.ones((1, columns.units))))
+        run, total = BalancedRanking.of(columns).run(WeightBatch(np.ones((1, columns.units))))
         return float((run.last_count / total)[0])
     reach = columns.highest_coverage
     return min(reach, metric.value) if _own_end(metric) is not None else reach
 
 
-def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return metrics of two rankings over the same units, at the largest coverage that both reach.
 
     Every metric has three columns: the coverage, the value of the left ranking and that of the right one.
     """
     balanced = [BalancedRanking.of(side) for side in (left, right)] if any(map(_balanced, metrics)) else []
 
-    def values(metric: MetricSpecification, batch: Batch) -> list[Floats]:
+    def values(metric: MetricSpecification, batch: WeightBatch) -> list[Floats]:
         if _balanced(metric):
             return _balanced_values(balanced, batch, convention_of(metric))
         chosen = [side if "loss" in metric.needs else _zero_one(side) for side in (left, right)]
@@ -206,7 +215,7 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpeci
         assert metric.matched is not None
         return [coverage, *(metric.matched(side, convention_of(metric)) for side in limited)]
 
-    def finish(batch: Batch) -> Floats:
+    def finish(batch: WeightBatch) -> Floats:
         with np.errstate(invalid="ignore"):
             return np.stack([each for metric in metrics for each in values(metric, batch)], axis=1)
 
@@ -215,7 +224,7 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpeci
     if any(convention_of(metric) != "trapezoid" for metric in metrics):
         # Running sums of every rank are kept.
         width = max(width, *(_ranking(side).by_confidence.width for side in (left, right)))
-    return Measure(names, left.units, width, finish)
+    return Statistic(names, left.units, width, finish)
 
 
 def _zero_one(columns: Columns) -> Columns:
@@ -240,7 +249,9 @@ def _balanced(metric: MetricSpecification) -> bool:
     return metric.measure is _risk.balanced_risk_measure
 
 
-def _balanced_values(rankings: Sequence[BalancedRanking], batch: Batch, convention: str) -> list[Floats]:
+def _balanced_values(
+    rankings: Sequence[BalancedRanking], batch: WeightBatch, convention: str
+) -> list[Floats]:
     """The area in which every true class counts alike, up to the smaller of the two balanced coverages."""
     runs = [ranking.run(batch) for ranking in rankings]
     coverage = np.minimum(*(run.last_count / total for run, total in runs))

@@ -19,7 +19,7 @@ from abstain import _validate
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics._columns import named_groups
-from abstain.resampling import Tally
+from abstain.resampling import ClusterSums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,9 +69,9 @@ class PredictionRows:
         counted = values if self.weight is None else values[self.weight > 0.0]
         return len(counted) > 0 and bool((counted == counted[0]).all())
 
-    def tally(self, key: Indices, keys: int, *values: Floats | Mask) -> Tally:
+    def tally(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
         """Sum the rows and some values of theirs by unit and key."""
-        return Tally.of_rows(
+        return ClusterSums.of_rows(
             unit=self.unit, key=key, columns=values, units=self.units, keys=keys, weight=self.weight
         )
 

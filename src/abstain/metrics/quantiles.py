@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def pit_histogram(
     return PitHistogram(rows.edges, share, np.diff(rows.edges), counts)
 
 
-def pinball_measure(rows: QuantileRows) -> Measure:
+def pinball_measure(rows: QuantileRows) -> Statistic:
     """Mean pinball losses, one per probability."""
     columns = []
     for quantile, probability in zip(rows.quantiles.T, rows.probabilities.tolist(), strict=True):
@@ -112,7 +112,7 @@ def pinball_measure(rows: QuantileRows) -> Measure:
     return means_measure(tuple(f"pinball[{value:g}]" for value in rows.probabilities), columns, rows)
 
 
-def pit_measure(rows: QuantileRows) -> Measure:
+def pit_measure(rows: QuantileRows) -> Statistic:
     """Shares of the truths between neighbouring quantiles, one per bin."""
     table = pit_shares(rows.truth, rows.quantiles, rows.edges)
     return means_measure(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), rows)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._validate import Column
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
 
@@ -115,7 +115,7 @@ def regression_scores(
     return RegressionScores(coverage_of(columns), float(columns.weight.sum()), *found.points.tolist())
 
 
-def regression_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Measure:
+def regression_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the measure of errors and correlation, over the rows that are answered with a number."""
     rows = columns.take(columns.predicted)
     error = rows.prediction_number - rows.truth_number

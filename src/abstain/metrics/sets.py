@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import Build
-    from abstain.resampling import Measure
+    from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
     Values = float | Floats
@@ -229,17 +229,17 @@ def _set_rows(columns: Columns) -> SetRows:
     return SetRows.with_truth(gathered.truth_class, gathered.sets).weighed_as(gathered)
 
 
-def _worst_size(rows: SetRows) -> Measure:
+def _worst_size(rows: SetRows) -> Statistic:
     size = rows.width[0].astype(np.intp)
     return groups_measure(rows.covered[0], size, rows.classes + 1, rows, name="worst").only(-2)
 
 
-def _worst_label(rows: SetRows) -> Measure:
+def _worst_label(rows: SetRows) -> Statistic:
     return groups_measure(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
 
 
 def _gap(*, by_share: bool) -> Build:
-    def build(rows: SetRows, *, level: float) -> Measure:
+    def build(rows: SetRows, *, level: float) -> Statistic:
         return groups_measure(
             rows.covered[0],
             rows.known_truth,
@@ -253,7 +253,7 @@ def _gap(*, by_share: bool) -> Build:
     return _over(build)
 
 
-def _over(build: Callable[..., Measure]) -> Build:
+def _over(build: Callable[..., Statistic]) -> Build:
     return _strata.over_rows(_set_rows, build)
 
 

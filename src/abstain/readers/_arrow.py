@@ -30,7 +30,7 @@ _Array._fields_ = (
 )
 
 
-class _Stream(ctypes.Structure):
+class _ArrowStream(ctypes.Structure):
     _fields_: ClassVar[Any] = (
         ("get_schema", ctypes.c_void_p),
         ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Array))),
@@ -51,7 +51,7 @@ def pieces(capsule: Any, sizes: tuple[int, ...]) -> Iterator[tuple[int, list[int
         capsule: the stream.
         sizes: how many bytes a number of each column has.
     """
-    stream = _Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
+    stream = _ArrowStream.from_address(_pointer(capsule, b"arrow_array_stream"))
     while True:
         piece = _Array()
         if stream.get_next(ctypes.addressof(stream), ctypes.byref(piece)):

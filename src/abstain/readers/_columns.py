@@ -56,7 +56,7 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
     if not len(next(iter(loaded.values()))):
         raise DataError(f"{table.label}: the table has no rows")
     whose = None if system is None else _values.as_names(loaded[system], system, problems)
-    rows = Rows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems, whose)
+    rows = TableRows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems, whose)
     items = items_from_rows(rows, roles, {name: loaded[name] for name in further})
     known = {*columns.values(), *items.signals, *items.metadata, system}
     kinds = ("text", "boolean", "unknown")
@@ -65,7 +65,7 @@ def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None
     return _by_system(items, system, whose, table)
 
 
-def items_from_rows(rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]]) -> Items:
+def items_from_rows(rows: TableRows, roles: Roles, further: Mapping[str, NDArray[Any]]) -> Items:
     """Return the items that rows are; `further` are columns that play no role, or that of the confidence."""
     table, columns = rows.table, rows.columns
     truth, prediction = rows.truth_and_prediction()
@@ -165,7 +165,7 @@ def _further(table: SourceTable, roles: Roles, columns: Columns) -> list[str]:
 
 
 def _signals_and_metadata(
-    rows: Rows, roles: Roles, further: Mapping[str, NDArray[Any]]
+    rows: TableRows, roles: Roles, further: Mapping[str, NDArray[Any]]
 ) -> tuple[dict[str, Signal], dict[str, NDArray[Any]]]:
     """Part the further columns into signals, which are numbers, and metadata."""
     kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
@@ -196,7 +196,7 @@ def _signals_and_metadata(
     return signals, rows.metadata(metadata)
 
 
-def _is_optional(rows: Rows, roles: Roles) -> bool:
+def _is_optional(rows: TableRows, roles: Roles) -> bool:
     """True where other signals were named, and the confidence is a guess that nobody may need."""
     return (
         bool(roles.signals)
@@ -228,7 +228,7 @@ def in_percent(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TableRows:
     """The rows of a table: the name and the values of each role's column, and where to say what is wrong.
 
     Attributes:

@@ -46,7 +46,7 @@ _ROW_KEYS = tuple(part.name for part in fields(EvaluationResult))
 Label = bool | int | float | str | None
 
 
-class _Row(Struct):
+class _EvaluationRow(Struct):
     """One row of the file, as `EvaluationResult` takes it."""
 
     prediction: Label
@@ -66,7 +66,7 @@ class _Row(Struct):
     signals: dict[str, float | None] = {}
 
 
-class _Score(Struct):
+class _ScoreRecord(Struct):
     """What the file says of a metric."""
 
     value: float | None = None
@@ -76,10 +76,10 @@ class _Score(Struct):
     details: dict[str, Any] | None = None
 
 
-class _File(Struct):
+class _EvaluationDocument(Struct):
     """Either form of the file."""
 
-    evaluation_results: Annotated[list[_Row], Meta(min_length=1)] | None = None
+    evaluation_results: Annotated[list[_EvaluationRow], Meta(min_length=1)] | None = None
     metrics: dict[str, Any] = {}
     backend_name: str | None = ""
     suite: dict[str, Any] = {}
@@ -222,7 +222,7 @@ def _parsed(content: bytes, path: str) -> EvaluationFile:
         raise FormatError(
             f"{path}: not an evaluation file; it must have evaluation_results, or metrics and execution"
         )
-    file = _files.convert(record, _File, path)
+    file = _files.convert(record, _EvaluationDocument, path)
     rows = file.evaluation_results
     scores = [_score(name, stored, f"{path}: metrics.{name}") for name, stored in file.metrics.items()]
     return EvaluationFile(
@@ -235,7 +235,7 @@ def _parsed(content: bytes, path: str) -> EvaluationFile:
 
 
 def _score(name: str, stored: object, place: str) -> MetricScore:
-    score = _files.convert(stored, _Score, place)
+    score = _files.convert(stored, _ScoreRecord, place)
     return MetricScore(
         name=metric_name(name),
         value=math.nan if score.value is None else score.value,

@@ -82,19 +82,19 @@ class _Output(msgspec.Struct):
     completion: str = ""
 
 
-class _Score(msgspec.Struct):
+class _InspectScore(msgspec.Struct):
     value: msgspec.Raw
     answer: msgspec.Raw = _NULL
     reason: str | None = None
     metadata: dict[str, msgspec.Raw] | None = None
 
 
-class _Sample(msgspec.Struct):
+class _InspectSample(msgspec.Struct):
     id: int | str
     epoch: int = 1
     target: str | list[str] = ""
     output: _Output = msgspec.field(default_factory=_Output)
-    scores: dict[str, _Score] | None = None
+    scores: dict[str, _InspectScore] | None = None
     metadata: dict[str, msgspec.Raw] | None = None
     error: msgspec.Raw = _NULL
 
@@ -171,7 +171,7 @@ def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Seq
 
 def _parts(
     file: IO[bytes], path: str, member_limit: int, total_limit: int | None
-) -> Iterator[_Header | _Sample]:
+) -> Iterator[_Header | _InspectSample]:
     """Yield the samples of a log, and its header wherever that stands."""
     archive = file.read(4) == b"PK\x03\x04"
     if not archive:
@@ -201,8 +201,8 @@ def _parts(
                 yield _decode_sample(log.read(name), f"{path}: {name}")
 
 
-def _decode_sample(text: bytes, place: str) -> _Sample:
-    return _files.decode(text, _Sample, f"{place}: not a sample of an Inspect log")
+def _decode_sample(text: bytes, place: str) -> _InspectSample:
+    return _files.decode(text, _InspectSample, f"{place}: not a sample of an Inspect log")
 
 
 @dataclass(slots=True)
@@ -215,7 +215,7 @@ class _Reader:
     ruling: Ruling
     found: dict[str, None] = field(default_factory=dict)
 
-    def row(self, sample: _Sample) -> LogRow:
+    def row(self, sample: _InspectSample) -> LogRow:
         place = f"{self.path}: sample {sample.id}, epoch {sample.epoch}"
         score = self._score(sample.scores or {}, place)
         outcome, grade = _verdict(sample, score, place)
@@ -259,7 +259,7 @@ class _Reader:
                 f"{self.path}: has no scorer {name!r}{hint}; scorers here: {', '.join(self.found)}"
             )
 
-    def _score(self, scores: dict[str, _Score], place: str) -> _Score | None:
+    def _score(self, scores: dict[str, _InspectScore], place: str) -> _InspectScore | None:
         self.found.update(dict.fromkeys(scores))
         if not scores:
             return None
@@ -282,7 +282,7 @@ class _Reader:
         return msgspec.structs.replace(score, value=values[key])
 
 
-def _verdict(sample: _Sample, score: _Score | None, place: str) -> tuple[Outcome, float]:
+def _verdict(sample: _InspectSample, score: _InspectScore | None, place: str) -> tuple[Outcome, float]:
     if sample.error != _NULL:
         return Outcome.FAILED, math.nan
     if score is None:

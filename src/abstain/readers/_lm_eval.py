@@ -81,7 +81,7 @@ def read_lm_eval(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class _LmEvalSample:
     """One line: its members as text, each read when it is asked for, as what it must be."""
 
     members: Mapping[str, msgspec.Raw]
@@ -110,7 +110,7 @@ class _Sample:
         return _text(self.get("target"))
 
 
-def _samples(file: IO[bytes], path: str) -> Iterator[_Sample]:
+def _samples(file: IO[bytes], path: str) -> Iterator[_LmEvalSample]:
     for number, line in enumerate(file, start=1):
         if not line.strip():
             continue
@@ -119,10 +119,10 @@ def _samples(file: IO[bytes], path: str) -> Iterator[_Sample]:
         missing = LM_EVAL_KEYS - members.keys()
         if missing:
             raise FormatError(f"{place} is no sample: it lacks {', '.join(sorted(missing))}")
-        yield _Sample(members, place)
+        yield _LmEvalSample(members, place)
 
 
-def _row(sample: _Sample, scorer: str | None, cluster: str | None, ruling: Ruling) -> LogRow:
+def _row(sample: _LmEvalSample, scorer: str | None, cluster: str | None, ruling: Ruling) -> LogRow:
     identifier = sample.get("doc_id", int | str)
     row = LogRow(
         question=identifier,
@@ -146,7 +146,7 @@ def _row(sample: _Sample, scorer: str | None, cluster: str | None, ruling: Rulin
 
 
 def _judge_choices(
-    row: LogRow, sample: _Sample, likelihoods: list[float], scorer: str | None
+    row: LogRow, sample: _LmEvalSample, likelihoods: list[float], scorer: str | None
 ) -> tuple[str, ...]:
     """Fill in a multiple-choice row; return the label and the wording of the choice."""
     if _MUTUAL_INFORMATION in sample.metrics:
@@ -188,7 +188,7 @@ def _choice_signals(likelihoods: list[float], best: int, place: str) -> dict[str
 
 
 def _judge_response(
-    row: LogRow, sample: _Sample, responses: list[Any], scorer: str | None
+    row: LogRow, sample: _LmEvalSample, responses: list[Any], scorer: str | None
 ) -> tuple[str, ...]:
     """Fill in a generated answer; return what was filtered out of it and what was said."""
     first = responses[0]
@@ -204,7 +204,7 @@ def _judge_response(
     return (row.answer, *(text for text, count in common if 2 * count > len(texts)))
 
 
-def _metric(sample: _Sample, scorer: str | None, fallback: float | None = None) -> float:
+def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = None) -> float:
     named = sample.metrics
     if scorer is not None:
         if scorer not in sample.members:
@@ -223,7 +223,7 @@ def _metric(sample: _Sample, scorer: str | None, fallback: float | None = None) 
     return fallback
 
 
-def _grade(sample: _Sample, name: str) -> float:
+def _grade(sample: _LmEvalSample, name: str) -> float:
     """Return what a metric says of a sample; NaN where it is undefined, which comes as null."""
     value = sample.members[name]
     grade = None if is_nested(value) else scalar(value, f"{sample.place}: {name}")
@@ -241,7 +241,7 @@ def _likelihood(response: object) -> float | None:
     return as_number(response[0])
 
 
-def _wordings(sample: _Sample, count: int) -> list[str]:
+def _wordings(sample: _LmEvalSample, count: int) -> list[str]:
     """Return the continuation of each choice, as it was asked for; nothing when the file does not say."""
     asked = sample.get("arguments")
     found = list(asked.values()) if isinstance(asked, dict) else []

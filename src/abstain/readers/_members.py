@@ -223,7 +223,7 @@ def _spans(
     view: bytes | mmap.mmap, path: object, arrays: tuple[str, ...]
 ) -> Generator[tuple[str, int, int], None, None]:
     """Yield (key, start, end) of every member, or of every element of a member in `arrays`."""
-    walk = _Walk(arrays)
+    walk = _KeyReader(arrays)
     end = 0
     # Within a part only brackets matter, and whatever lies between two of them is skipped at once.
     while token := _BRACKET.match(view, end) if walk.depth > walk.level else _TOKEN.search(view, end):
@@ -251,7 +251,7 @@ def _spans(
 
 
 @dataclass(slots=True)
-class _Walk:
+class _KeyReader:
     """Where the scanner stands: how deep, in which member, and where the part that is to be yielded began."""
 
     arrays: tuple[str, ...]

@@ -109,7 +109,7 @@ class _RunMetadata(Struct):
     git_commit: str | None = None
 
 
-class _Run(Struct):
+class _RunDocument(Struct):
     experiments: list[_Experiment]
     run_metadata: _RunMetadata | None = None
 
@@ -122,7 +122,7 @@ def read_run_file(
     record = _files.parse_json(content, path)
     if not isinstance(record, dict) or not isinstance(record.get("experiments"), list):
         raise FormatError(f"{path}: not a run file; it must be an object with a list of experiments")
-    run = _files.convert(record, _Run, path)
+    run = _files.convert(record, _RunDocument, path)
     experiment = _choose(run.experiments, mode, path)
     provenance = experiment.provenance or _Provenance()
     participants = _participants(experiment, path)
@@ -143,7 +143,7 @@ def read_run_file(
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _RunRow:
     participant: int | str
     item: str
     truth: Any
@@ -195,7 +195,7 @@ def _participants(experiment: _Experiment, path: str) -> list[_Participant]:
     return records
 
 
-def _rows(records: list[_Participant], scale: tuple[float, float], path: str) -> list[_Row]:
+def _rows(records: list[_Participant], scale: tuple[float, float], path: str) -> list[_RunRow]:
     done = [record for record in records if record.success]
     items = _item_set(done, path) if done else {"": None}
     if far_more(len(records) * len(items), len(done) * len(items) + len(records)):
@@ -203,13 +203,13 @@ def _rows(records: list[_Participant], scale: tuple[float, float], path: str) ->
             f"{path}: {len(records) - len(done):,} participants failed, each with the {len(items):,} items of the "
             f"{len(done):,} that did not; that is more than can be judged by so few"
         )
-    rows: list[_Row] = []
+    rows: list[_RunRow] = []
     for record in records:
         identifier = record.participant_id
         if record.success:
             rows.extend(_participant_rows(record, items, scale, path))
         else:
-            rows.extend(_Row(identifier, item, np.nan, np.nan, {}, Outcome.FAILED) for item in items)
+            rows.extend(_RunRow(identifier, item, np.nan, np.nan, {}, Outcome.FAILED) for item in items)
     return rows
 
 
@@ -226,7 +226,7 @@ def _item_set(records: list[_Participant], path: str) -> dict[str, None]:
 
 def _participant_rows(
     record: _Participant, items: Mapping[str, None], scale: tuple[float, float], path: str
-) -> list[_Row]:
+) -> list[_RunRow]:
     truths = _complete(record, "ground_truth_items", items, path)
     predictions = _complete(record, "predicted_items", items, path)
     signals = _signals(record, items, path)
@@ -239,7 +239,7 @@ def _participant_rows(
         outcome = Outcome.ABSTAINED if np.isnan(prediction) else Outcome.ANSWERED
         if np.isnan(truth):
             outcome = Outcome.UNSCORED
-        rows.append(_Row(identifier, item, truth, prediction, signals[item], outcome))
+        rows.append(_RunRow(identifier, item, truth, prediction, signals[item], outcome))
     return rows
 
 
@@ -293,7 +293,7 @@ def _score(value: object, what: str, scale: tuple[float, float], place: str) -> 
     return float(value)
 
 
-def _items(rows: list[_Row], scale: tuple[float, float], path: str) -> Items:
+def _items(rows: list[_RunRow], scale: tuple[float, float], path: str) -> Items:
     columns = columns_from_rows([row.signals for row in rows], f"{path}: the signals of items")
     numeric = {key for key, column in columns.items() if _is_numeric(key, column)}
     return Items(
@@ -332,7 +332,7 @@ def _exported_items(records: Sequence[_Participant], said: _Extension, path: str
         raise FormatError(f"{path}: provenance.abstain does not fit the records: {problem}") from None
 
 
-def _exported_rows(record: _Participant, path: str) -> list[_Row]:
+def _exported_rows(record: _Participant, path: str) -> list[_RunRow]:
     cluster, maps = record.participant_id, {key: getattr(record, key) for key in _EXPORTED_MAPS}
     names = maps["ground_truth_items"]
     for key, found in maps.items():
@@ -341,10 +341,10 @@ def _exported_rows(record: _Participant, path: str) -> list[_Row]:
     for name, signals in maps["item_signals"].items():
         if not isinstance(signals, dict):
             raise FormatError(f"{path}: participant {cluster}, item {name}: item_signals must be an object")
-    return [_Row(cluster, name, *(maps[key][name] for key in _EXPORTED_MAPS)) for name in names]
+    return [_RunRow(cluster, name, *(maps[key][name] for key in _EXPORTED_MAPS)) for name in names]
 
 
-def _taken_back(rows: Sequence[_Row], said: _Extension) -> Items:
+def _taken_back(rows: Sequence[_RunRow], said: _Extension) -> Items:
     told = set(said.metadata)
     kept = columns_from_rows(
         [{name: value for name, value in row.signals.items() if name in told} for row in rows], "the metadata"
@@ -380,7 +380,7 @@ def _taken_back(rows: Sequence[_Row], said: _Extension) -> Items:
     return items.take(np.argsort(said.rows))
 
 
-def _exported_scores(rows: Sequence[_Row], name: str, labels: Sequence[str] | None) -> NDArray[Any]:
+def _exported_scores(rows: Sequence[_RunRow], name: str, labels: Sequence[str] | None) -> NDArray[Any]:
     values = [(row, getattr(row, name)) for row in rows]
     for row, value in values:
         if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))):
@@ -395,7 +395,7 @@ def _exported_scores(rows: Sequence[_Row], name: str, labels: Sequence[str] | No
     )
 
 
-def _code(value: Any, known: Sequence[Any], what: str, row: _Row) -> int:
+def _code(value: Any, known: Sequence[Any], what: str, row: _RunRow) -> int:
     if value not in known:
         raise DataError(f"the {what} of item {row.item} is none of the {len(known)} that are known")
     return known.index(value)

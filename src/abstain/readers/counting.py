@@ -31,9 +31,9 @@ from abstain._units import GROUPS, MOST_SINGLE, group_of
 from abstain._validate import HEAVIEST
 from abstain.errors import CountingError, DataError
 from abstain.groups import group_numbers, groups
-from abstain.items import Counted, Items, Outcome, Signal, identifiers, numbered
+from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numbered
 from abstain.readers import _values
-from abstain.readers._columns import Rows, in_percent, items_from_rows
+from abstain.readers._columns import TableRows, in_percent, items_from_rows
 from abstain.readers._engine import DIGITS, NUMBER, rounded
 from abstain.readers._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
 from abstain.readers._statements import NAME_KEYS, NOT_OF_KINDS, Statements
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Found = Mapping[str, NDArray[Any]]
 
-__all__ = ["Counting"]
+__all__ = ["AggregatedTable"]
 
 # Intervals and sets are judged row by row, which only a table in memory can be.
 _LOADED_ONLY = ("low", "high", "set")
@@ -63,7 +63,7 @@ _MOST_KINDS, _MOST_CELLS = 1 << 20, 1 << 24
 _MOST_BITS = 1 << 27
 
 
-class Counting(Statements):
+class AggregatedTable(Statements):
     """What the rows of a table that is counted mean. Make one with `of`."""
 
     # What makes the last cells known to the engine, where they are not yet.
@@ -79,7 +79,7 @@ class Counting(Statements):
         units: bool = True,
         origin: Mapping[str, Any] | None = None,
         problems: Problems | None = None,
-    ) -> Counting:
+    ) -> AggregatedTable:
         """Find out which column plays which role."""
         columns = assign_columns(table, roles)
         for role in _LOADED_ONLY:
@@ -158,7 +158,9 @@ class Counting(Statements):
             return replace(self.whole.kinds.take(found["in_whole"].astype(np.intp)), weight=weight)
         columns = {role: name for role, name in self.columns.items() if role not in NOT_OF_KINDS}
         values = {name: found[key] for name, key in self._kind_keys.items()}
-        alike = Rows(self.table, columns, {role: values[name] for role, name in columns.items()}, problems)
+        alike = TableRows(
+            self.table, columns, {role: values[name] for role, name in columns.items()}, problems
+        )
         further = {name: values[name] for name in self.roles.metadata or ()}
         items = items_from_rows(alike, replace(self.roles, signals=(), metadata=tuple(further)), further)
         said = declared(self.table, self.columns, self.roles)
@@ -208,7 +210,7 @@ class Counting(Statements):
             return
         problems = self._wrong(count, lambda _: self.first(self.standing_again(by)))
         with rows_named_by(self.table.paths):
-            Rows(self.table, self.columns, {}, problems).report_again(np.ones(1, np.bool_))
+            TableRows(self.table, self.columns, {}, problems).report_again(np.ones(1, np.bool_))
 
     def standing_again(self, by: Sequence[str]) -> str:
         """Select the rows whose name stands before them already, in the order of the table."""
@@ -255,7 +257,7 @@ class Counting(Statements):
             self._rows = None
             self.__dict__.pop("_base", None)
             return self.items(code, signals, view=view)
-        counted = Counted(
+        counted = Aggregation(
             engine=self.engine.name,
             kinds=self.kinds,
             clusters=clusters,
@@ -301,7 +303,7 @@ class Counting(Statements):
         problems = self._wrong(count, lambda _: self.first(numbered))
         text = self.engine.fetch(f"SELECT {value} AS v FROM {rows} LIMIT 1")["v"]
         with rows_named_by(self.table.paths):
-            Rows(self.table, {}, {}, problems).signal(name, {name: text.astype(object)})
+            TableRows(self.table, {}, {}, problems).signal(name, {name: text.astype(object)})
 
     def _counted_already(self, names: Sequence[str]) -> bool:
         """True where the rows that were counted in one pass tell these signals."""
@@ -591,7 +593,7 @@ class Counting(Statements):
                 columns[name], binned[name] = _represented(key, found)
             else:
                 columns[name] = _values.typed(found[key])
-        rows = Rows(self.table, {"confidence": own[0]} if own else {}, {}, problems)
+        rows = TableRows(self.table, {"confidence": own[0]} if own else {}, {}, problems)
         signals = {name: replace(rows.signal(name, columns), binned=binned.get(name)) for name in own}
         confidence = self.columns.get("confidence")
         if confidence in signals:

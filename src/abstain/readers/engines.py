@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from abstain.readers._engine import Engine
     from abstain.readers._tables import QueriedTable
     from abstain.readers._values import Problems
-    from abstain.readers.counting import Counting
+    from abstain.readers.counting import AggregatedTable
 
     Opened = tuple[QueriedTable, Engine, Mapping[str, Any]]
-    Opening = Callable[[Counting | None], Opened]
+    Opening = Callable[[AggregatedTable | None], Opened]
 
 __all__ = ["ENGINES", "Countable", "countables", "counted_or_loaded"]
 
@@ -63,9 +63,9 @@ class Countable:
         metadata: Sequence[str] = (),
         further: Sequence[str] = (),
         units: bool = True,
-        beside: Counting | None = None,
+        beside: AggregatedTable | None = None,
         problems: Problems | None = None,
-    ) -> Counting:
+    ) -> AggregatedTable:
         """Return the counting of the table.
 
         Args:
@@ -77,12 +77,12 @@ class Countable:
             problems: where to say what is wrong with rows; the first of it is raised when left out.
         """
         from abstain.readers._roles import Roles  # noqa: PLC0415
-        from abstain.readers.counting import Counting  # noqa: PLC0415
+        from abstain.readers.counting import AggregatedTable  # noqa: PLC0415
 
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
         roles = Roles(**self._roles, signals=tuple(signals), metadata=kept)
-        return Counting.of(
+        return AggregatedTable.of(
             table, engine, roles, units=units, origin={**origin, "engine": self.engine}, problems=problems
         )
 
@@ -204,7 +204,7 @@ def _countable(named: tuple[str, str, Opening], given: Mapping[str, Any], *, ask
 
 
 def _duckdb_files(
-    files: Sequence[SourceFile], kind: str, memory: str | None, beside: Counting | None
+    files: Sequence[SourceFile], kind: str, memory: str | None, beside: AggregatedTable | None
 ) -> Opened:
     from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
     from abstain.readers._duckdb_tables import DuckTable  # noqa: PLC0415
@@ -215,7 +215,7 @@ def _duckdb_files(
     return table, DuckEngine(table), origin_of(table, kind)
 
 
-def _spark_frame(frame: Any, beside: Counting | None) -> Opened:
+def _spark_frame(frame: Any, beside: AggregatedTable | None) -> Opened:
     from abstain.readers._spark_engine import SparkEngine, SparkTable  # noqa: PLC0415
 
     table = SparkTable(frame)
@@ -228,7 +228,7 @@ def _spark_files(
     files: Sequence[SourceFile],
     kind: str,
     master: str | None,
-    beside: Counting | None,  # noqa: ARG001  (there is one session, and it serves all)
+    beside: AggregatedTable | None,  # noqa: ARG001  (there is one session, and it serves all)
 ) -> Opened:
     """Open files with the session of Spark that runs, or one of its own."""
     try:

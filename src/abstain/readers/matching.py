@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.readers.counting import Counting
+    from abstain.readers.counting import AggregatedTable
 
     Counts = NDArray[np.int64]
 
@@ -45,8 +45,8 @@ __all__ = ["match_counted"]
 
 
 def match_counted(
-    sides: Mapping[str, Counting], *, by: str, intersection_only: bool, truth_may_differ: bool
-) -> tuple[dict[str, Counting], Matching]:
+    sides: Mapping[str, AggregatedTable], *, by: str, intersection_only: bool, truth_may_differ: bool
+) -> tuple[dict[str, AggregatedTable], Matching]:
     """Return of every table the counting of the rows that are compared, and what was left out.
 
     Args:
@@ -80,11 +80,11 @@ def match_counted(
 class _Match:
     """The names of several tables, grouped."""
 
-    sides: Mapping[str, Counting]
+    sides: Mapping[str, AggregatedTable]
     by: tuple[str, ...]
 
     @property
-    def _first(self) -> Counting:
+    def _first(self) -> AggregatedTable:
         return next(iter(self.sides.values()))
 
     @cached_property
@@ -122,7 +122,7 @@ class _Match:
             found.append((truth[first], index.astype(np.intp)))
         return found
 
-    def _rows(self, place: int, side: Counting) -> str:
+    def _rows(self, place: int, side: AggregatedTable) -> str:
         """Select the rows of one table: their names, whether they are judged, and their truth."""
         judged = side.kinds.outcome <= Outcome.ABSTAINED
         given: dict[str, NDArray[Any]] = {
@@ -276,7 +276,7 @@ class _Match:
         having = next(place for place in range(len(self.sides)) if found[f"n{place}"][0] > 0)
         return self._place(list(self.sides.values())[having], chosen)
 
-    def _place(self, side: Counting, chosen: str, occurrence: int = 0) -> str:
+    def _place(self, side: AggregatedTable, chosen: str, occurrence: int = 0) -> str:
         """The place in a table of the item that a statement chooses, where that stands there for so many times."""
         named = [role for role in ("cluster", "item") if role in side.columns]
         numbered = side.engine.in_order

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from abstain.readers._engine import NUMBER, is_blank
 
 if TYPE_CHECKING:
-    from abstain.readers.counting import Counting
+    from abstain.readers.counting import AggregatedTable
 
 __all__ = ["ColumnProfile", "cluster_sizes", "column_profile", "number_columns"]
 
@@ -33,7 +33,7 @@ class ColumnProfile(NamedTuple):
     high: float
 
 
-def number_columns(counting: Counting) -> tuple[str, ...]:
+def number_columns(counting: AggregatedTable) -> tuple[str, ...]:
     """Return the columns of signals that hold numbers; of a file that knows no types, those whose text spells some.
 
     That of the confidence is one of them, whatever it holds.
@@ -60,7 +60,7 @@ def number_columns(counting: Counting) -> tuple[str, ...]:
     return tuple(name for name in names if name not in texts or name in spelled)
 
 
-def column_profile(counting: Counting, name: str) -> ColumnProfile:
+def column_profile(counting: AggregatedTable, name: str) -> ColumnProfile:
     """Return what a column of numbers holds among the answered rows."""
     engine = counting.engine
     values = f"SELECT v, count(*) AS n FROM ({counting.answered_values(name)}) AS answered_rows GROUP BY v"
@@ -78,7 +78,7 @@ def column_profile(counting: Counting, name: str) -> ColumnProfile:
     return ColumnProfile(several, tied_rows, stated, total - stated, low, high)
 
 
-def cluster_sizes(counting: Counting) -> tuple[int, int, float, int]:
+def cluster_sizes(counting: AggregatedTable) -> tuple[int, int, float, int]:
     """Return how many clusters there are, and how many rows the smallest, the median and the largest of them have."""
     engine = counting.engine
     if "cluster" not in counting.columns:

@@ -220,7 +220,7 @@ class RiskAtCoverage(Struct, kw_only=True):
     value: float
 
 
-class Intervals(Struct, kw_only=True):
+class IntervalsRecord(Struct, kw_only=True):
     """Intervals of the metrics; those of the bootstrap are percentile intervals at the level that it names."""
 
     cmax: Interval | None
@@ -236,7 +236,7 @@ class Intervals(Struct, kw_only=True):
     mae_at_coverage: dict[str, Interval | None]
 
 
-class OwnIntervals(Intervals, kw_only=True):
+class OwnIntervals(IntervalsRecord, kw_only=True):
     """The intervals that summaries, reports and verdicts go by, and how they were made.
 
     `methods` names the metrics whose interval was made in another way than most.
@@ -260,7 +260,7 @@ class Bootstrap(Struct, kw_only=True, omit_defaults=True):
     n_resamples: int | UnsetType = UNSET
     level: float | UnsetType = UNSET
     n_clusters: int | UnsetType = UNSET
-    ci95: Intervals | UnsetType = UNSET
+    ci95: IntervalsRecord | UnsetType = UNSET
     drop_rate: DropRate | UnsetType = UNSET
 
 

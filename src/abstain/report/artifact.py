@@ -262,7 +262,7 @@ def _bootstrap(variant: ConfidenceResult, settings: Settings) -> schema.Bootstra
         n_resamples=settings.resamples,
         level=settings.level,
         n_clusters=variant.cmax.clusters,
-        ci95=schema.Intervals(
+        ci95=schema.IntervalsRecord(
             **{name: estimate.percentile for name, estimate in _named(variant, settings).items()},
             mae_at_coverage={key: risk.percentile for key, risk in risks.items()},
         ),

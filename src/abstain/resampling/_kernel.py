@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.resampling._table import Batch, Stop
+    from abstain.resampling._table import StopFlag, WeightBatch
 
     _Lanes = TypeVar("_Lanes", NDArray[np.uint8], NDArray[np.float64])
 
@@ -127,7 +127,7 @@ class _Weighing(ctypes.Structure):
     )
 
 
-class _Walk(ctypes.Structure):
+class _WalkStruct(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("keys", "units", "vectors", "width", "stride")),
         *((name, ctypes.c_void_p) for name in ("unit", "ends", "count", "loss", "value", "weights")),
@@ -233,7 +233,7 @@ def lanes_for(units: int, vectors: int) -> int:
     return width
 
 
-class Stream:
+class RandomStream:
     """MT19937 as ``numpy.random.RandomState(seed).randint`` draws from it, counted at once.
 
     Threads may draw at the same time from a stream that is shared: each vector is drawn by one of them, and its number
@@ -255,7 +255,7 @@ class Stream:
         *,
         draws: int | None = None,
         number: NDArray[np.int64] | None = None,
-        stop: Stop | None = None,
+        stop: StopFlag | None = None,
     ) -> NDArray[np.uint8] | NDArray[np.float64]:
         """Return how often each unit was drawn, as lanes: bytes, or doubles where some multiplicity is beyond 255.
 
@@ -285,7 +285,7 @@ class Stream:
         if lanes.dtype == np.uint8:
             self._spare.append(lanes)
 
-    def _counted(self, lanes: _Lanes, draws: int, number: NDArray[np.int64], stop: Stop | None) -> _Lanes:
+    def _counted(self, lanes: _Lanes, draws: int, number: NDArray[np.int64], stop: StopFlag | None) -> _Lanes:
         units, width = lanes.shape[1:]
         kind, shared = _kind(lanes), int(self._shared)
         rows = _kept(self._rows, (self._library.draw_room(units, draws, width, kind, shared),))
@@ -326,7 +326,7 @@ def _aligned(shape: tuple[int, ...]) -> NDArray[np.uint8]:
     return room[start : start + size].reshape(shape)
 
 
-def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:
+def weigh(library: Library, cells: Any, batch: WeightBatch) -> NDArray[np.float64]:
     """Return the sums by key (columns, batch, keys) of a tally's cells."""
     if batch.total is not None and cells.even is not None:
         return np.repeat(cells.even * batch.total, len(batch)).reshape(len(cells.sums), len(batch), 1)
@@ -357,7 +357,7 @@ def weigh(library: Library, cells: Any, batch: Batch) -> NDArray[np.float64]:
 def walk(
     library: Library,
     cells: Any,
-    batch: Batch,
+    batch: WeightBatch,
     *,
     wanted: int,
     value: NDArray[np.float64] | None,
@@ -376,7 +376,7 @@ def walk(
     padded = np.empty((len(threshold), stride))
     padded[:, len(batch) :] = np.inf
     padded[:, : len(batch)] = threshold
-    asked = _Walk(
+    asked = _WalkStruct(
         keys=cells.keys,
         units=batch.units,
         vectors=len(batch),
@@ -415,7 +415,7 @@ def _place(array: NDArray[Any] | None) -> int | None:
     return None if array is None else int(array.__array_interface__["data"][0])
 
 
-def _room(batch: Batch) -> int:
+def _room(batch: WeightBatch) -> int:
     """How many places the results of a batch need: whole packs."""
     return -(-len(batch) // FEWEST_LANES) * FEWEST_LANES
 

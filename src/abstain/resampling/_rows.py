@@ -27,11 +27,11 @@ class RowsRefused(Exception):  # noqa: N818  (it is a finding, and whoever asked
     """The rows are not what the kernel counts."""
 
 
-class _Column(ctypes.Structure):
+class _ColumnStruct(ctypes.Structure):
     _fields_ = (("values", ctypes.c_void_p), ("size", ctypes.c_int64), ("sign", ctypes.c_int64))
 
 
-class _Rows(ctypes.Structure):
+class _RowsStruct(ctypes.Structure):
     """The beginning of what the source calls ``rows``."""
 
     _fields_ = (
@@ -84,7 +84,7 @@ class CountedRows:
         self._at = library.rows_new(len(columns), *ends, int(rounded))
         if self._at is None:
             raise MemoryError
-        self._rows = _Rows.from_address(self._at)
+        self._rows = _RowsStruct.from_address(self._at)
 
     def __del__(self) -> None:
         if getattr(self, "_at", None) is not None:
@@ -92,7 +92,7 @@ class CountedRows:
 
     def add(self, rows: int, cluster: int, confidence: int | None, columns: Sequence[int]) -> None:
         """Count some rows: where in memory their columns are."""
-        kinds = (_Column * max(len(columns), 1))(
+        kinds = (_ColumnStruct * max(len(columns), 1))(
             *(_column(place, kind) for place, kind in zip(columns, self._columns, strict=True))
         )
         named = _column(cluster, self._cluster)
@@ -146,5 +146,5 @@ class CountedRows:
         return found
 
 
-def _column(place: int, kind: np.dtype[Any]) -> _Column:
-    return _Column(place, kind.itemsize, int(kind.kind == "i"))
+def _column(place: int, kind: np.dtype[Any]) -> _ColumnStruct:
+    return _ColumnStruct(place, kind.itemsize, int(kind.kind == "i"))

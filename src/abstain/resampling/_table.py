@@ -1,10 +1,10 @@
-"""The table of sums, the weights that are tried on it, and the measures that are made of both.
+"""Sums by cluster and key, the weights that are applied to them, and the statistics computed from both.
 
-A `Tally` has one cell for each pair of unit and key that occurs: cells (unit, key, sums) and weights go in, sums by key
-come back. Where the table of all pairs is small it is kept dense, so that weighing is a matrix product; else cells are
-gathered. A `Batch` is the weight vectors under work, as numpy takes them and as the compiled kernel does. A `Measure`
-prepares its data once and after that only sees weights: most are tallies with a finisher; a few metrics are no function
-of sums (kernels over rows, a metric that a user wrote), and theirs weigh rows.
+`ClusterSums` has one cell for each pair of unit and key that occurs. It maps weights of units to sums by key. A small
+table is stored dense, so that applying weights is a matrix product; otherwise cells are gathered. A `WeightBatch` holds
+weight vectors in the layouts of numpy and of the compiled kernel. A `Statistic` prepares its data once and then maps
+weights to values. Most statistics are computed from cluster sums; a few (a kernel over rows, a user's metric) reweight
+rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.resampling._kernel import Stream
+    from abstain.resampling._kernel import RandomStream
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -36,7 +36,7 @@ _DENSE_LIMIT = 1 << 23
 _FEW_LEFT_OUT = 0.1
 
 
-class Stop:
+class StopFlag:
     """A flag that asks the kernel to leave off; it looks at it many times per millisecond."""
 
     def __init__(self) -> None:
@@ -52,17 +52,17 @@ class Stop:
         return bool(self.flag[0])
 
 
-class Batch:
+class WeightBatch:
     """Weights (batch, units) under work, and what several measures have in common, worked out once.
 
     The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes where weights are
     multiplicities up to 255, else of doubles; lanes beyond the last vector mean nothing. Each form is made of the other
     when it is first asked for. `places` says where its vectors stand among all that are tried.
 
-    >>> batch = Batch(np.array([[1.0, 2.0]]))
+    >>> batch = WeightBatch(np.array([[1.0, 2.0]]))
     >>> batch.lanes.shape, batch.lanes[0, :, 0].tolist()
     ((1, 2, 8), [1, 2])
-    >>> Batch.of_lanes(batch.lanes, 1).weights.tolist()
+    >>> WeightBatch.of_lanes(batch.lanes, 1).weights.tolist()
     [[1.0, 2.0]]
     """
 
@@ -70,30 +70,32 @@ class Batch:
     quick = False
     # What every vector sums up to, where that is known.
     total: int | None = None
-    _stream: Stream | None = None
+    _stream: RandomStream | None = None
 
-    def __init__(self, weights: Floats, stop: Stop | None = None, *, start: int = 0) -> None:
+    def __init__(self, weights: Floats, stop: StopFlag | None = None, *, start: int = 0) -> None:
         self.weights = weights
         self.units = weights.shape[1]
-        self.stop = Stop() if stop is None else stop
+        self.stop = StopFlag() if stop is None else stop
         self.places: slice | Indices = slice(start, start + len(weights))
         self._length = len(weights)
         self._done: dict[Hashable, Any] = {}
 
     @classmethod
     def of_lanes(
-        cls, lanes: Lanes, length: int, stop: Stop | None = None, *, start: int = 0, quick: bool = False
-    ) -> Batch:
+        cls, lanes: Lanes, length: int, stop: StopFlag | None = None, *, start: int = 0, quick: bool = False
+    ) -> WeightBatch:
         """Return the batch of the first so many vectors of some lanes; one of many, where it may be weighed quickly."""
         made = cls.__new__(cls)
         made.units, made._length, made._done = lanes.shape[1], length, {}
-        made.stop = Stop() if stop is None else stop
+        made.stop = StopFlag() if stop is None else stop
         made.places = slice(start, start + length)
         made.lanes, made.quick = lanes, quick
         return made
 
     @classmethod
-    def drawn(cls, stream: Stream, units: int, length: int, stop: Stop | None = None) -> Batch:
+    def drawn(
+        cls, stream: RandomStream, units: int, length: int, stop: StopFlag | None = None
+    ) -> WeightBatch:
         """Return so many resamples of all units from a stream, which takes their memory back when told.
 
         They are the next ones, unless another thread draws from the stream meanwhile: `places` says which.
@@ -200,7 +202,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class ClusterSums:
     """Sums by unit and key; build one from rows with `of_rows`.
 
     Attributes:
@@ -210,7 +212,7 @@ class Tally:
         units: how many units there are.
         keys: how many keys there are.
 
-    >>> tally = Tally.of_rows(unit=[0, 1, 1], key=[0, 0, 1], columns=[[0.5, 1.0, 2.0]], units=2, keys=2)
+    >>> tally = ClusterSums.of_rows(unit=[0, 1, 1], key=[0, 0, 1], columns=[[0.5, 1.0, 2.0]], units=2, keys=2)
     >>> tally.weigh(np.array([[1.0, 2.0]])).tolist()                   # counts, then the sums of the column
     [[[3.0, 2.0]], [[2.5, 4.0]]]
     >>> tally.run(np.array([[1.0, 2.0]])).tolist()                     # the same, running, from the ground up
@@ -234,7 +236,7 @@ class Tally:
         units: int,
         keys: int,
         weight: Floats | None = None,
-    ) -> Tally:
+    ) -> ClusterSums:
         """Sum rows by unit and key: how many there are, then each column; a weight of 2 is the row twice."""
         if units == keys == 1:
             return cls._of_one_cell(len(key), columns, weight)
@@ -255,14 +257,16 @@ class Tally:
         return cls(cells % units, cells // units, summed, units, keys)
 
     @classmethod
-    def _of_one_cell(cls, rows: int, columns: Sequence[Values], weight: Floats | None) -> Tally:
+    def _of_one_cell(cls, rows: int, columns: Sequence[Values], weight: Floats | None) -> ClusterSums:
         """Sum all rows into one cell, without places: many times as fast."""
         summed = [_sum_of(np.asarray(column), weight) for column in columns]
         sums = np.array([float(rows) if weight is None else weight.sum(), *summed])[:, None]
         return cls(np.empty(0, np.intp), np.empty(0, np.intp), sums, 1, 1)
 
     @classmethod
-    def _of_one_unit(cls, key: Indices, columns: Sequence[Values], keys: int, weight: Floats | None) -> Tally:
+    def _of_one_unit(
+        cls, key: Indices, columns: Sequence[Values], keys: int, weight: Floats | None
+    ) -> ClusterSums:
         """Sum the rows of one unit, whose cells are its keys: nothing is looked for, and little memory is needed."""
         summed = np.empty((1 + len(columns), keys))
         summed[0] = total_by(key, weight, keys)
@@ -297,9 +301,9 @@ class Tally:
         unit, ends = self.unit.astype(np.uint32), self._ends.astype(np.int64)
         return Cells(unit, ends, self.sums, self.keys, count == self.units * self.keys)
 
-    def weigh(self, weights: Floats | Batch) -> Floats:
+    def weigh(self, weights: Floats | WeightBatch) -> Floats:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
-        if isinstance(weights, Batch):
+        if isinstance(weights, WeightBatch):
             chosen = _kernel.kernel()
             if chosen.library is not None and self.cells is not None:
                 return _kernel.weigh(chosen.library, self.cells, weights)
@@ -423,7 +427,7 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Measure:
+class Statistic:
     """Data prepared once that turn weights into metrics.
 
     Attributes:
@@ -432,7 +436,7 @@ class Measure:
         width: how many numbers one weight vector occupies while it is worked on; batches are sized by it.
         finish: maps a batch to values (batch, metrics), NaN where a metric is undefined.
 
-    >>> accuracy = Measure.of_sums(("accuracy",), [[1.0, 0.0]], unit=[0, 1], units=2, finish=lambda n, hit: [hit / n])
+    >>> accuracy = Statistic.of_sums(("accuracy",), [[1.0, 0.0]], unit=[0, 1], units=2, finish=lambda n, hit: [hit / n])
     >>> accuracy.points, accuracy(np.array([[2.0, 0.0]]))
     (array([0.5]), array([[1.]]))
     """
@@ -440,7 +444,7 @@ class Measure:
     names: tuple[str, ...]
     units: int
     width: int
-    finish: Callable[[Batch], Floats]
+    finish: Callable[[WeightBatch], Floats]
 
     @classmethod
     def of_sums(
@@ -452,45 +456,45 @@ class Measure:
         units: int,
         finish: Callable[..., Sequence[Floats]],
         weight: Floats | None = None,
-    ) -> Measure:
+    ) -> Statistic:
         """Return metrics that are functions of sums over rows: `finish` gets the count, then the sum of each column."""
         key = np.zeros(len(unit), np.intp)
-        tally = Tally.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
+        tally = ClusterSums.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
 
-        def finished(batch: Batch) -> Floats:
+        def finished(batch: WeightBatch) -> Floats:
             return np.stack(finish(*tally.weigh(batch)[:, :, 0])).T
 
         return cls(names, units, max(units, len(columns)), finished)
 
     @classmethod
-    def undefined(cls, names: tuple[str, ...], units: int) -> Measure:
+    def undefined(cls, names: tuple[str, ...], units: int) -> Statistic:
         """Return metrics of which nothing is known: NaN, whatever the weights."""
         return cls(names, units, 1, lambda batch: np.full((len(batch), len(names)), np.nan))
 
     @classmethod
-    def joined(cls, parts: Sequence[Measure], order: Sequence[int] | None = None) -> Measure:
+    def joined(cls, parts: Sequence[Statistic], order: Sequence[int] | None = None) -> Statistic:
         """Return several measures over the same units as one: their columns side by side, or in another order."""
         if len(parts) == 1 and order is None:
             return parts[0]
         names = tuple(name for part in parts for name in part.names)
         places = list(range(len(names))) if order is None else list(order)
 
-        def finished(batch: Batch) -> Floats:
+        def finished(batch: WeightBatch) -> Floats:
             columns = [column for part in parts for column in part.finish(batch).T]
             return np.stack([columns[place] for place in places]).T
 
         width = max(part.width for part in parts)
         return cls(tuple(names[place] for place in places), parts[0].units, width, finished)
 
-    def only(self, *places: int) -> Measure:
+    def only(self, *places: int) -> Statistic:
         """Return some of the columns."""
-        return Measure.joined([self], [place % len(self.names) for place in places])
+        return Statistic.joined([self], [place % len(self.names) for place in places])
 
-    def __call__(self, weights: Floats | Batch) -> Floats:
+    def __call__(self, weights: Floats | WeightBatch) -> Floats:
         """Map weights (batch, units) to values (batch, metrics)."""
         # Sums of the largest numbers that there are lie beyond them, and so may a metric: infinite or undefined.
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.finish(weights if isinstance(weights, Batch) else Batch(weights))
+            return self.finish(weights if isinstance(weights, WeightBatch) else WeightBatch(weights))
 
     @property
     def points(self) -> Floats:

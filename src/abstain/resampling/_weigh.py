@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.resampling._kernel import Library
-    from abstain.resampling._table import Batch, Cells, Tally
+    from abstain.resampling._table import Cells, ClusterSums, WeightBatch
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -38,7 +38,7 @@ _FEW_COUNTS, _COUNTS_PER_CELL = 1 << 20, 16
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CurveRequest:
     """What a walk is asked for beside counts, losses and areas.
 
     Attributes:
@@ -82,7 +82,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Walked:
+class CurveSums:
     """What a walk gave, one entry per weight vector; what was not asked for means nothing.
 
     Attributes:
@@ -120,7 +120,9 @@ def _risk_of(loss: Floats, count: Floats) -> Floats:
     return loss / np.maximum(count, np.finfo(np.float64).tiny)
 
 
-def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None) -> Walked:
+def walk(
+    tally: ClusterSums, batch: WeightBatch, asked: CurveRequest, targets: Floats | None = None
+) -> CurveSums:
     """Walk along the ranks of a tally of counts and losses.
 
     Args:
@@ -129,9 +131,9 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
         asked: what is asked for.
         targets: (targets, batch), the counts whose crossing is asked for, ascending in every vector.
 
-    >>> from abstain.resampling import Batch, Tally
-    >>> tally = Tally.of_rows(unit=[0, 0, 1], key=[0, 0, 1], columns=[[0.0, 2.0, 0.0]], units=2, keys=2)
-    >>> walked = walk(tally, Batch(np.ones((1, 2))), Asked(risk=True))
+    >>> from abstain.resampling import WeightBatch, ClusterSums
+    >>> tally = ClusterSums.of_rows(unit=[0, 0, 1], key=[0, 0, 1], columns=[[0.0, 2.0, 0.0]], units=2, keys=2)
+    >>> walked = walk(tally, WeightBatch(np.ones((1, 2))), CurveRequest(risk=True))
     >>> walked.count.tolist(), walked.loss.tolist(), walked.risk_area.round(3).tolist()
     ([3.0], [2.0], [2.833])
     """
@@ -144,10 +146,12 @@ def walk(tally: Tally, batch: Batch, asked: Asked, targets: Floats | None = None
             return _walked_by_kernel(chosen.library, tally.cells, batch, asked, found)
         except OverflowError:  # no table is that large
             pass
-    return walk_run(Run.of(tally, batch.weights), asked, found)
+    return walk_run(RunningSums.of(tally, batch.weights), asked, found)
 
 
-def _walked_by_kernel(library: Library, cells: Cells, batch: Batch, asked: Asked, targets: Floats) -> Walked:
+def _walked_by_kernel(
+    library: Library, cells: Cells, batch: WeightBatch, asked: CurveRequest, targets: Floats
+) -> CurveSums:
     risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
     stretches = batch.quick and cells.grades
     wanted = risk * _kernel.WANT_RISK + asked.hull * _kernel.WANT_HULL + stretches * _kernel.BY_STRETCHES
@@ -170,7 +174,7 @@ def _walked_by_kernel(library: Library, cells: Cells, batch: Batch, asked: Asked
         prefix_means[growth] = out[_kernel.LOSS] + out[_kernel.GROWTH]
     fixed, bounds = _kernel.FIXED, len(asked.bounds)
     crossings = out[fixed + bounds :].reshape(len(targets), _kernel.PER_CROSSING, len(batch))
-    return Walked(
+    return CurveSums(
         count=out[_kernel.COUNT],
         loss=out[_kernel.LOSS],
         first_count=out[_kernel.FIRST_COUNT],
@@ -209,12 +213,12 @@ def _table(growth: str, size: int) -> Floats:
     return known
 
 
-def walk_run(run: Run, asked: Asked, targets: Floats | None = None) -> Walked:
+def walk_run(run: RunningSums, asked: CurveRequest, targets: Floats | None = None) -> CurveSums:
     """Walk along running sums that are at hand; the arguments are those of `walk`."""
     nothing = np.empty(0)
     place = run.row_start + run.first
     growth = {name: prefix_mean_sum(run, continuous=name == LOGARITHM) for name in asked.growth}
-    return Walked(
+    return CurveSums(
         count=run.last_count,
         loss=run.last_risk_sum,
         first_count=run.count.take(place),
@@ -228,7 +232,7 @@ def walk_run(run: Run, asked: Asked, targets: Floats | None = None) -> Walked:
     )
 
 
-def _crossings(run: Run, asked: Asked, targets: Floats) -> tuple[Crossing, ...]:
+def _crossings(run: RunningSums, asked: CurveRequest, targets: Floats) -> tuple[Crossing, ...]:
     """Find the ranks that reach the targets: one search for all."""
     columns = run.count.shape[1]
     found = []
@@ -247,7 +251,7 @@ def _crossings(run: Run, asked: Asked, targets: Floats) -> tuple[Crossing, ...]:
     return tuple(found)
 
 
-def _areas_below(run: Run, count_below: Floats, at: Indices) -> list[Floats]:
+def _areas_below(run: RunningSums, count_below: Floats, at: Indices) -> list[Floats]:
     # Steps beyond the rank below have no width, so that columns beyond the last that is cut need not be looked at.
     end = int(at.max()) + 1
     step = np.diff(np.minimum(run.count[:, :end], count_below[:, None]), axis=1)
@@ -255,7 +259,7 @@ def _areas_below(run: Run, count_below: Floats, at: Indices) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RunningSums:
     """Running sums along ranks, one row per weight vector: place 0 is the ground, then every rank."""
 
     count: Floats
@@ -263,7 +267,7 @@ class Run:
     known_area: Callable[[], Floats | None] = lambda: None
 
     @classmethod
-    def of(cls, tally: Tally, weights: Floats) -> Run:
+    def of(cls, tally: ClusterSums, weights: Floats) -> RunningSums:
         """Run along a tally of counts and losses."""
         count, risk_sum = tally.run(weights)
         return cls(count, risk_sum, partial(tally.area, weights))
@@ -334,12 +338,12 @@ class Run:
             rank = rank + short
 
 
-def risk_area(run: Run) -> Floats:
+def risk_area(run: RunningSums) -> Floats:
     """Return the trapezoid area of the selective risk over the count, flat up to the first working point."""
     return 0.5 * _trapezoids(run.step, run.risk)
 
 
-def loss_area(run: Run) -> Floats:
+def loss_area(run: RunningSums) -> Floats:
     """Return the area under the loss sum over the count; the same by item and by plateau."""
     known = run.known_area()
     return 0.5 * _trapezoids(run.step, run.risk_sum) if known is None else known
@@ -353,7 +357,7 @@ def _trapezoids(step: Floats, values: Floats) -> Floats:
 class Cut:
     """Where a ranking is cut: the places of the rank and of the one below, and which share of the rank remains."""
 
-    def __init__(self, run: Run, limit: Floats, rank: Indices) -> None:
+    def __init__(self, run: RunningSums, limit: Floats, rank: Indices) -> None:
         self.at = run.row_start + rank
         # Only a limit of 0 is reached on the ground, below which there is nothing.
         self.below = self.at - (rank > 0)
@@ -362,14 +366,16 @@ class Cut:
         self.share = (limit - self.count_below) / np.maximum(height, np.finfo(np.float64).tiny)
 
 
-def truncated(run: Run, limit: Floats) -> Run:
+def truncated(run: RunningSums, limit: Floats) -> RunningSums:
     """Cut the ranking itself at the count `limit`, with the loss sum linear inside the rank that is cut."""
     limit = np.minimum(limit, run.last_count)
     cut = Cut(run, limit, run.reaching(limit[:, None])[:, 0])
     below = run.risk_sum.take(cut.below)
     cut_sum = below + cut.share * (run.risk_sum.take(cut.at) - below)
     beyond = run.count > limit[:, None]
-    return Run(np.minimum(run.count, limit[:, None]), np.where(beyond, cut_sum[:, None], run.risk_sum))
+    return RunningSums(
+        np.minimum(run.count, limit[:, None]), np.where(beyond, cut_sum[:, None], run.risk_sum)
+    )
 
 
 def harmonic(count: Floats) -> Floats:
@@ -394,7 +400,7 @@ def logarithm(count: Floats) -> Floats:
     return np.log(count, out=np.zeros_like(count), where=count > 0)
 
 
-def prefix_mean_sum(run: Run, *, continuous: bool = False) -> Floats:
+def prefix_mean_sum(run: RunningSums, *, continuous: bool = False) -> Floats:
     """Return the sum of selective risks over single items, ties in expectation; or its integral when `continuous`.
 
     After ``k0`` items with loss sum ``S0``, a rank of ``m`` items of mean loss ``l`` adds
@@ -412,7 +418,7 @@ def prefix_mean_sum(run: Run, *, continuous: bool = False) -> Floats:
     return total
 
 
-def _blocks(run: Run) -> Iterator[Run]:
+def _blocks(run: RunningSums) -> Iterator[RunningSums]:
     """Yield stretches of a ranking, each from where the one before ends; all of it at once unless it is very long."""
     rows, columns = run.count.shape
     ranks = max(_BLOCK // max(rows, 1), 1)
@@ -421,10 +427,10 @@ def _blocks(run: Run) -> Iterator[Run]:
         return
     for start in range(0, columns - 1, ranks):
         stretch = slice(start, start + ranks + 1)
-        yield Run(run.count[:, stretch], run.risk_sum[:, stretch])
+        yield RunningSums(run.count[:, stretch], run.risk_sum[:, stretch])
 
 
-def hull_area(run: Run) -> Floats:
+def hull_area(run: RunningSums) -> Floats:
     """Return the area under the lower convex hull of the (coverage, risk) points, in counts, flat below the first.
 
     The hulls of all weight vectors are found together. A point on or above the line between any two other points
@@ -449,7 +455,7 @@ def hull_area(run: Run) -> Floats:
     return np.bincount(row, weights=pieces, minlength=rows).astype(np.float64)
 
 
-def _hull_candidates(run: Run) -> tuple[Floats, Floats, Indices]:
+def _hull_candidates(run: RunningSums) -> tuple[Floats, Floats, Indices]:
     """Return the distinct points that are ends, lowest, or below a line from an end to the lowest; with their rows."""
     count, risk, start, columns = run.count, run.risk, run.row_start, run.count.shape[1]
     lowest = np.maximum(np.argmin(risk, axis=1), run.first)

@@ -36,7 +36,7 @@ _SCHEMA_NAME = "reply"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Exchange:
     """What came of a question.
 
     Attributes:
@@ -60,7 +60,7 @@ async def ask(
     config: GenerateConfig,
     *,
     model: Model | None = None,
-) -> Asked:
+) -> Exchange:
     """Ask, read the reply, and if it cannot be read ask once more, saying why."""
     told = list(messages)
     problem: UnreadableReply | None = None
@@ -69,16 +69,16 @@ async def ask(
         output = await asked.generate(told, config=config)
         told = [*told, output.message if output.choices else ChatMessageAssistant(content="")]
         if output.stop_reason == "content_filter":
-            return Asked(told, output, Reply(), refused=True)
+            return Exchange(told, output, Reply(), refused=True)
         try:
             reply = read(output.completion, cut_off=output.stop_reason in ("max_tokens", "model_length"))
-            return Asked(told, output, reply)
+            return Exchange(told, output, reply)
         except UnreadableReply as unreadable:
             problem = unreadable
         if attempt == 0:
             told = [*told, ChatMessageUser(content=_prompts.reminder(str(problem)))]
     assert problem is not None
-    return Asked(told, output, problem.reply, problem.code)
+    return Exchange(told, output, problem.reply, problem.code)
 
 
 def config_for(form: ReplyForm | None = None, **settings: Any) -> GenerateConfig:

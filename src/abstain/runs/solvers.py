@@ -26,7 +26,7 @@ from inspect_ai.util import collect
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.runs import _prompts, measures
-from abstain.runs._asking import TOP_LOGPROBS, Asked, config_for, token_dicts
+from abstain.runs._asking import TOP_LOGPROBS, Exchange, config_for, token_dicts
 from abstain.runs._asking import ask as ask_model
 from abstain.runs._replies import Reply, ReplyForm, verdict
 from abstain.runs._signal_plan import DEFAULT_SAMPLES, DEFAULT_TEMPERATURE, JUDGE, NORMALISED, SignalPlan
@@ -367,7 +367,7 @@ def _told(form: ReplyForm) -> dict[str, Any]:
     return {name: getattr(form, name) for name in form.__slots__}
 
 
-def _outcome(asked: Asked) -> dict[str, Any]:
+def _outcome(asked: Exchange) -> dict[str, Any]:
     if asked.reply is None:
         return {"outcome": FAILED, "answer": None, "problem": asked.problem}
     if asked.reply.declined:
@@ -375,7 +375,7 @@ def _outcome(asked: Asked) -> dict[str, Any]:
     return {"outcome": ANSWERED, "answer": asked.reply.answer, "problem": asked.problem}
 
 
-def _tokens(asked: Asked) -> dict[str, float | None]:
+def _tokens(asked: Exchange) -> dict[str, float | None]:
     tokens = token_dicts(asked.output)
     _say_missing(tokens, "token_msp, token_pe and token_energy")
     return measures.token_record(tokens)
@@ -406,7 +406,7 @@ def _source(state: TaskState, key: str) -> str:
     return text
 
 
-async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) -> Asked:
+async def _follow_up(state: TaskState, record: dict[str, Any], form: ReplyForm) -> Exchange:
     """Ask about the answer that was given, in a call of its own."""
     messages = [*state.messages, ChatMessageUser(content=form.instructions)]
     config = config_for(form if record["structured"] else None, seed=record["seed"])
@@ -424,7 +424,7 @@ async def _drawn(
     messages: list[ChatMessage] = state.messages[: record["asked"]]
     settings = {"temperature": temperature}
 
-    async def draw(number: int) -> Asked:
+    async def draw(number: int) -> Exchange:
         seed = None if record["seed"] is None else record["seed"] + 1 + number
         config = config_for(form if record["structured"] else None, seed=seed, **settings)
         return await ask_model(messages, form.parse, config)

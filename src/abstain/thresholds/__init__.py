@@ -1,7 +1,7 @@
 """Guarantees: thresholds with a promise, the policies that carry them, and their check.
 
 `choose_threshold` answers "at most 5% of answers wrong: what may it answer, and how sure are we?" with a `Policy`: a
-threshold whose risk was tested on a ranked tally (`Evidence`), so that the promise is broken at most as often as was
+threshold whose risk was tested on a ranked tally (`RiskTable`), so that the promise is broken at most as often as was
 agreed, with clusters respected; or no threshold, and the reason. A policy decides for new rows (`apply_policy`) and is
 checked on data that it was not chosen on (`check_policy`). Which confidence and which loss there are is known below;
 what a report shows of it, above.
@@ -10,7 +10,7 @@ what a report shows of it, above.
 from abstain.thresholds._apply import ANSWER, COLUMN, DEFER, Applied, apply_policy
 from abstain.thresholds._check import BROKEN, KEPT, PolicyCheck, check_policy
 from abstain.thresholds._choose import choose_threshold, promised_thresholds
-from abstain.thresholds._evidence import Evidence, Steps
+from abstain.thresholds._evidence import RiskTable, Steps
 from abstain.thresholds._p_values import (
     betting_wealth,
     binomial_p,
@@ -45,9 +45,9 @@ __all__ = [
     "METHODS",
     "SEARCHES",
     "Applied",
-    "Evidence",
     "Policy",
     "PolicyCheck",
+    "RiskTable",
     "Steps",
     "apply_policy",
     "betting_wealth",

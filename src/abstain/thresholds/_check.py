@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abstain.items import Items
     from abstain.losses import Loss
     from abstain.thresholds._policy import Policy
-    from abstain.thresholds._rows import Rows
+    from abstain.thresholds._rows import AnsweredRows
 
     Floats = NDArray[np.float64]
 
@@ -202,7 +202,7 @@ def stated_for(policy: Policy, items: Items, calibration: CalibrationLike) -> Va
     return one_confidence(items, name, calibration)
 
 
-def _refuse_the_same(policy: Policy, items: Items, rows: Rows) -> None:
+def _refuse_the_same(policy: Policy, items: Items, rows: AnsweredRows) -> None:
     if _is_same_data(policy, items, rows):
         raise ArgumentError(
             "these are the data that the policy was chosen on, and it would flatter itself there; check it on others, "
@@ -210,7 +210,7 @@ def _refuse_the_same(policy: Policy, items: Items, rows: Rows) -> None:
         )
 
 
-def _is_same_data(policy: Policy, items: Items, rows: Rows) -> bool:
+def _is_same_data(policy: Policy, items: Items, rows: AnsweredRows) -> bool:
     """Return whether the policy was chosen on these rows.
 
     Parts of one file are other data if they have other clusters or other confidences. The same answers of the same file
@@ -230,7 +230,7 @@ def _is_same_data(policy: Policy, items: Items, rows: Rows) -> bool:
 
 
 def _estimates(
-    policy: Policy, rows: Rows, answer: NDArray[np.bool_], level: float
+    policy: Policy, rows: AnsweredRows, answer: NDArray[np.bool_], level: float
 ) -> tuple[Estimate, Estimate]:
     """The promised risk and the coverage, with jackknife intervals over clusters, at a threshold that is held fixed."""
     intervals = Intervals.of(rows.names, rows.cluster, rows.weight, level=level)
@@ -267,7 +267,9 @@ def _estimates(
     return risk, coverage
 
 
-def _groups(policy: Policy, rows: Rows, answer: NDArray[np.bool_], level: float) -> tuple[GroupCheck, ...]:
+def _groups(
+    policy: Policy, rows: AnsweredRows, answer: NDArray[np.bool_], level: float
+) -> tuple[GroupCheck, ...]:
     """What the policy does in each group that it makes a promise about."""
     if rows.groups is None:
         return ()

@@ -27,8 +27,8 @@ from abstain.thresholds._policy import (
     Seen,
     known,
 )
-from abstain.thresholds._question import FEW_CLUSTERS, Question
-from abstain.thresholds._rows import Rows, cluster_noun, confidence_quantiles, one_confidence, rows_of
+from abstain.thresholds._question import FEW_CLUSTERS, ThresholdRequest
+from abstain.thresholds._rows import AnsweredRows, cluster_noun, confidence_quantiles, one_confidence, rows_of
 from abstain.thresholds._trial import instead, reason_for_none, trial_of
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def choose_threshold(
     >>> choose_threshold(items, risk=0.001).threshold is None
     True
     """
-    question = Question.checked(
+    question = ThresholdRequest.checked(
         risk=risk,
         sure=sure,
         promise=promise,
@@ -126,7 +126,7 @@ def choose_threshold(
     return _policy(question, items, rows, stated, measured, largest, chosen, groups, calibration)
 
 
-def _check_rows(rows: Rows, items: Items) -> None:
+def _check_rows(rows: AnsweredRows, items: Items) -> None:
     if not len(rows):
         raise DataError("there is no item to choose on: none is answered or abstained")
     if not len(rows.confidence):
@@ -137,7 +137,7 @@ def _check_rows(rows: Rows, items: Items) -> None:
         )
 
 
-def _chosen(question: Question, rows: Rows, noun: str) -> tuple[Chosen, tuple[Chosen, ...]]:
+def _chosen(question: ThresholdRequest, rows: AnsweredRows, noun: str) -> tuple[Chosen, tuple[Chosen, ...]]:
     """What is chosen for all rows, and for each group."""
     if question.by is None or rows.groups is None:
         return _choice(question, rows, noun), ()
@@ -153,7 +153,7 @@ def _chosen(question: Question, rows: Rows, noun: str) -> tuple[Chosen, tuple[Ch
     return Chosen(reason=f"there is one threshold per {question.by}, see groups"), parts
 
 
-def _group_choice(question: Question, rows: Rows, noun: str, name: str) -> Chosen:
+def _group_choice(question: ThresholdRequest, rows: AnsweredRows, noun: str, name: str) -> Chosen:
     own = question
     if question.method == "cluster-t" and len(rows.names) < FEW_CLUSTERS:
         own = replace(question, method="betting")
@@ -170,7 +170,7 @@ def _group_choice(question: Question, rows: Rows, noun: str, name: str) -> Chose
     )
 
 
-def _choice(question: Question, rows: Rows, noun: str) -> Chosen:
+def _choice(question: ThresholdRequest, rows: AnsweredRows, noun: str) -> Chosen:
     trial = trial_of(question, rows)
     step, p_values = trial.step()
     shown = trial.everything or trial.evidence
@@ -191,7 +191,7 @@ def _choice(question: Question, rows: Rows, noun: str) -> Chosen:
 
 
 def _seen_at(
-    question: Question, rows: Rows, threshold: float | None, p_value: float | None = None
+    question: ThresholdRequest, rows: AnsweredRows, threshold: float | None, p_value: float | None = None
 ) -> Seen | None:
     if threshold is None:
         return None
@@ -224,12 +224,12 @@ def promised_thresholds(
         sure: how sure each promise is.
     """
     answered = items.answered
-    rows = Rows(
+    rows = AnsweredRows(
         answered, values[answered], loss[answered], items.cluster_index, items.cluster_ids, items.weight
     )
     if not len(rows.confidence) or len(rows.names) < 2:
         return {}
-    asked = Question(risks[0], sure, SELECTIVE, "", "", None, None, None, None, None, False)
+    asked = ThresholdRequest(risks[0], sure, SELECTIVE, "", "", None, None, None, None, None, False)
     question = asked.settled(rows, items.cluster_noun, finite_sample=False)
     trial = trial_of(question, rows)
     found = {}
@@ -241,9 +241,9 @@ def promised_thresholds(
 
 
 def _policy(
-    question: Question,
+    question: ThresholdRequest,
     items: Items,
-    rows: Rows,
+    rows: AnsweredRows,
     stated: VariantConfidence,
     measured: ItemLoss,
     largest: float,
@@ -317,7 +317,7 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _assumptions(question: Question, rows: Rows, noun: str) -> tuple[str, ...]:
+def _assumptions(question: ThresholdRequest, rows: AnsweredRows, noun: str) -> tuple[str, ...]:
     units = f"{noun}s" if rows.clustered else "items"
     found = [
         f"the {units} to come are drawn like those that the threshold was chosen on, and independently of one another",
@@ -340,7 +340,7 @@ def _assumptions(question: Question, rows: Rows, noun: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _warnings(question: Question, items: Items, rows: Rows) -> list[ResultWarning]:
+def _warnings(question: ThresholdRequest, items: Items, rows: AnsweredRows) -> list[ResultWarning]:
     found = []
     if not rows.clustered and "cluster" in items.unnamed:
         message = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.resampling import Tally, keys_descending, total_by
+from abstain.resampling import ClusterSums, keys_descending, total_by
 from abstain.thresholds import _p_values
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def shortest_between(low: float, high: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class RiskTable:
     """Sums at steps; build it with `of_rows` or `of_tally`.
 
     Attributes:
@@ -103,7 +103,7 @@ class Evidence:
     """
 
     steps: Steps
-    tally: Tally = field(repr=False)
+    tally: ClusterSums = field(repr=False)
     asked: Floats = field(repr=False)
     independent: bool
     binary: bool
@@ -125,7 +125,7 @@ class Evidence:
         order: Indices | None = None,
         largest: float | None = None,
         promise: str = SELECTIVE,
-    ) -> Evidence:
+    ) -> RiskTable:
         """Sum answered rows.
 
         Args:
@@ -151,7 +151,7 @@ class Evidence:
         binary = bool(((loss == 0.0) | (loss == 1.0)).all())
         alone = cluster is None
         columns = [loss, loss if binary else loss**2] if alone else [loss]
-        tally = Tally.of_rows(
+        tally = ClusterSums.of_rows(
             unit=np.broadcast_to(np.intp(0), len(key)) if cluster is None else cluster,
             key=key,
             columns=columns,
@@ -165,7 +165,7 @@ class Evidence:
     @classmethod
     def of_tally(
         cls,
-        tally: Tally,
+        tally: ClusterSums,
         levels: Floats,
         asked: Floats,
         *,
@@ -174,7 +174,7 @@ class Evidence:
         order: Indices | None = None,
         largest: float | None = None,
         promise: str = SELECTIVE,
-    ) -> Evidence:
+    ) -> RiskTable:
         """Read a ranked tally, whichever engine made it: counts and losses by cluster and confidence.
 
         Args:
@@ -193,7 +193,7 @@ class Evidence:
         step = np.searchsorted(places, tally.key).astype(np.intp)
         cells, place = np.unique(step * tally.units + tally.unit, return_inverse=True)
         sums = np.stack([total_by(place, values, len(cells)) for values in tally.sums[:2]])
-        merged = Tally(cells % tally.units, cells // tally.units, sums, tally.units, len(steps) + 1)
+        merged = ClusterSums(cells % tally.units, cells // tally.units, sums, tally.units, len(steps) + 1)
         bound = largest or float(asked.max(initial=1.0))
         return cls(steps, merged, asked, False, binary, order, bound, promise)
 

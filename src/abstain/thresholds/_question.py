@@ -19,7 +19,7 @@ from abstain.thresholds._policy import METHODS, SEARCHES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain.thresholds._rows import Rows
+    from abstain.thresholds._rows import AnsweredRows
 
 # Fewer clusters than this are too few for a t test to be near anything.
 FEW_CLUSTERS = 20
@@ -46,7 +46,7 @@ def rate(value: float | str, name: str = "risk") -> float:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Question:
+class ThresholdRequest:
     """What was asked, checked."""
 
     risk: float
@@ -76,7 +76,7 @@ class Question:
         needless: float | str | None,
         by: str | None,
         worst: bool,
-    ) -> Question:
+    ) -> ThresholdRequest:
         _validate.choice(promise, "promise", (SELECTIVE, JOINT))
         if method is not None:
             _validate.choice(method, "method", METHODS)
@@ -116,7 +116,7 @@ class Question:
         """How often the promise may be broken."""
         return math.nan if self.sure is None else 1.0 - self.sure
 
-    def settled(self, rows: Rows, noun: str, *, finite_sample: bool) -> Question:
+    def settled(self, rows: AnsweredRows, noun: str, *, finite_sample: bool) -> ThresholdRequest:
         """Return the question with the test and the search that these rows call for."""
         method = self.method
         if self.sure is None:
@@ -145,7 +145,7 @@ class Question:
         search = {"sgr": "binary-search", "crc": "none"}.get(method) or self.search or "fixed-sequence"
         return replace(self, method=method, search=search)
 
-    def largest(self, rows: Rows) -> float:
+    def largest(self, rows: AnsweredRows) -> float:
         """The most items that a cluster is taken to have: the most seen, or what was declared."""
         if not rows.clustered:
             return 1.0

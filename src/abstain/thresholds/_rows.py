@@ -39,7 +39,7 @@ _QUANTILES = 101
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Rows:
+class AnsweredRows:
     """Judged rows.
 
     Attributes:
@@ -88,7 +88,7 @@ class Rows:
         """True if there are several answers and all of them have the same confidence."""
         return len(self.confidence) > 1 and bool((self.confidence == self.confidence[0]).all())
 
-    def take(self, kept: Mask) -> Rows:
+    def take(self, kept: Mask) -> AnsweredRows:
         """Return some of the rows, with the clusters that they have."""
         clusters, cluster = np.unique(self.cluster[kept], return_inverse=True)
         inside = kept[self.answered]
@@ -103,7 +103,7 @@ class Rows:
             groups=None if self.groups is None else self.groups[kept],
         )
 
-    def of_clusters(self, chosen: Mask) -> Rows:
+    def of_clusters(self, chosen: Mask) -> AnsweredRows:
         """Return the rows of some clusters."""
         return self.take(chosen[self.cluster])
 
@@ -130,7 +130,7 @@ class Rows:
         return digests[3], digests[2]
 
 
-def cluster_noun(items: Items, rows: Rows) -> str:
+def cluster_noun(items: Items, rows: AnsweredRows) -> str:
     """Return what a cluster is called: "item" if every cluster has one item."""
     return items.cluster_noun if rows.clustered else "item"
 
@@ -199,7 +199,7 @@ def rows_of(
     loss: Loss | None,
     largest_loss: float | None,
     by: str | None = None,
-) -> tuple[Rows, ItemLoss, float]:
+) -> tuple[AnsweredRows, ItemLoss, float]:
     """Return judged rows with losses on [0, 1], the loss, and what was divided by.
 
     Args:
@@ -230,7 +230,7 @@ def rows_of(
             f"loss {measured.name} is {losses[first]:g} for {place} ({int(beyond.sum())} such items), and a promise "
             f"needs losses from 0 to {largest:g}"
         )
-    rows = Rows(
+    rows = AnsweredRows(
         answered=answered,
         confidence=stated.values[answered],
         loss=np.minimum(scaled, 1.0),

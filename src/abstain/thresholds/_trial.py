@@ -13,15 +13,15 @@ import numpy as np
 
 from abstain.inference import clusters_needed
 from abstain.thresholds import _search
-from abstain.thresholds._evidence import JOINT, Evidence, Steps
+from abstain.thresholds._evidence import JOINT, RiskTable, Steps
 from abstain.thresholds._policy import Instead
 from abstain.thresholds._rows import hashed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abstain.thresholds._question import Question
-    from abstain.thresholds._rows import Rows
+    from abstain.thresholds._question import ThresholdRequest
+    from abstain.thresholds._rows import AnsweredRows
 
     Floats = NDArray[np.float64]
 
@@ -42,12 +42,12 @@ class Trial:
     `coverage` is that of every step where the sequence was found, which says where it begins; None where it never does.
     """
 
-    question: Question
-    evidence: Evidence
+    question: ThresholdRequest
+    evidence: RiskTable
     coverage: Floats | None
-    groups: tuple[Evidence, ...] = ()
-    deferred: Evidence | None = None
-    everything: Evidence | None = None
+    groups: tuple[RiskTable, ...] = ()
+    deferred: RiskTable | None = None
+    everything: RiskTable | None = None
 
     def at(self, risk: float) -> Trial:
         """The same evidence, had another risk been asked for."""
@@ -101,7 +101,7 @@ class Trial:
         return last if last >= len(others) - 1 - turned else None
 
 
-def _tested(evidence: Evidence, question: Question, risk: float) -> Floats:
+def _tested(evidence: RiskTable, question: ThresholdRequest, risk: float) -> Floats:
     if question.method == "binomial":
         return evidence.binomial(risk)
     if question.method == "cluster-t":
@@ -111,7 +111,7 @@ def _tested(evidence: Evidence, question: Question, risk: float) -> Floats:
     return evidence.hoeffding_bentkus(risk)
 
 
-def _on_average(evidence: Evidence, risk: float) -> int | None:
+def _on_average(evidence: RiskTable, risk: float) -> int | None:
     """Conformal risk control: over items, or over the means of clusters where there are clusters."""
     if evidence.independent:
         return _search.conformal_risk_control(evidence.loss / evidence.items, evidence.clusters, risk)
@@ -121,7 +121,7 @@ def _on_average(evidence: Evidence, risk: float) -> int | None:
     return _search.conformal_risk_control(means, evidence.clusters, risk)
 
 
-def trial_of(question: Question, rows: Rows) -> Trial:
+def trial_of(question: ThresholdRequest, rows: AnsweredRows) -> Trial:
     """Sum rows at the thresholds that are gone through."""
     if question.method == "betting" and question.grid is None:
         return _split_trial(question, rows)
@@ -129,7 +129,7 @@ def trial_of(question: Question, rows: Rows) -> Trial:
     return _finished(question, rows, evidence, evidence.coverage)
 
 
-def _split_trial(question: Question, rows: Rows) -> Trial:
+def _split_trial(question: ThresholdRequest, rows: AnsweredRows) -> Trial:
     """Find the thresholds, and where to begin, on a few clusters, and test them on the others, which did not choose."""
     rank = np.argsort(hashed(rows.names, "grid"), kind="stable")
     few = min(max(round(_SPLIT * len(rank)), min(_LEAST_SPLIT, len(rank) // 3)), len(rank) - 1)
@@ -145,8 +145,10 @@ def _split_trial(question: Question, rows: Rows) -> Trial:
     return replace(trial, everything=_evidence(question, rows, scouted.steps))
 
 
-def _finished(question: Question, rows: Rows, evidence: Evidence, coverage: Floats | None) -> Trial:
-    groups: tuple[Evidence, ...] = ()
+def _finished(
+    question: ThresholdRequest, rows: AnsweredRows, evidence: RiskTable, coverage: Floats | None
+) -> Trial:
+    groups: tuple[RiskTable, ...] = ()
     if question.worst and rows.groups is not None:
         groups = tuple(
             _evidence(question, rows.take(rows.groups == name), evidence.steps)
@@ -156,12 +158,14 @@ def _finished(question: Question, rows: Rows, evidence: Evidence, coverage: Floa
     return Trial(question, evidence, coverage, groups, deferred)
 
 
-def _evidence(question: Question, rows: Rows, steps: Steps | None, *, promise: str = "") -> Evidence:
+def _evidence(
+    question: ThresholdRequest, rows: AnsweredRows, steps: Steps | None, *, promise: str = ""
+) -> RiskTable:
     """Sum rows; every confidence is a step where the search needs no p-value at each."""
     betting = question.method == "betting"
     alone = not rows.clustered and not betting
     kept = rows.answered
-    return Evidence.of_rows(
+    return RiskTable.of_rows(
         rows.confidence,
         rows.loss,
         cluster=None if alone else rows.cluster[kept],
@@ -175,7 +179,7 @@ def _evidence(question: Question, rows: Rows, steps: Steps | None, *, promise: s
     )
 
 
-def _deferred(question: Question, rows: Rows, steps: Steps) -> Evidence:
+def _deferred(question: ThresholdRequest, rows: AnsweredRows, steps: Steps) -> RiskTable:
     """What is deferred although it was right: the same rows from the least confident on, with their losses turned."""
     # Below a threshold lies what is at most the next number down; turned round, that is at least its negative.
     below = -np.nextafter(steps.threshold[::-1], -np.inf)
@@ -183,7 +187,7 @@ def _deferred(question: Question, rows: Rows, steps: Steps) -> Evidence:
     return _evidence(question, turned, Steps(below), promise=JOINT)
 
 
-def _begin(question: Question, coverage: Floats, evidence: Evidence) -> int:
+def _begin(question: ThresholdRequest, coverage: Floats, evidence: RiskTable) -> int:
     """The step at which a fixed sequence begins, from what does not depend on which answers are wrong."""
     if question.promise == JOINT or not len(coverage):
         return 0  # the joint risk only falls towards the top
@@ -199,7 +203,7 @@ def _begin(question: Question, coverage: Floats, evidence: Evidence) -> int:
     return min(int(np.searchsorted(coverage, min(wanted, reach) - 1e-9)), len(coverage) - 1)
 
 
-def reason_for_none(trial: Trial, rows: Rows, noun: str) -> str:
+def reason_for_none(trial: Trial, rows: AnsweredRows, noun: str) -> str:
     """Why nothing is promised: too little data even for no error at all, or risks that were seen to be too high."""
     question, evidence = trial.question, trial.everything or trial.evidence
     if question.method == "crc":

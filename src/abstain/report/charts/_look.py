@@ -53,9 +53,9 @@ def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
     """Return a chart of records, which it carries itself."""
     import altair as alt  # noqa: PLC0415
 
-    from abstain.report.charts._notebook import Rows  # noqa: PLC0415
+    from abstain.report.charts._notebook import ChartRows  # noqa: PLC0415
 
-    return alt.Chart(Rows(values=rows))
+    return alt.Chart(ChartRows(values=rows))
 
 
 def lower_is_better(key: str) -> bool:

@@ -39,10 +39,10 @@ def chart_svg(chart: Any) -> str:
     return str(vl_convert.vegalite_to_svg(specification(chart)))
 
 
-class Rows(alt.InlineData):
+class ChartRows(alt.InlineData):
     """Records that a chart carries itself; they never change, and charts that are made of each other share them."""
 
-    def __deepcopy__(self, memo: object) -> Rows:
+    def __deepcopy__(self, memo: object) -> ChartRows:
         return self
 
 

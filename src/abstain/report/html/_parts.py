@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from abstain.report.tables import Table
 
 
-class _Part:
+class _Fragment:
     """A part of a panel."""
 
     __slots__ = ()
@@ -31,21 +31,21 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Heading(_Part):
+class Heading(_Fragment):
     """A heading within a panel."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Note(_Part):
+class Note(_Fragment):
     """A quiet sentence."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Figure(_Part):
+class Figure(_Fragment):
     """A chart and what it shows, in words; a wide one scrolls where there is no room for it."""
 
     svg: str
@@ -54,14 +54,14 @@ class Figure(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Gallery(_Part):
+class Gallery(_Fragment):
     """Charts of one kind, side by side."""
 
     figures: Sequence[Figure]
 
 
 @dataclass(frozen=True, slots=True)
-class TableView(_Part):
+class TableView(_Fragment):
     """A table in a page; the first cell of a row is its heading, which is shown once where its column says so.
 
     Attributes:
@@ -93,7 +93,7 @@ class StripPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip(_Part):
+class Strip(_Fragment):
     """What became of the items of a system: a strip with its parts, and beside them further numbers, if any."""
 
     parts: Sequence[StripPart]
@@ -106,7 +106,7 @@ class Strip(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Explorer(_Part):
+class Explorer(_Fragment):
     """The curves with the threshold explorer; the still charts stand where scripts do not run.
 
     Attributes:
