@@ -12,7 +12,7 @@ from abstain.metrics import selective
 from abstain.metrics._columns import Columns
 from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
 from abstain.metrics.registry import MATCHED, METRICS, MetricSpecification, find_metric
-from abstain.metrics.selective import CONVENTIONS, in_convention
+from abstain.metrics.selective import CONVENTIONS
 from abstain.resampling import Statistic, WeightBatch
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_with_every_weight_vector_both_sides_end_at_the_smaller_coverage(name: s
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_weights_that_leave_no_answer_or_no_row_at_all_are_undefined_or_zero(convention: str) -> None:
     """A group may be absent from a resample: then everything is undefined, and nothing is raised."""
-    metrics = [in_convention(metric, convention) for metric in FORMS]
+    metrics = [metric.in_convention(convention) for metric in FORMS]
     values = matched_measure(LEFT, RIGHT, metrics)(np.array([[0.0, 0, 0, 0], [0, 0, 2, 2], [1, 1, 1, 1]]))
     assert np.isnan(values[0]).all()
     coverages = values[1, ::3]
@@ -147,12 +147,12 @@ def test_at_equal_coverage_a_metric_is_that_of_the_whole_curve(
         sides.append(
             ranking(wrong.astype(float).tolist(), rng.integers(0, 9, 40).tolist(), answered.tolist())
         )
-    metric = in_convention(metric, convention)
+    metric = metric.in_convention(convention)
     weights = rng.multinomial(40, [1 / 40] * 40, 5).astype(float)
     # One block of rows counts alike on both sides, so that the coverages are equal with all weights.
     measure, whole = (
         matched_measure(sides[0], sides[1], [metric]),
-        [metric.measure(side, [metric]) for side in sides],
+        [metric.family.build(side, [metric]) for side in sides],
     )
     values = measure(weights)
     for place, side in enumerate(whole, start=1):

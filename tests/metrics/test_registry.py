@@ -165,7 +165,7 @@ def test_a_metric_of_rows_sees_each_as_often_as_it_weighs() -> None:
     rows = [EvaluationResult(1, 1), EvaluationResult(0, 1)]
     assert measured(Rows, rows, [3.0, 1.0]) == [4.0]
     columns = replace(columns_of(rows, guided=False), weight=np.array([2.0, 5.0]))
-    assert find_metric(Rows).measure(columns, [find_metric(Rows)]).point == 7.0
+    assert find_metric(Rows).family.build(columns, [find_metric(Rows)]).point == 7.0
     assert np.isnan(measured(Rows, rows, [0.0, 0.0])).all()
     with pytest.raises(
         ArgumentError, match="metric rows is written for rows, and a row cannot count 0.5 times"
@@ -188,7 +188,7 @@ def test_a_metric_that_divides_by_zero_is_undefined_there_and_other_failures_sho
 
 def test_the_selective_bundle_is_measured_from_one_ranking() -> None:
     metrics = select_metrics("selective")
-    assert len({metric.measure for metric in metrics}) == 1
+    assert len({metric.family for metric in metrics}) == 1
     rows = Columns.ranked([0, 2, 0], [2, 2, 1], abstained=5)
     found = dict(zip([metric.name for metric in metrics], measure_metrics(rows, metrics).points, strict=True))
     assert found["cmax"] == 3 / 8

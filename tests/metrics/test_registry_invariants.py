@@ -93,7 +93,7 @@ def test_the_function_is_the_measure_at_weights_all_one(metric: MetricSpecificat
     compared = 0
     for rows in [sound(), *many(1)]:
         if metric.problem(rows) is None:
-            assert same(metric.compute(rows), value(metric, rows))
+            assert same(metric.call(rows), value(metric, rows))
             compared += 1
     assert compared
 
@@ -128,7 +128,7 @@ def test_a_weight_is_a_repetition(metric: MetricSpecification) -> None:
             assert same(drawn_again, value(metric, repeated))
         weighted = replace(rows, weight=times.astype(float), shared={})
         if metric.problem(weighted) is None and metric.problem(repeated) is None:
-            assert same(metric.compute(weighted), value(metric, repeated))
+            assert same(metric.call(weighted), value(metric, repeated))
 
 
 @EVERY
@@ -180,7 +180,7 @@ def test_no_row_at_all_is_undefined(metric: MetricSpecification) -> None:
     if metric.rows in ("bounded", "gathered"):
         assert metric.problem(rows) is not None
     else:
-        assert np.isnan(metric.measure(rows, [metric])(weights)).all()
+        assert np.isnan(metric.family.build(rows, [metric])(weights)).all()
 
 
 @EVERY

@@ -10,7 +10,8 @@ import pytest
 from scipy.special import digamma
 
 from abstain.metrics._columns import Columns
-from abstain.metrics._risk import CONVENTIONS, Ranking, risk_measure
+from abstain.metrics._curve import CURVE, Ranking
+from abstain.metrics._specification import CONVENTIONS
 from abstain.metrics.curves import threshold_measure
 from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
 from abstain.resampling._weigh import harmonic
@@ -46,7 +47,7 @@ def test_weights_of_units_are_copies_of_their_rows(
     metrics = asked(convention)
     assert Ranking(columns).by_confidence._dense == dense
     weights = rng.integers(0, 4, (20, units)).astype(float)
-    values = risk_measure(columns, metrics)(weights)
+    values = CURVE.build(columns, metrics)(weights)
     for weight, found in zip(weights, values, strict=True):
         copies = np.concatenate(
             [
@@ -55,12 +56,12 @@ def test_weights_of_units_are_copies_of_their_rows(
             ]
         )
         alone = replace(columns.take(copies), cluster=np.zeros(len(copies), np.intp), units=1)
-        np.testing.assert_allclose(found, risk_measure(alone, metrics).points, atol=1e-12, rtol=0)
+        np.testing.assert_allclose(found, CURVE.build(alone, metrics).points, atol=1e-12, rtol=0)
 
 
 def test_columns_are_named_in_order() -> None:
     metrics = [METRICS["aurc"], METRICS["cmax"], METRICS["risk_at_coverage"]]
-    measure = risk_measure(Columns.ranked([1.0], [1.0]), metrics)
+    measure = CURVE.build(Columns.ranked([1.0], [1.0]), metrics)
     assert measure.names == ("aurc", "cmax", "risk_at_coverage@0.5")
     assert measure.points.tolist() == [1.0, 1.0, 1.0]
 
@@ -75,7 +76,7 @@ def test_a_unit_without_answers_counts_in_n() -> None:
         units=2,
     )
     weights = np.array([[1.0, 1.0], [1.0, 3.0], [0.0, 2.0]])
-    measure = risk_measure(columns, [METRICS["cmax"], METRICS["risk_at_coverage"].at(0.3)])
+    measure = CURVE.build(columns, [METRICS["cmax"], METRICS["risk_at_coverage"].at(0.3)])
     assert measure(weights)[:, 0].tolist() == [0.5, 0.25, 0.0]
     assert np.array_equal(measure(weights)[:, 1], [1.0, np.nan, np.nan], equal_nan=True)
 
@@ -87,7 +88,7 @@ def test_long_convex_stretches_do_not_slow_the_hull() -> None:
     loss[0] = 1.0
     loss[-n // 3 :: 7] = 1.0
     rows = Columns.ranked(loss, -np.arange(n, dtype=float))
-    aurc, hull = risk_measure(rows, [METRICS["aurc"], METRICS["aurc_achievable"]]).points
+    aurc, hull = CURVE.build(rows, [METRICS["aurc"], METRICS["aurc_achievable"]]).points
     assert 0 < hull < aurc
 
 

@@ -27,7 +27,7 @@ import build_kernel
 from abstain.errors import ArgumentError
 from abstain.inference import BootstrapWeights, JackknifeWeights, replicates, set_threads
 from abstain.metrics import Columns, measure_metrics
-from abstain.metrics._risk import CONVENTIONS, in_convention
+from abstain.metrics._specification import CONVENTIONS
 from abstain.metrics.registry import BUNDLES, METRICS
 from abstain.resampling import (
     HARMONIC,
@@ -342,7 +342,7 @@ def test_every_selective_metric_is_the_same_drawn_and_left_out(convention: str, 
         cluster=rng.integers(0, clusters, items),
         units=clusters,
     )
-    metrics = [in_convention(metric, convention) for metric in SELECTIVE]
+    metrics = [metric.in_convention(convention) for metric in SELECTIVE]
 
     def weighed() -> list[Floats]:
         measure = measure_metrics(columns, metrics)

@@ -1,4 +1,4 @@
-"""The table of sums by hand, whichever way it is kept; and the measures that finish it."""
+"""The table of sums by hand, whichever way it is kept; and the measures that compute it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class TestMeasure:
     """Two rows in two units: counts 1 and 1, sums 2 and 4."""
 
     measure = Statistic.of_sums(
-        ("mean", "sum"), [[2.0, 4.0]], unit=[0, 1], units=2, finish=lambda n, total: [total / n, total]
+        ("mean", "sum"), [[2.0, 4.0]], unit=[0, 1], units=2, compute=lambda n, total: [total / n, total]
     )
 
     def test_by_hand(self) -> None:
@@ -170,7 +170,7 @@ class TestMeasure:
             [[2.0, 4.0]],
             unit=[0, 1],
             units=2,
-            finish=lambda n, total: [total / n],
+            compute=lambda n, total: [total / n],
             weight=np.array([3.0, 1.0]),
         )
         assert weighed.point == 2.5

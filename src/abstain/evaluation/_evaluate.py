@@ -44,7 +44,6 @@ from abstain.matching import MATCHES
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UNDIRECTED, select_metrics
-from abstain.metrics.selective import in_convention
 from abstain.readers import engines
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ def evaluate(
         chosen = "augrc"
     asked = () if chosen is None else select_metrics(chosen, coverage=False)
     request = _Request(
-        asked=tuple(in_convention(metric, convention) for metric in asked),
+        asked=tuple(metric.in_convention(convention) for metric in asked),
         selective=(metrics is None or confidence is not None) if selective is None else bool(selective),
         confidence=confidence,
         calibrations=load_calibrations(calibration),
@@ -344,7 +343,7 @@ class _Request:
             metric if metric.parameter is None else metric.at(settings.area_coverage) for metric in found
         ]
         found += [METRICS["risk_at_coverage"].at(coverage) for coverage in settings.coverage_grid]
-        return tuple(in_convention(metric, settings.convention) for metric in found)
+        return tuple(metric.in_convention(settings.convention) for metric in found)
 
     def metrics(self, *, ranked: bool) -> tuple[MetricSpecification, ...]:
         """Every metric that is measured; of the selective ones those alone that need no confidence if there is none."""

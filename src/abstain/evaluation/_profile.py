@@ -23,7 +23,6 @@ from abstain.losses import SHARES
 from abstain.metrics import measure_metrics, reliability_curve
 from abstain.metrics.curves import curve_of, optimal_curve
 from abstain.metrics.registry import METRICS
-from abstain.metrics.selective import in_convention
 from abstain.thresholds import promised_thresholds
 
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ def _contrasts(basis: ResultData, shared: Mapping[str, object]) -> tuple[str, di
     if not basis.confidences or not judged.answered.any():
         return "", {}
     intervals = basis.work.intervals
-    metric = in_convention(METRICS["augrc"], settings.convention)
+    metric = METRICS["augrc"].in_convention(settings.convention)
     measures = {name: measure_metrics(basis.work.rows(name), [metric]) for name in basis.confidences}
     area = {name: measure.point for name, measure in measures.items()}
     leader = min(area, key=area.__getitem__)

@@ -44,7 +44,7 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
     order = np.argsort(unit, kind="stable")
     rows_of_unit = np.split(order, np.cumsum(np.bincount(unit, minlength=units))[:-1])
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         values = np.full((len(batch), 1), np.nan)
         for place, weight in enumerate(batch.weights):
             drawn = np.repeat(np.arange(units), weight.astype(np.intp))
@@ -54,7 +54,7 @@ def function_measure(metric: Metric, items: Items, intervals: Intervals | None =
         return values
 
     name = getattr(metric, "__name__", "metric").strip("<>")
-    return Statistic((name,), units, len(judged), finish)
+    return Statistic((name,), units, len(judged), compute)
 
 
 def jackknife(

@@ -140,18 +140,14 @@ def read_off_points(
 
     found = []
     for metric, estimate in zip(metrics, estimates, strict=True):
-        if estimate.interval is None or intervals.interval != JACKKNIFE:
+        if metric.operating_point is None or estimate.interval is None or intervals.interval != JACKKNIFE:
             found.append(estimate)
-        elif metric.name == "risk_at_coverage":
-            found.append(_at_coverage(estimate, metric.value, columns, curve_of(columns), steps, intervals))
-        elif metric.name == "coverage_at_risk":
-            found.append(_at_risk(estimate, metric.value, columns, curve_of(columns), intervals))
-        elif metric.name == "coverage_at_accuracy":
-            wrong = np.where(columns.answered, 1.0 - columns.correct, np.nan)
-            judged = replace(columns, loss=wrong, largest_loss=1.0)
-            found.append(_at_risk(estimate, 1.0 - metric.value, judged, curve_of(judged), intervals))
-        else:
-            found.append(estimate)
+            continue
+        rows, coverage, risk = metric.operating_point(columns, metric.value)
+        if coverage is not None:
+            found.append(_at_coverage(estimate, coverage, rows, curve_of(rows), steps, intervals))
+        elif risk is not None:
+            found.append(_at_risk(estimate, risk, rows, curve_of(rows), intervals))
     return found
 
 

@@ -72,13 +72,13 @@ def bins_measure(
     binned = _uniform if strategy == "uniform" else _quantile
     sums, width = binned(rows, group, int(group.max(initial=0)) + 1, bins)
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         error = calibration_errors(sums(batch), norm, debiased=debiased)
         present = ~np.isnan(error)
         total = np.where(present, error, 0.0).sum(axis=1)
         return ratio(total, present.sum(axis=1))[:, None]
 
-    return Statistic((name,), rows.units, max(rows.units, width), finish)
+    return Statistic((name,), rows.units, max(rows.units, width), compute)
 
 
 def calibration_errors(sums: BinSums, norm: str, *, debiased: bool = False) -> Floats:
@@ -190,13 +190,13 @@ def smooth_measure(rows: Columns) -> Statistic:
         weight=np.concatenate([rows.weight * (1.0 - right_share), rows.weight * right_share]),
     )
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         count, residual = tally.weigh(batch)
         total = count.sum(axis=1)
         mass = ratio(residual, total[:, None], empty=0.0)
         return np.where(total > 0, _fixed_point(_cosines(mass)), np.nan)[:, None]
 
-    return Statistic(("smooth_calibration_error",), rows.units, max(rows.units, tally.width), finish)
+    return Statistic(("smooth_calibration_error",), rows.units, max(rows.units, tally.width), compute)
 
 
 def _cosines(mass: Floats) -> Floats:

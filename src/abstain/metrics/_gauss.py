@@ -170,7 +170,7 @@ def hsic_measure(
     # What the coverage kernel comes to.
     factor = -2.0 * math.expm1(-1.0 / kernel_sizes[1])
 
-    def finished(weights: Floats, form: Floats) -> Floats:
+    def computed(weights: Floats, form: Floats) -> Floats:
         count = weights @ total
         defined = count > 1.0
         values = factor * form
@@ -182,21 +182,21 @@ def hsic_measure(
         charge = mass * (covered - (hit[0] / total[0] if total[0] else 0.0))
         form = quadratic_form(grid, charge[:finite]) + float(charge[finite:].sum()) ** 2
         return Statistic(
-            (name,), 1, 1, lambda batch: finished(batch.weights, batch.weights[:, 0] ** 2 * form)
+            (name,), 1, 1, lambda batch: computed(batch.weights, batch.weights[:, 0] ** 2 * form)
         )
     # Units by nodes, for covered rows and for the others.
     held = _field(grid, np.where(covered, mass, 0.0), unit, rows.units)
     missed = _field(grid, np.where(covered, 0.0, mass), unit, rows.units)
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         weights = batch.weights
         count = weights @ total
         share = np.divide(weights @ hit, count, out=np.zeros_like(count), where=count > 0.0)[:, None]
         field = (1.0 - share) * (weights @ held)
         field -= share * (weights @ missed)
-        return finished(weights, np.einsum("rt,rt->r", field, field))
+        return computed(weights, np.einsum("rt,rt->r", field, field))
 
-    return Statistic((name,), rows.units, max(rows.units, 2 * int(held.shape[1])), finish)
+    return Statistic((name,), rows.units, max(rows.units, 2 * int(held.shape[1])), compute)
 
 
 def _field(grid: Grid, mass: Floats, unit: Indices, units: int) -> Any:

@@ -1,14 +1,8 @@
-"""How a metric is specified: what it needs, which way is better, when it is undefined, how it is measured.
+"""How a metric is specified: its function, direction and unit, when it is undefined, and how it is computed.
 
-A specification lists the conditions under which its metric is undefined, in the order in which they are looked at; the
-first that holds is the reason. Their codes stand in files and in ``MetricScore.details["reason"]``, their sentences in
-tables and estimates.
-
-Most metrics are functions of a few sums over rows, so that all metrics of one family are summed once. Outcome metrics
-are made of how many rows were right, wrong and abstained from, and rightly so: with guidance on which rows should be
-abstained from, rows that have it fall into five cells, N1 answerable and right, N2 answerable and wrong, N3 answerable
-and abstained from, N4 not answerable and answered, N5 not answerable and abstained from. What the metrics mean is said
-where they are public.
+Most metrics are functions of a few sums, and metrics of one family share these sums. A family builds one `Statistic`
+for several of its metrics; the `compute` of each metric turns the family's sums into the value. A metric that shares
+nothing has a family to itself (`Family.of_one`).
 """
 
 from __future__ import annotations
@@ -18,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abstain import _validate, labels
+from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.metrics._columns import ratio
-from abstain.metrics._risk import TOLERANCE, risk_measure
 from abstain.metrics.scales import BY_UNIT, Scale, share_scale
 from abstain.resampling import Statistic
 
@@ -31,16 +24,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.metrics._columns import Columns
-    from abstain.metrics.instruments import Instrument
+    from abstain.metrics._conditions import Condition
+    from abstain.metrics._curve import CurveNeeds
     from abstain.metrics.matched import AtMatchedCoverage
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
-    Build = Callable[[Columns, Sequence["MetricSpecification"]], Statistic]
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
 # How a metric treats declined items, which decides how two systems are compared by it.
 PENALIZED, MATCHED, CONDITIONAL, UNDIRECTED = ("penalized", "matched", "conditional", "undirected")
+# How areas of the risk-coverage curve are integrated; see `abstain.metrics._curve`.
+CONVENTIONS = ("trapezoid", "interpolated", "mean", "torch-uncertainty")
 # What a function of labelled answers is called with.
 LABELS = {"y_true": "truth", "y_pred": "prediction", "abstained": "abstained"}
 
@@ -103,13 +98,37 @@ def metric_name(key: str) -> str:
     return f"{_NAMES.get(base, base.replace('_', ' '))}{at}{value}"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A state of the rows in which a metric is undefined."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Family:
+    """Metrics that are computed from the same sums.
 
-    code: str
-    sentence: str
-    holds: Callable[[Columns], bool]
+    Attributes:
+        build: builds the statistic of some of its metrics, one column each.
+        reads_labels: False if only the outcome, the loss and the confidence of a row matter, not its labels.
+        has_convention: True if its metrics are areas that can be integrated in several conventions.
+    """
+
+    build: Callable[[Columns, Sequence[MetricSpecification]], Statistic]
+    reads_labels: bool = True
+    has_convention: bool = False
+
+    @classmethod
+    def of_one(cls, build: Callable[..., Statistic]) -> Family:
+        """Return the family of a metric that shares nothing; `build` takes the rows and the metric's parameter."""
+
+        def build_each(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+            return Statistic.joined(
+                [replace(build(columns, **metric.parameters), names=(metric.key,)) for metric in metrics]
+            )
+
+        return cls(build_each)
+
+
+def _undefined_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+    return Statistic.undefined(tuple(metric.key for metric in metrics), columns.units)
+
+
+_UNDEFINED = Family(_undefined_statistic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +165,14 @@ class Parameter:
         return self.check(text, self.name)
 
 
+class OperatingPoint(NamedTuple):
+    """Where the interval of a metric that jumps is read off the risk-coverage curve: at a coverage or at a risk."""
+
+    columns: Columns
+    coverage: float | None = None
+    risk: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class MetricSpecification:
     """One metric of the registry.
@@ -155,8 +182,10 @@ class MetricSpecification:
         arguments: what the function is called with: argument by column.
         direction: "higher" or "lower" where that is better, "neither" where it depends.
         unit: what one unit of the value is.
-        measure: builds the measure of metrics that share it, one column each; see `alone` for a metric by itself.
-        finish: where a family shares its sums, what makes this metric of them and of the parameter.
+        family: builds the statistic of this metric and of others that share its sums.
+        compute: computes the metric from the sums of its family; each family documents the arguments.
+        curve_needs: of a metric of the risk-coverage curve, what it reads from the curve.
+        operating_point: of a metric that jumps between operating points, where its interval is read off the curve.
         undefined: the conditions under which the metric is undefined, in order.
         undefined_at: the same, where it depends on the parameter.
         scale_at: what the metric can be for some rows and a parameter, where its unit does not say.
@@ -181,8 +210,10 @@ class MetricSpecification:
     arguments: Mapping[str, str]
     direction: str
     unit: str
-    measure: Build
-    finish: Callable[..., Any] | None = None
+    family: Family
+    compute: Callable[..., Floats] | None = None
+    curve_needs: Callable[[MetricSpecification], CurveNeeds] | None = None
+    operating_point: Callable[[Columns, Any], OperatingPoint] | None = None
     undefined: tuple[Condition, ...] = ()
     undefined_at: Callable[[Columns, Any], Condition | None] | None = None
     scale_at: Callable[[Columns, Any], Scale] | None = None
@@ -241,14 +272,24 @@ class MetricSpecification:
 
     @property
     def labelled(self) -> bool:
-        """True where a metric looks at labels themselves, and not only at whether they match."""
-        matched = self.measure in (risk_measure, outcome_measure)
-        return not matched and bool(_LABELS & set(self.arguments.values()))
+        """True if the metric reads labels themselves, and not only whether they match."""
+        return self.family.reads_labels and bool(_LABELS & set(self.arguments.values()))
 
     @property
     def of_outcomes(self) -> bool:
-        """True where a metric only asks whether a row was answered, and rightly, at which confidence and loss."""
-        return self.measure in (risk_measure, outcome_measure) and "should_abstain" not in self.needs
+        """True if the metric depends only on the outcome, the loss and the confidence of a row."""
+        return not self.family.reads_labels and "should_abstain" not in self.needs
+
+    @property
+    def convention(self) -> str:
+        """How an area is integrated."""
+        return str(self.settings.get("convention", "trapezoid"))
+
+    def in_convention(self, convention: str) -> MetricSpecification:
+        """Return the same metric integrated in another convention; any other metric as it is."""
+        if not self.family.has_convention:
+            return self
+        return replace(self, settings={"convention": _validate.choice(convention, "convention", CONVENTIONS)})
 
     @property
     def definition(self) -> str:
@@ -300,10 +341,10 @@ class MetricSpecification:
         return {} if self.parameter is None else {self.parameter.name: self.value}
 
     def point(self, columns: Columns) -> float:
-        """Return the value of the measure over these rows, at weights all one; NaN where it is undefined."""
-        return self.measure(columns, [self]).point
+        """Return the value of the metric for these rows; NaN if it is undefined."""
+        return self.family.build(columns, [self]).point
 
-    def compute(self, columns: Columns) -> float:
+    def call(self, columns: Columns) -> float:
         """Return the value that the public function gives for these rows."""
         rows = columns if self.rows == "all" else columns.take(getattr(columns, self.rows))
         arguments = {argument: getattr(rows, column) for argument, column in self.arguments.items()}
@@ -311,8 +352,8 @@ class MetricSpecification:
         return float(getattr(found, "score", found))
 
 
-def alike(*conditions: Condition, **common: Any) -> Callable[..., MetricSpecification]:
-    """Return what specifies metrics that have much in common: of a function, its own conditions, and what differs."""
+def specify(*conditions: Condition, **common: Any) -> Callable[..., MetricSpecification]:
+    """Return a function that specifies metrics which have these conditions and fields in common."""
 
     def metric(function: Callable[..., Any], *further: Condition, **own: Any) -> MetricSpecification:
         return MetricSpecification(function, undefined=(*conditions, *further), **common | own)
@@ -320,277 +361,59 @@ def alike(*conditions: Condition, **common: Any) -> Callable[..., MetricSpecific
     return metric
 
 
-def alone(build: Callable[..., Statistic]) -> Build:
-    """Let every metric have a measure of its own, built from the columns and the metric's parameter."""
-
-    def built(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-        return Statistic.joined(
-            [replace(build(columns, **metric.parameters), names=(metric.key,)) for metric in metrics]
-        )
-
-    return built
-
-
 @np.errstate(over="ignore", invalid="ignore")  # squares and products of the largest numbers lie beyond them
 def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    """Return one measure of several metrics over the same rows, one column each, in their order.
+    """Return one statistic of several metrics over the same rows, one column each, in their order.
 
-    Metrics that can share their tallies do. Where a metric is undefined for these rows, its column is NaN.
+    Metrics of one family share their sums. A metric that is undefined for these rows has a column of NaN.
     """
-    families: dict[Any, list[int]] = {}
+    families: dict[Family, list[int]] = {}
     for place, metric in enumerate(metrics):
-        build = metric.measure if len(columns) and metric.problem(columns) is None else None
-        families.setdefault(build, []).append(place)
-    parts = []
-    for build, places in families.items():
-        chosen = [metrics[place] for place in places]
-        names = tuple(metric.key for metric in chosen)
-        parts.append(Statistic.undefined(names, columns.units) if build is None else build(columns, chosen))
+        undefined = not len(columns) or metric.problem(columns) is not None
+        families.setdefault(_UNDEFINED if undefined else metric.family, []).append(place)
+    if len(families) == 1:
+        return next(iter(families)).build(columns, metrics)
+    parts = [
+        family.build(columns, [metrics[place] for place in places]) for family, places in families.items()
+    ]
     order = [place for places in families.values() for place in places]
-    return Statistic.joined(parts, [order.index(place) for place in range(len(metrics))])
+    return Statistic.joined(parts, np.argsort(order).tolist())
 
 
-class OutcomeSums(NamedTuple):
-    """Sums over rows, one entry per weight vector; `right` leaves out right answers where there should be none."""
-
-    n: Floats
-    answered: Floats
-    correct: Floats
-    right: Floats
-    n1: Floats
-    n2: Floats
-    n3: Floats
-    n4: Floats
-    n5: Floats
-
-    @property
-    def guided(self) -> Floats:
-        """How many rows have guidance."""
-        return self.n1 + self.n2 + self.n3 + self.n4 + self.n5
-
-    @property
-    def abstention_precision(self) -> Floats:
-        """How many of the abstentions were called for."""
-        return ratio(self.n5, self.n3 + self.n5)
-
-    @property
-    def abstention_recall(self) -> Floats:
-        """How many of the rows better left unanswered were left so."""
-        return ratio(self.n5, self.n2 + self.n4 + self.n5)
-
-
-def outcome_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    """Return the measure of metrics whose `finish` is a function of `OutcomeSums`, all from the same sums."""
-    return sums_measure(columns, metrics, outcome_columns(columns), OutcomeSums)
-
-
-def sums_measure(
+def statistic_of_sums(
     columns: Columns,
     metrics: Sequence[MetricSpecification],
     values: Sequence[Floats | Mask],
-    named: Callable[..., object],
+    sums_type: Callable[..., object],
 ) -> Statistic:
-    """Return the measure of a family: `named` holds the sums of rows and values, each metric's `finish` reads them."""
+    """Return the statistic of metrics that are computed from the sums of `values` over rows.
 
-    def finish(*sums: Floats) -> list[Floats]:
-        totals = named(*sums)
-        return [metric.finish(totals, **metric.parameters) for metric in metrics if metric.finish is not None]
+    Args:
+        columns: the rows.
+        metrics: their `compute` takes the sums, and the parameter if there is one.
+        values: what is summed in addition to the number of rows.
+        sums_type: a record of the number of rows and of these sums.
+    """
+
+    def compute(*sums: Floats) -> list[Floats]:
+        totals = sums_type(*sums)
+        return [
+            metric.compute(totals, **metric.parameters) for metric in metrics if metric.compute is not None
+        ]
 
     names = tuple(metric.key for metric in metrics)
     return Statistic.of_sums(
-        names, values, unit=columns.cluster, units=columns.units, finish=finish, weight=columns.mass
+        names, values, unit=columns.cluster, units=columns.units, compute=compute, weight=columns.mass
     )
 
 
-def mean_measure(name: str, values: Floats, columns: Columns) -> Statistic:
-    """Return the measure of a mean over rows; NaN where no row counts."""
+def mean_statistic(name: str, values: Floats, columns: Columns) -> Statistic:
+    """Return the mean of values over rows; NaN if no row counts."""
     return Statistic.of_sums(
         (name,),
         [values],
         unit=columns.cluster,
         units=columns.units,
-        finish=lambda count, total: [ratio(total, count)],
+        compute=lambda count, total: [ratio(total, count)],
         weight=columns.mass,
     )
-
-
-def outcome_columns(columns: Columns) -> list[Mask]:
-    """Return which rows count for the sums of `OutcomeSums`, but for the first of them, which counts all rows."""
-    answered, declined = columns.answered, columns.abstained
-    correct, guide = columns.correct == 1.0, columns.should_abstain
-    hold, safe = guide == 1.0, guide == 0.0
-    return [
-        answered,
-        correct,
-        correct & ~hold,
-        safe & correct,
-        safe & answered & ~correct,
-        safe & declined,
-        hold & answered,
-        hold & declined,
-    ]
-
-
-def coverage_of(columns: Columns) -> float:
-    """Return answered / n of rows that are counted by their weight alone."""
-    return float(columns.weight[columns.answered].sum() / columns.weight.sum())
-
-
-def harmonic(first: Floats, second: Floats) -> Floats:
-    """Return the harmonic mean: 0 where both are 0, NaN where either is undefined."""
-    both = first + second
-    mean = np.divide(2.0 * first * second, both, out=np.zeros(np.shape(both)), where=both > 0)
-    return np.where(np.isnan(both), np.nan, mean)
-
-
-NOTHING_ANSWERED = Condition(
-    "no_non_abstained_predictions", "nothing was answered", lambda rows: not rows.answered.any()
-)
-ALL_CORRECT = Condition(
-    "every_row_is_correct",
-    "every item was answered correctly",
-    lambda rows: bool((rows.correct == 1.0).all()),
-)
-NOTHING_PREDICTED = Condition(
-    "no_non_abstained_predictions",
-    "nothing was answered with a prediction",
-    lambda rows: not rows.predicted.any(),
-)
-ONE_CLASS = Condition(
-    "needs_at_least_two_classes_in_ground_truth",
-    "the truths hold fewer than two classes",
-    lambda rows: labels.classes(rows.truth)[1] < 2,
-)
-NO_GUIDANCE = Condition(
-    "no_should_abstain_metadata",
-    "no row says whether it should be abstained from: should_abstain is missing in the metadata",
-    lambda rows: not rows.guided.any(),
-)
-NO_CONFIDENCE = Condition(
-    "no_rows_with_confidence", "no answered row has a confidence", lambda rows: not rows.stated.any()
-)
-NOT_ALL_RANKED = Condition(
-    "answered_rows_without_confidence",
-    "some answered rows have no confidence to be ranked by; name another confidence",
-    lambda rows: rows.unranked,
-)
-NOT_BINARY = Condition(
-    "non_binary_labels_or_predictions",
-    "some labels or predictions are neither 0 nor 1; name the positive class (--positive, positive=)",
-    lambda rows: bool((rows.stated & ~rows.binary).any()),
-)
-POSITIVE_UNNAMED = Condition(
-    "non_binary_labels_or_predictions",
-    "the labels are text; name the positive class (--positive, positive=)",
-    lambda rows: rows.positive_unnamed,
-)
-NOT_NUMBERS = Condition(
-    "labels_are_not_numbers",
-    "some truths or answers are text",
-    lambda rows: bool((rows.predicted & np.isnan(rows.truth_number + rows.prediction_number)).any()),
-)
-CONSTANT = Condition(
-    "constant_truth_or_prediction",
-    "the truths or the answers do not vary",
-    lambda rows: any(
-        len(np.unique(values[rows.predicted])) < 2 for values in (rows.truth_number, rows.prediction_number)
-    ),
-)
-NEVER_ABSTAINED = Condition(
-    "no_abstentions",
-    "no row with guidance was abstained from",
-    lambda rows: not (rows.guided & rows.abstained).any(),
-)
-NOTHING_TO_DECLINE = Condition(
-    "nothing_to_abstain_from",
-    "no row should have been abstained from, and none was answered wrongly",
-    lambda rows: (
-        not (
-            (rows.should_abstain == 1.0)
-            | ((rows.should_abstain == 0.0) & rows.answered & (rows.correct == 0.0))
-        ).any()
-    ),
-)
-NOTHING_TO_ANSWER = Condition(
-    "nothing_to_answer",
-    "no row with guidance should have been answered",
-    lambda rows: not (rows.should_abstain == 0.0).any(),
-)
-ONE_GUIDANCE = Condition(
-    "one_kind_of_row",
-    "all rows with guidance and a confidence are of one kind, and an AUROC compares two",
-    lambda rows: len(np.unique(rows.should_abstain[rows.guided & ~np.isnan(rows.confidence)])) < 2,
-)
-ONE_CORRECTNESS = Condition(
-    "one_kind_of_row",
-    "the answers are all right or all wrong, and an AUROC compares two kinds",
-    lambda rows: len(np.unique(rows.correct[rows.stated])) < 2,
-)
-ONE_EVENT = Condition(
-    "one_kind_of_row",
-    "the truths are all positive or all negative, and an AUROC compares two kinds",
-    lambda rows: len(np.unique(rows.event[rows.stated])) < 2,
-)
-NO_POSITIVE_ANSWER = Condition(
-    "no_positive_answers",
-    "nothing was answered with the positive label (1, unless another is named)",
-    lambda rows: not ((rows.prediction_is_positive == 1.0) & rows.answered).any(),
-)
-NO_POSITIVE_TRUTH = Condition(
-    "no_positive_truths",
-    "no answered row has the positive label (1, unless another is named) as its truth",
-    lambda rows: not ((rows.event == 1.0) & rows.answered).any(),
-)
-NO_INTERVALS = Condition(
-    "no_intervals",
-    "no answered row has an interval; name the columns of its bounds (--low and --high, low= and high=)",
-    lambda rows: not rows.bounded.any(),
-)
-CONSTANT_BOUNDED = Condition(
-    "constant_truth",
-    "the truths do not vary, and the criterion divides by their range",
-    lambda rows: len(np.unique(rows.truth_number[rows.bounded])) < 2,
-)
-SINGLE_INTERVAL = Condition(
-    "single_interval", "there is one interval, and it depends on nothing", lambda rows: rows.bounded.sum() < 2
-)
-NO_SETS = Condition(
-    "no_sets",
-    "no answered row has a set; name the column of it (--set, set=)",
-    lambda rows: not rows.gathered.any(),
-)
-NO_LOSS = Condition(
-    "no_loss",
-    "the loss that was asked for is not defined for these labels",
-    lambda rows: rows.lossless,
-)
-
-NOT_RIGHT_OR_WRONG = Condition(
-    "losses_not_0_or_1",
-    "some losses are neither 0 nor 1, and accuracy is the share of right answers; ask with the loss zero_one",
-    lambda rows: not np.isin(rows.loss[rows.answered], (0.0, 1.0)).all(),
-)
-ONE_LOSS = Condition(
-    "one_loss",
-    "all answers have the same loss, so that no ranking is better than another",
-    lambda rows: len(np.unique(rows.loss[rows.answered & (rows.weight > 0.0)])) < 2,
-)
-
-
-def unreached(rows: Columns, coverage: float) -> Condition | None:
-    """Return the condition of a coverage that these rows cannot reach, or None."""
-    highest = rows.highest_coverage
-    if highest >= coverage - TOLERANCE:
-        return None
-    return _stated("coverage_not_reached", f"coverage {coverage:g} cannot be reached: Cmax is {highest:.3f}")
-
-
-def not_totals(rows: Columns, instrument: Instrument) -> Condition | None:
-    """Return the condition of rows that are items of an instrument and not its totals, or None."""
-    if rows.scale in (None, instrument.total_scale):
-        return None
-    return _stated("not_totals", f"the rows are not totals of {instrument.name}; make them with total_items")
-
-
-def _stated(code: str, sentence: str) -> Condition:
-    return Condition(code, sentence, lambda _: True)

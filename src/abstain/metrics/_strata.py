@@ -14,7 +14,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.metrics import coverage
-from abstain.metrics._specification import alone
+from abstain.metrics._specification import Family
 from abstain.metrics.coverage import Strata, groups_measure, means_measure, size_borders, size_stratum
 from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
 from abstain.resampling import total_by
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics._columns import Columns
-    from abstain.metrics._specification import Build
     from abstain.metrics.coverage import Search, WorstSlab
     from abstain.resampling import Statistic
 
@@ -198,13 +197,13 @@ def _stratified(
     return StratifiedCoverage(shares, counts, low, high, per_level(rows, score))
 
 
-def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Build:
+def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Family:
     """Let a builder see the rows that have a prediction of some kind, checked once for all metrics."""
 
     def over(columns: Columns, **parameters: Any) -> Statistic:
         return build(columns.once(rows_of.__name__, partial(rows_of, columns)), **parameters)
 
-    return alone(over)
+    return Family.of_one(over)
 
 
 def mean_of(column: Callable[..., Any]) -> Callable[..., Statistic]:

@@ -24,10 +24,11 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import ArgumentError
 from abstain.losses import item_loss
-from abstain.metrics import _specification as when
+from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import matched
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._risk import risk_measure
+from abstain.metrics._curve import CURVE
+from abstain.metrics._outcomes import OUTCOMES, OutcomeSums, harmonic, outcome_columns
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
@@ -36,14 +37,11 @@ from abstain.metrics._specification import (
     NEITHER,
     PENALIZED,
     UNDIRECTED,
+    Family,
     MetricSpecification,
-    OutcomeSums,
+    OperatingPoint,
     Parameter,
-    alike,
-    alone,
-    harmonic,
-    outcome_columns,
-    outcome_measure,
+    specify,
 )
 from abstain.metrics.answers import auroc_measure
 from abstain.metrics.scales import Scale, auroc_scale, coverage_scale, share_scale
@@ -502,44 +500,49 @@ def _abstention_auroc(columns: Columns) -> Statistic:
 
 
 def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    """Return the coverages at the risks that belong to the accuracies, where the loss is 1 for a wrong answer."""
-    found = risk_measure(
+    """Return the coverages at the risks that correspond to the accuracies; the loss is 1 for a wrong answer."""
+    found = CURVE.build(
         columns.with_loss(1.0 - columns.correct),
         [replace(_COVERAGE_AT_RISK, value=1.0 - metric.value) for metric in metrics],
     )
     return replace(found, names=tuple(metric.key for metric in metrics))
 
 
-_COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.function is coverage_at_risk)
+def _accuracy_point(columns: Columns, accuracy: float) -> OperatingPoint:
+    wrong = np.where(columns.answered, 1.0 - columns.correct, np.nan)
+    return OperatingPoint(replace(columns, loss=wrong, largest_loss=1.0), risk=1.0 - accuracy)
+
+
+_COVERAGE_AT_RISK = next(metric for metric in SELECTIVE if metric.name == "coverage_at_risk")
 _DONE = {"abstained": "abstained"}
 _GUIDANCE = {"should_abstain": "should_abstain"}
-_metric = alike(arguments=LABELS | _GUIDANCE, direction=HIGHER, unit="share", measure=outcome_measure)
+_metric = specify(arguments=LABELS | _GUIDANCE, direction=HIGHER, unit="share", family=OUTCOMES)
 METRICS: tuple[MetricSpecification, ...] = (
     # Over all rows.
     _metric(
         answer_rate,
-        finish=lambda t: ratio(t.answered, t.n),
+        compute=lambda t: ratio(t.answered, t.n),
         arguments=_DONE,
         direction=NEITHER,
         scale_at=coverage_scale,
     ),
     _metric(
         abstention_rate,
-        finish=lambda t: ratio(t.n - t.answered, t.n),
+        compute=lambda t: ratio(t.n - t.answered, t.n),
         arguments=_DONE,
         direction=NEITHER,
         scale_at=coverage_scale,
     ),
     _metric(
         simpleqa_f,
-        when.NOTHING_ANSWERED,
-        finish=lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
+        undefined_if.NOTHING_ANSWERED,
+        compute=lambda t: harmonic(ratio(t.correct, t.answered), ratio(t.correct, t.n)),
         arguments=LABELS,
         comparison=PENALIZED,
     ),
     _metric(
         wrong_rate,
-        finish=lambda t: ratio(t.answered - t.correct, t.n),
+        compute=lambda t: ratio(t.answered - t.correct, t.n),
         arguments=LABELS,
         direction=LOWER,
         comparison=MATCHED,
@@ -548,8 +551,8 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         hallucination_rate,
-        when.ALL_CORRECT,
-        finish=lambda t: ratio(t.answered - t.correct, t.n - t.correct),
+        undefined_if.ALL_CORRECT,
+        compute=lambda t: ratio(t.answered - t.correct, t.n - t.correct),
         arguments=LABELS,
         direction=LOWER,
         comparison=MATCHED,
@@ -559,14 +562,14 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         effective_reliability,
-        finish=lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
+        compute=lambda t, cost: ratio(t.right - cost * (t.answered - t.right), t.n),
         unit="points per row",
         comparison=PENALIZED,
         parameter=Parameter("cost", 1.0, _validate.not_negative),
     ),
     _metric(
         confidence_target_score,
-        finish=lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
+        compute=lambda t, target: ratio(t.correct - target / (1.0 - target) * (t.answered - t.correct), t.n),
         arguments=LABELS,
         unit="points per row",
         comparison=PENALIZED,
@@ -575,58 +578,61 @@ METRICS: tuple[MetricSpecification, ...] = (
     # Against guidance on which rows should be abstained from.
     _metric(
         deferral_alignment,
-        when.NO_GUIDANCE,
-        finish=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
+        undefined_if.NO_GUIDANCE,
+        compute=lambda t: ratio(t.n1 + t.n2 + t.n5, t.guided),
         arguments=_DONE | _GUIDANCE,
         comparison=PENALIZED,
     ),
     _metric(
         abstention_accuracy,
-        when.NO_GUIDANCE,
-        finish=lambda t: ratio(t.n1 + t.n5, t.guided),
+        undefined_if.NO_GUIDANCE,
+        compute=lambda t: ratio(t.n1 + t.n5, t.guided),
         comparison=PENALIZED,
     ),
     _metric(
-        abstention_precision, when.NO_GUIDANCE, when.NEVER_ABSTAINED, finish=lambda t: t.abstention_precision
+        abstention_precision,
+        undefined_if.NO_GUIDANCE,
+        undefined_if.NEVER_ABSTAINED,
+        compute=lambda t: t.abstention_precision,
     ),
     _metric(
         abstention_recall,
-        when.NO_GUIDANCE,
-        when.NOTHING_TO_DECLINE,
-        finish=lambda t: t.abstention_recall,
+        undefined_if.NO_GUIDANCE,
+        undefined_if.NOTHING_TO_DECLINE,
+        compute=lambda t: t.abstention_recall,
         # A system that declines everything has a recall of 1, so that the recall alone names no winner.
         comparison=UNDIRECTED,
     ),
     _metric(
         abstention_f1,
-        when.NO_GUIDANCE,
-        when.NEVER_ABSTAINED,
-        when.NOTHING_TO_DECLINE,
-        finish=lambda t: harmonic(t.abstention_precision, t.abstention_recall),
+        undefined_if.NO_GUIDANCE,
+        undefined_if.NEVER_ABSTAINED,
+        undefined_if.NOTHING_TO_DECLINE,
+        compute=lambda t: harmonic(t.abstention_precision, t.abstention_recall),
         comparison=PENALIZED,
     ),
     _metric(
         over_conservativeness,
-        when.NO_GUIDANCE,
-        when.NOTHING_TO_ANSWER,
-        finish=lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
+        undefined_if.NO_GUIDANCE,
+        undefined_if.NOTHING_TO_ANSWER,
+        compute=lambda t: ratio(t.n3, t.n1 + t.n2 + t.n3),
         direction=LOWER,
         comparison=PENALIZED,
     ),
     _metric(
         abstention_auroc,
-        when.NO_GUIDANCE,
-        when.ONE_GUIDANCE,
+        undefined_if.NO_GUIDANCE,
+        undefined_if.ONE_GUIDANCE,
         arguments={"confidence": "confidence"} | _GUIDANCE,
-        measure=alone(_abstention_auroc),
+        family=Family.of_one(_abstention_auroc),
         scale_at=_abstention_auroc_scale,
         comparison=PENALIZED,
     ),
     # Over the answered rows, which means little without the coverage.
     _metric(
         selective_accuracy,
-        when.NOTHING_ANSWERED,
-        finish=lambda t: ratio(t.correct, t.answered),
+        undefined_if.NOTHING_ANSWERED,
+        compute=lambda t: ratio(t.correct, t.answered),
         arguments=LABELS,
         answered_only=True,
         comparison=MATCHED,
@@ -634,16 +640,17 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         reliable_accuracy,
-        when.NOTHING_ANSWERED,
-        finish=lambda t: ratio(t.right, t.answered),
+        undefined_if.NOTHING_ANSWERED,
+        compute=lambda t: ratio(t.right, t.answered),
         answered_only=True,
     ),
     # Along the ranking.
     _metric(
         coverage_at_accuracy,
-        when.NOT_ALL_RANKED,
+        undefined_if.NOT_ALL_RANKED,
         arguments=LABELS | {"confidence": "confidence"},
-        measure=_coverage_at_accuracy,
+        family=Family(_coverage_at_accuracy),
+        operating_point=_accuracy_point,
         comparison=PENALIZED,
         parameter=Parameter("accuracy", 0.9, _validate.share),
     ),

@@ -21,19 +21,17 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import DataError
-from abstain.metrics import _specification as when
+from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._outcomes import OUTCOMES, coverage_of, harmonic
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
     PENALIZED,
+    Family,
     MetricSpecification,
-    alike,
-    alone,
-    coverage_of,
-    harmonic,
-    outcome_measure,
-    sums_measure,
+    specify,
+    statistic_of_sums,
 )
 from abstain.metrics.scales import auroc_scale
 from abstain.resampling import CurveRequest, Statistic, WeightBatch, keys_ascending, walk
@@ -250,7 +248,7 @@ def classification_scores(
     columns = Columns.checked(
         y_true, y_pred, abstained=abstained, sample_weight=sample_weight, positive=positive
     )
-    detected = detection_measure(columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")])
+    detected = detection_statistic(columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")])
     return ClassificationScores(
         coverage=coverage_of(columns),
         n=float(columns.weight.sum()),
@@ -271,7 +269,7 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
     key, distinct = keys_ascending(score)
     tally = columns.tally(key, len(distinct), positive)
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         walked = walk(tally, batch, CurveRequest())
         positives, negatives = walked.loss, walked.count - walked.loss
         # All rows below each positive, less the positives among them; what lies under a curve and what lies beside it
@@ -279,14 +277,17 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
         wins = walked.count * positives - walked.loss_area - 0.5 * positives**2
         return ratio(wins, positives * negatives)[:, None]
 
-    return Statistic((name,), columns.units, tally.walk_width, finish)
+    return Statistic((name,), columns.units, tally.walk_width, compute)
 
 
-def detection_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+def detection_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the measure of precision, recall and F1 of the positive label, over the answered rows."""
     rows = columns.take(columns.answered)
     truth, said = rows.event, rows.prediction_is_positive
-    return sums_measure(rows, metrics, [truth * said, said, truth], _Detected)
+    return statistic_of_sums(rows, metrics, [truth * said, said, truth], _Detected)
+
+
+DETECTION = Family(detection_statistic)
 
 
 class _Detected(NamedTuple):
@@ -311,13 +312,13 @@ def _balanced_accuracy(columns: Columns) -> Statistic:
     codes, classes = labels.classes(columns.truth)
     tally = columns.tally(codes, classes, columns.correct)
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         size, hits = tally.weigh(batch)
         present = (size > 0).sum(axis=1)
         mean = np.nansum(ratio(hits, size), axis=1) / np.maximum(present, 1)
         return np.where(present >= 2, mean, np.nan)[:, None]
 
-    return Statistic(("balanced_accuracy",), columns.units, max(columns.units, tally.width), finish)
+    return Statistic(("balanced_accuracy",), columns.units, max(columns.units, tally.width), compute)
 
 
 def _macro_f1(columns: Columns) -> Statistic:
@@ -330,14 +331,14 @@ def _macro_f1(columns: Columns) -> Statistic:
     some = prediction >= 0
     by_prediction = rows.take(some).tally(prediction[some], classes)
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         size, hits = by_truth.weigh(batch)
         predicted = by_prediction.weigh(batch)[0]
         scores = np.where(size > 0, ratio(2.0 * hits, size + predicted), 0.0)
         return ratio(scores.sum(axis=1), (size > 0).sum(axis=1).astype(np.float64))[:, None]
 
     width = max(columns.units, by_truth.width + by_prediction.width)
-    return Statistic(("macro_f1",), columns.units, width, finish)
+    return Statistic(("macro_f1",), columns.units, width, compute)
 
 
 def _auroc(columns: Columns) -> Statistic:
@@ -373,54 +374,56 @@ def _detected(
     columns = Columns.checked(
         y_true, y_pred, abstained=abstained, sample_weight=sample_weight, positive=positive
     )
-    return detection_measure(columns, [_BY_NAME[name]]).point
+    return detection_statistic(columns, [_BY_NAME[name]]).point
 
 
-_metric = alike(arguments=LABELS, direction=HIGHER, unit="share", answered_only=True)
+_metric = specify(arguments=LABELS, direction=HIGHER, unit="share", answered_only=True)
 _ALL_ITEMS = {"answered_only": False, "comparison": PENALIZED}
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(accuracy, measure=outcome_measure, finish=lambda t: ratio(t.correct, t.n), **_ALL_ITEMS),
-    _metric(balanced_accuracy, when.ONE_CLASS, measure=alone(_balanced_accuracy), **_ALL_ITEMS),
+    _metric(accuracy, family=OUTCOMES, compute=lambda t: ratio(t.correct, t.n), **_ALL_ITEMS),
+    _metric(
+        balanced_accuracy, undefined_if.ONE_CLASS, family=Family.of_one(_balanced_accuracy), **_ALL_ITEMS
+    ),
     _metric(
         precision,
-        when.POSITIVE_UNNAMED,
-        when.NO_POSITIVE_ANSWER,
-        measure=detection_measure,
-        finish=lambda t: t.precision,
+        undefined_if.POSITIVE_UNNAMED,
+        undefined_if.NO_POSITIVE_ANSWER,
+        family=DETECTION,
+        compute=lambda t: t.precision,
     ),
     _metric(
         recall,
-        when.POSITIVE_UNNAMED,
-        when.NO_POSITIVE_TRUTH,
-        measure=detection_measure,
-        finish=lambda t: t.recall,
+        undefined_if.POSITIVE_UNNAMED,
+        undefined_if.NO_POSITIVE_TRUTH,
+        family=DETECTION,
+        compute=lambda t: t.recall,
     ),
     _metric(
         f1,
-        when.POSITIVE_UNNAMED,
-        when.NO_POSITIVE_ANSWER,
-        when.NO_POSITIVE_TRUTH,
-        measure=detection_measure,
-        finish=lambda t: harmonic(t.precision, t.recall),
+        undefined_if.POSITIVE_UNNAMED,
+        undefined_if.NO_POSITIVE_ANSWER,
+        undefined_if.NO_POSITIVE_TRUTH,
+        family=DETECTION,
+        compute=lambda t: harmonic(t.precision, t.recall),
     ),
-    _metric(macro_f1, when.NOTHING_ANSWERED, measure=alone(_macro_f1)),
+    _metric(macro_f1, undefined_if.NOTHING_ANSWERED, family=Family.of_one(_macro_f1)),
     _metric(
         auroc,
-        when.NO_CONFIDENCE,
-        when.POSITIVE_UNNAMED,
-        when.NOT_BINARY,
-        when.ONE_EVENT,
+        undefined_if.NO_CONFIDENCE,
+        undefined_if.POSITIVE_UNNAMED,
+        undefined_if.NOT_BINARY,
+        undefined_if.ONE_EVENT,
         arguments={"y_true": "event", "score": "event_probability"},
-        measure=alone(_auroc),
+        family=Family.of_one(_auroc),
         scale_at=lambda columns, _value: auroc_scale(columns, columns.event[columns.stated], columns.stated),
         rows="stated",
     ),
     _metric(
         correctness_auroc,
-        when.NO_CONFIDENCE,
-        when.ONE_CORRECTNESS,
+        undefined_if.NO_CONFIDENCE,
+        undefined_if.ONE_CORRECTNESS,
         arguments={**LABELS, "confidence": "confidence"},
-        measure=alone(_correctness_auroc),
+        family=Family.of_one(_correctness_auroc),
         scale_at=lambda columns, _value: auroc_scale(
             columns, columns.correct[columns.stated], columns.stated
         ),

@@ -22,7 +22,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import AbstainError, ArgumentError, DataError
-from abstain.metrics._specification import MetricSpecification, alone
+from abstain.metrics._specification import Family, MetricSpecification
 from abstain.resampling import Statistic, WeightBatch
 from abstain.results import EvaluationResult, MetricScore, check_results
 
@@ -86,7 +86,7 @@ class BaseMetric(ABC):
             {"results": "results"},
             self.direction,
             self.unit,
-            measure=alone(partial(_results_measure, metric=self)),
+            family=Family.of_one(partial(_results_measure, metric=self)),
             name=name or self.name or type(self).__name__,
         )
 
@@ -171,10 +171,10 @@ def _results_measure(columns: Columns, *, metric: BaseMetric) -> Statistic:
         rows = [results[row] for row in np.repeat(np.arange(len(columns)), whole).tolist()]
         return _computed(metric, rows) if rows else math.nan
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         return np.array([[value(weights)] for weights in batch.weights]).reshape(-1, 1)
 
-    return Statistic((metric.name,), columns.units, max(len(columns), columns.units), finish)
+    return Statistic((metric.name,), columns.units, max(len(columns), columns.units), compute)
 
 
 def _computed(metric: BaseMetric, rows: list[EvaluationResult]) -> float:

@@ -23,11 +23,18 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import _specification as when
+from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
 from abstain.metrics._columns import Columns, named_groups, numbered_units
 from abstain.metrics._columns import probabilities as checked
-from abstain.metrics._specification import LOWER, MetricSpecification, Parameter, alike, alone, mean_measure
+from abstain.metrics._specification import (
+    LOWER,
+    Family,
+    MetricSpecification,
+    Parameter,
+    mean_statistic,
+    specify,
+)
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -389,7 +396,7 @@ def _expected_calibration_error(rows: Columns, **settings: Any) -> Statistic:
 
 
 def _brier_score(rows: Columns) -> Statistic:
-    return mean_measure("brier_score", (rows.event_probability - rows.event) ** 2, rows)
+    return mean_statistic("brier_score", (rows.event_probability - rows.event) ** 2, rows)
 
 
 def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> Statistic:
@@ -397,7 +404,7 @@ def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> St
     if not 0.0 < inside < 0.5:
         raise ArgumentError(f"clip must fulfil 0 < clip < 0.5, got {inside:g}")
     right, wrong = _surprises(rows, inside)
-    return mean_measure("negative_log_likelihood", np.where(rows.correct == 1.0, right, wrong), rows)
+    return mean_statistic("negative_log_likelihood", np.where(rows.correct == 1.0, right, wrong), rows)
 
 
 def _surprises(rows: Columns, clip: float = DEFAULT_CLIP) -> tuple[Floats, Floats]:
@@ -452,7 +459,7 @@ def _multiclass_brier_score(
     # The sum over all classes, with the true one taken as 0 and then put right.
     distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
     judged = Columns.of(rows, weight=_validate.weights(sample_weight, rows), **numbered_units(cluster, rows))
-    return mean_measure("multiclass_brier_score", distance, judged)
+    return mean_statistic("multiclass_brier_score", distance, judged)
 
 
 def _top_label_calibration_error(
@@ -554,7 +561,7 @@ def _bin_settings(
     }
 
 
-def _stated(build: Callable[..., Statistic]) -> when.Build:
+def _stated(build: Callable[..., Statistic]) -> Family:
     """Let a builder see the rows that are answered with a confidence, which must be a probability."""
 
     def built(columns: Columns, **settings: Any) -> Statistic:
@@ -562,7 +569,7 @@ def _stated(build: Callable[..., Statistic]) -> when.Build:
         checked(rows.confidence, "confidence")
         return build(rows, **settings)
 
-    return alone(built)
+    return Family.of_one(built)
 
 
 def _top_label_of_rows(rows: Columns, *, bins: int) -> Statistic:
@@ -583,7 +590,7 @@ def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
     build = partial(_expected_calibration_error, **settings)
     return _metric(
         expected_calibration_error,
-        measure=_stated(build),
+        family=_stated(build),
         settings=settings,
         parameter=_BINS,
         scale_at=_biased,
@@ -616,8 +623,8 @@ def _brier_scale(columns: Columns, _value: Any) -> Scale:
 
 
 _BINS = Parameter("bins", DEFAULT_BINS, _whole_bins, default_said=False)
-_metric = alike(
-    when.NO_CONFIDENCE,
+_metric = specify(
+    undefined_if.NO_CONFIDENCE,
     arguments={"y_true": "correct", "confidence": "confidence"},
     direction=LOWER,
     unit="share",
@@ -626,25 +633,25 @@ _metric = alike(
 )
 METRICS: tuple[MetricSpecification, ...] = (
     binned_error_metric(),
-    _metric(smooth_calibration_error, measure=_stated(smooth_measure), scale_at=_biased),
+    _metric(smooth_calibration_error, family=_stated(smooth_measure), scale_at=_biased),
     _metric(
         negative_log_likelihood,
-        measure=_stated(_negative_log_likelihood),
+        family=_stated(_negative_log_likelihood),
         unit="nats",
         scale_at=_surprise_scale,
     ),
     _metric(
         top_label_calibration_error,
-        measure=_stated(_top_label_of_rows),
+        family=_stated(_top_label_of_rows),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
         parameter=_BINS,
         scale_at=_biased,
     ),
     _metric(
         brier_score,
-        when.POSITIVE_UNNAMED,
-        when.NOT_BINARY,
-        measure=_stated(_brier_score),
+        undefined_if.POSITIVE_UNNAMED,
+        undefined_if.NOT_BINARY,
+        family=_stated(_brier_score),
         arguments={"y_true": "event", "confidence": "event_probability"},
         unit="squared probability",
         scale_at=_brier_scale,

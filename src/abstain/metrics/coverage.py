@@ -70,7 +70,7 @@ def means_measure(
     split = [_without_infinity(column) for column in columns]
     holes = [place for place, (_, infinite) in enumerate(split) if infinite is not None]
 
-    def finish(count: Floats, *sums: Floats) -> list[Floats]:
+    def compute(count: Floats, *sums: Floats) -> list[Floats]:
         means = [ratio(total, count) for total in sums[: len(split)]]
         for place, infinite in zip(holes, sums[len(split) :], strict=True):
             means[place] = np.where(infinite > 0.0, np.inf, means[place])
@@ -78,7 +78,7 @@ def means_measure(
 
     summed = [finite for finite, _ in split] + [part for _, part in split if part is not None]
     return Statistic.of_sums(
-        names, summed, unit=rows.unit, units=rows.units, weight=rows.weight, finish=finish
+        names, summed, unit=rows.unit, units=rows.units, weight=rows.weight, compute=compute
     )
 
 
@@ -101,7 +101,7 @@ def criterion_measure(
     counted = slice(None) if rows.weight is None else rows.weight > 0.0
     lowest, highest = _extremes(truth[counted], rows.unit[counted], rows.units)
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         coverage, mean_width = means(batch).T
         drawn = batch.weights > 0.0
         top = np.where(drawn, highest, -np.inf).max(axis=1)
@@ -112,7 +112,7 @@ def criterion_measure(
         values = np.where(finite, (1.0 - np.where(finite, mean_width, 0.0) / scale) * reward, -np.inf)
         return np.where(np.isnan(scale), np.nan, values)[:, None]
 
-    return Statistic((name,), rows.units, 3 * rows.units, finish)
+    return Statistic((name,), rows.units, 3 * rows.units, compute)
 
 
 def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats]:
@@ -198,12 +198,12 @@ def quantiles_measure(
     tally, keys = _by_key(key, rows)
     shares, whole = np.asarray(probabilities, np.float64), rows.whole
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         (count,) = tally.run(batch.weights)
         return np.stack([_quantiles(row[1:], keys, shares, whole=whole) for row in count])
 
     names = tuple(f"{name}[{share:g}]" for share in shares)
-    return Statistic(names, rows.units, 2 * tally.width, finish)
+    return Statistic(names, rows.units, 2 * tally.width, compute)
 
 
 def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> Floats:
@@ -244,7 +244,7 @@ def groups_measure(
     """
     tally = rows.tally(group, groups, covered)
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         count, hit = tally.weigh(batch)
         share, present = ratio(hit, count), count > 0.0
         worth = count if by_share else present.astype(np.float64)
@@ -252,7 +252,7 @@ def groups_measure(
         return np.column_stack([share, _lowest(share), ratio(distance, worth.sum(axis=1))])
 
     names = (*(f"{name}[{place}]" for place in range(groups)), name, gap)
-    return Statistic(names, rows.units, max(rows.units, 2 * groups), finish)
+    return Statistic(names, rows.units, max(rows.units, 2 * groups), compute)
 
 
 def size_borders(classes: int, bins: int | None) -> Indices:
@@ -381,7 +381,7 @@ def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Statistic
         unit=rows.unit,
         units=rows.units,
         weight=rows.weight,
-        finish=lambda _, hit, count: [ratio(hit, count)],
+        compute=lambda _, hit, count: [ratio(hit, count)],
     )
 
 

@@ -18,9 +18,8 @@ import numpy as np
 
 from abstain import _validate
 from abstain._export import columns_frame
-from abstain.metrics import _risk
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._risk import Ranking
+from abstain.metrics._curve import TOLERANCE, Ranking, single_item_trapezoid
 from abstain.resampling import (
     HARMONIC,
     ClusterSums,
@@ -90,7 +89,7 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
 
     def first_reaching(self, coverage: float) -> int | None:
         """Return the index of the first working point with at least `coverage`; None when there is none."""
-        index = int(np.searchsorted(self.coverage, coverage - _risk.TOLERANCE))
+        index = int(np.searchsorted(self.coverage, coverage - TOLERANCE))
         return index if index < len(self) else None
 
     def __len__(self) -> int:
@@ -155,12 +154,12 @@ def risk_coverage_curve(
 def curve_of(columns: Columns) -> RiskCoverageCurve:
     """Return the working points of rows that were checked; whoever asks again gets the same."""
     if "curve" not in columns.in_order:
-        columns.in_order["curve"] = _curve(_Accepted.of(columns))
+        columns.in_order["curve"] = _build_curve(_Accepted.of(columns))
     found: RiskCoverageCurve = columns.in_order["curve"]
     return found
 
 
-def _curve(rows: _Accepted) -> RiskCoverageCurve:
+def _build_curve(rows: _Accepted) -> RiskCoverageCurve:
     run = RunningSums.of(_single_tally(rows.rank, len(rows.levels), rows.loss, rows.weight), _ONE)
     return RiskCoverageCurve(
         coverage=run.count[0, 1:] / rows.total,
@@ -278,16 +277,16 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Statistic:
     key = np.searchsorted(-thresholds, -columns.confidence[answered])
     ranking = Ranking(columns)
     # Rows below the last threshold are a rank of their own, which is not asked for.
-    tally, total = ranking.tally(key, len(thresholds) + 1), ranking.counts
+    tally, total = ranking.sum_answers(key, len(thresholds) + 1), ranking.counts
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         count, risk_sum = np.cumsum(tally.weigh(batch)[:, :, :-1], axis=2)
         everything = total.weigh(batch)[0]
         return np.concatenate([ratio(risk_sum, count), risk_sum / everything, count / everything], axis=1)
 
     kinds = ("selective", "generalized", "coverage")
     names = [f"{kind}[{place}]" for kind in kinds for place in range(len(thresholds))]
-    return Statistic(tuple(names), columns.units, max(columns.units, tally.width), finish)
+    return Statistic(tuple(names), columns.units, max(columns.units, tally.width), compute)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -335,7 +334,7 @@ def _single_area(
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
         walked = walk(_single_tally(rank, ranks, loss, weight), WeightBatch(_ONE), asked)
         if area == "aurc":
-            return float((walked.risk_area if apart else _risk.single_item_trapezoid(walked))[0]) / total
+            return float((walked.risk_area if apart else single_item_trapezoid(walked))[0]) / total
     return float(walked.loss_area[0]) / total**2
 
 

@@ -19,9 +19,16 @@ from abstain import _validate
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome
-from abstain.metrics import _specification as when
+from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns
-from abstain.metrics._specification import HIGHER, LABELS, MetricSpecification, Parameter, alone, mean_measure
+from abstain.metrics._specification import (
+    HIGHER,
+    LABELS,
+    Family,
+    MetricSpecification,
+    Parameter,
+    mean_statistic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -270,7 +277,7 @@ def severity_tier_accuracy(
 def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Statistic:
     rows = columns.take(columns.predicted)
     right = instrument.places(rows.truth_number) == instrument.places(rows.prediction_number)
-    return mean_measure("severity_tier_accuracy", right.astype(np.float64), rows)
+    return mean_statistic("severity_tier_accuracy", right.astype(np.float64), rows)
 
 
 def _places(items: Items, form: Instrument) -> NDArray[np.intp]:
@@ -320,9 +327,9 @@ METRICS: tuple[MetricSpecification, ...] = (
         LABELS,
         HIGHER,
         "share",
-        measure=alone(_tier_accuracy),
-        undefined=(when.NOTHING_PREDICTED, when.NOT_NUMBERS),
-        undefined_at=when.not_totals,
+        family=Family.of_one(_tier_accuracy),
+        undefined=(undefined_if.NOTHING_PREDICTED, undefined_if.NOT_NUMBERS),
+        undefined_at=undefined_if.not_totals,
         answered_only=True,
         parameter=Parameter(
             "instrument", INSTRUMENTS["PHQ-8"], lambda name, _: find_instrument(name), number=False

@@ -19,9 +19,17 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import _specification as when
+from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _strata
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
+from abstain.metrics._specification import (
+    HIGHER,
+    LOWER,
+    NEITHER,
+    Family,
+    MetricSpecification,
+    Parameter,
+    specify,
+)
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, per_level
 from abstain.metrics.coverage import (
     Search,
@@ -42,7 +50,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics._columns import Columns
-    from abstain.metrics._specification import Build
 
     Floats = NDArray[np.float64]
     Values = float | Floats
@@ -439,35 +446,35 @@ def _weighted(rows: IntervalRows, *, level: float) -> Floats:
     return weighted_interval_losses(rows, np.array([level]), None)
 
 
-def _over(build: Callable[..., Statistic]) -> Build:
+def _over(build: Callable[..., Statistic]) -> Family:
     return _strata.over_rows(_interval_rows, build)
 
 
-_metric = alike(
-    when.NO_INTERVALS,
+_metric = specify(
+    undefined_if.NO_INTERVALS,
     arguments={"y_true": "truth_number", "intervals": "intervals"},
     unit="unit of the truth",
     rows="bounded",
     answered_only=True,
 )
-_ONE_WIDTH = when.Condition("one_width", ONE_WIDTH, _have_one_width)
+_ONE_WIDTH = undefined_if.Condition("one_width", ONE_WIDTH, _have_one_width)
 _LEVEL = Parameter("level", 0.9, _validate.level)
 METRICS: tuple[MetricSpecification, ...] = (
     _metric(
         interval_coverage,
-        measure=_over(mean_of(lambda rows: rows.covered[0])),
+        family=_over(mean_of(lambda rows: rows.covered[0])),
         direction=NEITHER,
         unit="share",
     ),
     _metric(
         interval_mean_width,
-        measure=_over(mean_of(lambda rows: rows.width[0])),
+        family=_over(mean_of(lambda rows: rows.width[0])),
         direction=NEITHER,
         arguments={"intervals": "intervals"},
     ),
     _metric(
         interval_size_stratified_coverage,
-        measure=_over(_worst_stratum),
+        family=_over(_worst_stratum),
         direction=HIGHER,
         unit="share",
         scale_at=lambda columns, _value: share_scale(
@@ -476,23 +483,23 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _metric(
         interval_hsic,
-        when.SINGLE_INTERVAL,
+        undefined_if.SINGLE_INTERVAL,
         _ONE_WIDTH,
-        measure=_over(_hsic),
+        family=_over(_hsic),
         direction=LOWER,
         unit="dependence",
         scale_at=lambda _columns, _value: DEPENDENCE,
     ),
     _metric(
         interval_coverage_width_criterion,
-        when.CONSTANT_BOUNDED,
-        measure=_over(_criterion),
+        undefined_if.CONSTANT_BOUNDED,
+        family=_over(_criterion),
         direction=HIGHER,
         unit="points",
         parameter=_LEVEL,
         settings={"eta": _ETA},
         scale_at=lambda _columns, _value: WIDTH_CRITERION,
     ),
-    _metric(winkler_score, measure=_over(mean_of(_winkler)), direction=LOWER, parameter=_LEVEL),
-    _metric(weighted_interval_score, measure=_over(mean_of(_weighted)), direction=LOWER, parameter=_LEVEL),
+    _metric(winkler_score, family=_over(mean_of(_winkler)), direction=LOWER, parameter=_LEVEL),
+    _metric(weighted_interval_score, family=_over(mean_of(_weighted)), direction=LOWER, parameter=_LEVEL),
 )

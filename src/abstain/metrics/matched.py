@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abstain.metrics import _risk
+from abstain.metrics import _curve
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._risk import BalancedRanking, Ranking, Work, convention_of
+from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, BalancedRanking, Curve, Ranking
 from abstain.metrics._specification import LOWER, MATCHED, MetricSpecification
 from abstain.metrics.scales import risk_scale
 from abstain.resampling import (
@@ -43,35 +43,35 @@ AtMatchedCoverage = Callable[["Limited", str], "Floats"]
 class Limited:
     """One ranking in one batch of weights, limited to its most confident items up to a coverage."""
 
-    def __init__(self, work: Work, coverage: Floats) -> None:
-        self.work = work
-        self.total = work.total
+    def __init__(self, curve: Curve, coverage: Floats) -> None:
+        self.curve = curve
+        self.total = curve.total
         # Weights that leave no row at all have no coverage; what is divided by their total is undefined anyway.
-        self.target = np.nan_to_num(coverage * work.total)
+        self.target = np.nan_to_num(coverage * curve.total)
         asked = CurveRequest(risk=True, areas_at=(True,))
-        self.walked = walk(work.ranking.by_confidence, work.batch, asked, self.target[None])
+        self.walked = walk(curve.ranking.by_confidence, curve.batch, asked, self.target[None])
         (self.crossing,) = self.walked.crossings
         self.count = np.minimum(self.target, self.walked.count)
 
     @cached_property
     def areas(self) -> tuple[Floats, Floats]:
         """The areas under the selective risk and under the loss sum, both in counts."""
-        return _risk.cut_areas(self.walked, self.crossing, self.count)
+        return _curve.cut_areas(self.walked, self.crossing, self.count)
 
     @cached_property
     def loss(self) -> Floats:
         """The loss sum of the items that are left."""
-        return _risk.loss_at(self.walked, self.crossing, self.count)
+        return _curve.loss_at(self.walked, self.crossing, self.count)
 
     @property
     def _parts(self) -> list[slice]:
         """The weight vectors, a few at a time: the running sums of a long ranking take much memory."""
-        rows = max(_NUMBERS_AT_ONCE // max(self.work.ranking.by_confidence.keys, 1), 1)
+        rows = max(_NUMBERS_AT_ONCE // max(self.curve.ranking.by_confidence.keys, 1), 1)
         return [slice(start, start + rows) for start in range(0, len(self.count), rows)]
 
     def over_runs(self, compute: Callable[[RunningSums, Floats], Floats]) -> Floats:
         """Compute a number per weight vector from the running sums of the items that are left, and from N."""
-        tally, weights = self.work.ranking.by_confidence, self.work.batch.weights
+        tally, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
         return np.concatenate(
             [
                 compute(truncated(RunningSums.of(tally, weights[part]), self.count[part]), self.total[part])
@@ -81,23 +81,23 @@ class Limited:
 
     def optimum(self, convention: str) -> CurveSums:
         """The items that are left in the best order there could be: the smallest losses first."""
-        levels = self.work.ranking.losses
+        levels = self.curve.ranking.losses
         count = self._counts_by_loss()
         ground = np.zeros((len(count), 1))
         run = RunningSums(
             np.concatenate([ground, np.cumsum(count, axis=1)], axis=1),
             np.concatenate([ground, np.cumsum(count * levels, axis=1)], axis=1),
         )
-        return walk_run(run, CurveRequest(growth=(_risk.growth_of(convention),)))
+        return walk_run(run, CurveRequest(growth=(GROWTH[convention],)))
 
     def _counts_by_loss(self) -> Floats:
         """How many of the items that are left have each loss, the smallest first: (vectors, losses)."""
-        levels = self.work.ranking.losses
+        levels = self.curve.ranking.losses
         if len(levels) == 2 and levels[0] == 0.0:
             wrong = self.loss / levels[1]
             return np.stack([np.maximum(self.count - wrong, 0.0), wrong], axis=1)
-        tally, weights = self.work.ranking.by_confidence, self.work.batch.weights
-        cells, rank_of_cell, starts = self.work.ranking.by_loss_and_rank
+        tally, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
+        cells, rank_of_cell, starts = self.curve.ranking.by_loss_and_rank
         found = []
         for part in self._parts:
             run = RunningSums.of(tally, weights[part])
@@ -111,39 +111,39 @@ def aurc(side: Limited, convention: str) -> Floats:
     """Return the AURC up to the matched coverage, as the truncated area is defined."""
     if convention == "trapezoid":
         return side.areas[0] / side.total
-    return _risk.aurc_at(side.work.run, side.count, side.total, convention)
+    return _curve.aurc_at(side.curve.running, side.count, side.total, convention)
 
 
 def augrc(side: Limited, convention: str) -> Floats:
     """Return the AUGRC up to the matched coverage."""
     if convention == "mean":
-        return _risk.mean_augrc_at(side.work.run, side.count, side.total)
-    return _risk.augrc_at(side.walked, side.count, side.areas[1], side.total, convention)
+        return _curve.mean_augrc_at(side.curve.running, side.count, side.total)
+    return _curve.augrc_at(side.walked, side.count, side.areas[1], side.total, convention)
 
 
 def eaurc(side: Limited, convention: str) -> Floats:
     """Return the AURC less that of the best order of the same items."""
-    best = _risk.aurc(side.optimum(convention), side.total, convention, by_item=True)
+    best = _curve.aurc(side.optimum(convention), side.total, convention, by_item=True)
     return aurc(side, convention) - best
 
 
 def eaugrc(side: Limited, convention: str) -> Floats:
     """Return the AUGRC less that of the best order of the same items."""
-    return augrc(side, convention) - _risk.augrc(side.optimum(convention), side.total, convention)
+    return augrc(side, convention) - _curve.augrc(side.optimum(convention), side.total, convention)
 
 
 def auarc(side: Limited, convention: str) -> Floats:
     """Return the area under the accuracy up to the matched coverage."""
-    everything_wrong = _risk.aurc(_risk.one_plateau_of(side.count, side.count), side.total, convention)
+    everything_wrong = _curve.aurc(_curve.one_block_of(side.count, side.count), side.total, convention)
     return everything_wrong - aurc(side, convention)
 
 
 def aurc_achievable(side: Limited, convention: str) -> Floats:
     """Return the area under the lower convex hull up to the matched coverage."""
     if convention == "interpolated":
-        return side.over_runs(lambda run, total: _risk.mixed_area(run) / total)
+        return side.over_runs(lambda run, total: _curve.mixed_area(run) / total)
     return side.over_runs(
-        lambda run, total: _risk.aurc_achievable(walk_run(run, CurveRequest(hull=True)), total, convention)
+        lambda run, total: _curve.aurc_achievable(walk_run(run, CurveRequest(hull=True)), total, convention)
     )
 
 
@@ -173,7 +173,7 @@ SELECTIVE_RISK = MetricSpecification(
     arguments={"loss": "loss", "abstained": "abstained"},
     direction=LOWER,
     unit="loss",
-    measure=_risk.risk_measure,
+    family=CURVE,
     comparison=MATCHED,
     matched=selective_risk,
     scale_at=risk_scale("risk"),
@@ -199,32 +199,33 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpeci
 
     def values(metric: MetricSpecification, batch: WeightBatch) -> list[Floats]:
         if _balanced(metric):
-            return _balanced_values(balanced, batch, convention_of(metric))
+            return _balanced_values(balanced, batch, metric.convention)
         chosen = [side if "loss" in metric.needs else _zero_one(side) for side in (left, right)]
         # A ranking is in several pairs and metrics, and is prepared once for all of them.
-        works = [
-            batch.once(("matched", id(side)), partial(Work, batch=batch, ranking=_ranking(side)))
+        curves = [
+            batch.once(("matched", side), partial(Curve, batch=batch, ranking=_ranking(side)))
             for side in chosen
         ]
-        coverage = np.minimum(works[0].cmax, works[1].cmax)
+        coverage = np.minimum(curves[0].cmax, curves[1].cmax)
         end = _own_end(metric)
         if end is not None:
             coverage = np.minimum(coverage, end)
-        key = ("limited", *map(id, chosen), end)
-        limited = batch.once(key, lambda: [Limited(work, coverage) for work in works])
+        limited = batch.once(
+            ("limited", *chosen, end), lambda: [Limited(curve, coverage) for curve in curves]
+        )
         assert metric.matched is not None
-        return [coverage, *(metric.matched(side, convention_of(metric)) for side in limited)]
+        return [coverage, *(metric.matched(side, metric.convention) for side in limited)]
 
-    def finish(batch: WeightBatch) -> Floats:
+    def compute(batch: WeightBatch) -> Floats:
         with np.errstate(invalid="ignore"):
             return np.stack([each for metric in metrics for each in values(metric, batch)], axis=1)
 
     names = tuple(f"{metric.key} {part}" for metric in metrics for part in ("coverage", "left", "right"))
     width = sum(_ranking(side).by_confidence.walk_width for side in (left, right))
-    if any(convention_of(metric) != "trapezoid" for metric in metrics):
+    if any(metric.convention != "trapezoid" for metric in metrics):
         # Running sums of every rank are kept.
         width = max(width, *(_ranking(side).by_confidence.width for side in (left, right)))
-    return Statistic(names, left.units, width, finish)
+    return Statistic(names, left.units, width, compute)
 
 
 def _zero_one(columns: Columns) -> Columns:
@@ -246,7 +247,7 @@ def _own_end(metric: MetricSpecification) -> float | None:
 
 
 def _balanced(metric: MetricSpecification) -> bool:
-    return metric.measure is _risk.balanced_risk_measure
+    return metric.family is BALANCED_CURVE
 
 
 def _balanced_values(
@@ -256,7 +257,7 @@ def _balanced_values(
     runs = [ranking.run(batch) for ranking in rankings]
     coverage = np.minimum(*(run.last_count / total for run, total in runs))
     areas = [
-        _risk.area_of_run(truncated(run, np.nan_to_num(coverage * total)), total, convention)
+        _curve.area_of_run(truncated(run, np.nan_to_num(coverage * total)), total, convention)
         for run, total in runs
     ]
     return [coverage, *areas]

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
 from abstain.errors import ArgumentError
+from abstain.metrics._conditions import NO_GUIDANCE
+from abstain.metrics._outcomes import OUTCOMES
 from abstain.metrics._specification import (
     CONDITIONAL,
     MATCHED,
-    NO_GUIDANCE,
     PENALIZED,
     UNDIRECTED,
     MetricSpecification,
     metric_name,
-    outcome_measure,
 )
 from abstain.metrics.base import (
     ENTRY_POINT_GROUP,
@@ -61,7 +61,7 @@ __all__ = [
 def _section(metric: MetricSpecification) -> int:
     """Where readers find a metric: over all rows, against guidance, over answered rows (2 and 3), along a ranking."""
     if metric.answered_only:
-        return 2 if metric.measure is outcome_measure else 3
+        return 2 if metric.family is OUTCOMES else 3
     if NO_GUIDANCE in metric.undefined:
         return 1
     return 4 if metric.ranked or "loss" in metric.needs else 0

@@ -17,16 +17,17 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import DataError
-from abstain.metrics import _specification as when
+from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._outcomes import coverage_of
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
     LOWER,
+    Family,
     MetricSpecification,
-    alike,
-    coverage_of,
-    sums_measure,
+    specify,
+    statistic_of_sums,
 )
 
 if TYPE_CHECKING:
@@ -111,11 +112,11 @@ def regression_scores(
     """
     columns = _numbers(y_true, y_pred, abstained, sample_weight)
     names = ("mean_absolute_error", "root_mean_squared_error", "pearson_r")
-    found = regression_measure(columns, [_BY_NAME[name] for name in names])
+    found = regression_statistic(columns, [_BY_NAME[name] for name in names])
     return RegressionScores(coverage_of(columns), float(columns.weight.sum()), *found.points.tolist())
 
 
-def regression_measure(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+def regression_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the measure of errors and correlation, over the rows that are answered with a number."""
     rows = columns.take(columns.predicted)
     error = rows.prediction_number - rows.truth_number
@@ -124,7 +125,7 @@ def regression_measure(columns: Columns, metrics: Sequence[MetricSpecification])
         values - (np.median(values) if len(values) else 0.0)
         for values in (rows.truth_number, rows.prediction_number)
     )
-    return sums_measure(rows, metrics, [np.abs(error), error**2, x, y, x * x, y * y, x * y], _Moments)
+    return statistic_of_sums(rows, metrics, [np.abs(error), error**2, x, y, x * x, y * y, x * y], _Moments)
 
 
 class _Moments(NamedTuple):
@@ -165,18 +166,24 @@ def _numbers(
     return columns
 
 
-_metric = alike(
-    when.NOTHING_PREDICTED,
-    when.NOT_NUMBERS,
+_metric = specify(
+    undefined_if.NOTHING_PREDICTED,
+    undefined_if.NOT_NUMBERS,
     arguments=LABELS,
     direction=LOWER,
     unit="unit of the truth",
-    measure=regression_measure,
+    family=Family(regression_statistic),
     answered_only=True,
 )
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(mean_absolute_error, finish=lambda t: ratio(t.error, t.n)),
-    _metric(root_mean_squared_error, finish=lambda t: np.sqrt(ratio(t.squared, t.n))),
-    _metric(pearson_r, when.CONSTANT, finish=lambda t: t.correlation, direction=HIGHER, unit="correlation"),
+    _metric(mean_absolute_error, compute=lambda t: ratio(t.error, t.n)),
+    _metric(root_mean_squared_error, compute=lambda t: np.sqrt(ratio(t.squared, t.n))),
+    _metric(
+        pearson_r,
+        undefined_if.CONSTANT,
+        compute=lambda t: t.correlation,
+        direction=HIGHER,
+        unit="correlation",
+    ),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

@@ -1,7 +1,7 @@
 """Selective prediction: what a model risks at each share of items that it answers.
 
-Answered items are sorted by confidence, descending. Each distinct confidence is one working point; all items of a
-plateau enter at once. After ``k`` of ``N`` items with loss sum ``S``::
+Answered items are sorted by confidence, descending. Each distinct confidence is one operating point; all items of a
+tied block enter at once. After ``k`` of ``N`` items with loss sum ``S``::
 
     coverage = k / N        selective risk = S / k        generalized risk = S / N
 
@@ -10,7 +10,7 @@ AURC is the area under selective risk over coverage on ``[0, Cmax]``, AUGRC the 
 functions take one loss and one confidence per item, ``abstained`` (a mask over the same items, or a whole
 number of further items that were declined), ``sample_weight`` (multiplicities: a weight of 2 is the item twice)
 and, where an area is integrated, ``convention`` (see `CONVENTIONS`). The curves themselves are in
-`abstain.metrics.curves`; how the metrics are weighed is in `abstain.metrics._risk`.
+`abstain.metrics.curves`; how areas are integrated is in `abstain.metrics._curve`.
 """
 
 from __future__ import annotations
@@ -23,25 +23,29 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._places import row_name
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import _specification as when
-from abstain.metrics import matched
-from abstain.metrics._columns import Columns
-from abstain.metrics._risk import CONVENTIONS, balanced_risk_measure, in_convention, risk_measure
+from abstain.metrics import _conditions as undefined_if
+from abstain.metrics import _curve, matched
+from abstain.metrics._columns import Columns, ratio
+from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, TOLERANCE, Curve, CurveNeeds
 from abstain.metrics._specification import (
     CONDITIONAL,
+    CONVENTIONS,
     HIGHER,
     LOWER,
     MATCHED,
     NEITHER,
     PENALIZED,
     MetricSpecification,
+    OperatingPoint,
     Parameter,
-    alike,
+    specify,
 )
 from abstain.metrics.scales import accuracy_area_scale, balanced_area_scale, coverage_scale, risk_scale
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
 
 __all__ = [
     "CONVENTIONS",
@@ -58,7 +62,6 @@ __all__ = [
     "coverage_at_risk",
     "eaugrc",
     "eaurc",
-    "in_convention",
     "prediction_rejection_ratio",
     "risk_at_coverage",
 ]
@@ -400,46 +403,211 @@ def _value(
 
 
 def _point(name: str, rows: Columns, *, at: Any = None, convention: str) -> float:
-    return in_convention(replace(_BY_NAME[name], value=at), convention).point(rows)
+    return replace(_BY_NAME[name], value=at).in_convention(convention).point(rows)
 
 
 def _area(name: str, argument: str) -> str:
     return _validate.choice(name, argument, ("aurc", "augrc"))
 
 
-_SPECIFIED = {"direction": LOWER, "unit": "loss", "measure": risk_measure, "comparison": MATCHED}
+# What each metric reads from the curve, and how it is computed.
+
+
+def _optimum_needs(_metric: MetricSpecification) -> CurveNeeds:
+    return CurveNeeds(ranking=False, optimum=True)
+
+
+def _risk_needs(metric: MetricSpecification) -> CurveNeeds:
+    growth = () if metric.convention == "trapezoid" else (GROWTH[metric.convention],)
+    return CurveNeeds(risk=True, growth=frozenset(growth))
+
+
+def _excess_risk_needs(metric: MetricSpecification) -> CurveNeeds:
+    return _risk_needs(metric) | CurveNeeds(optimum=True)
+
+
+def _ratio_needs(metric: MetricSpecification) -> CurveNeeds:
+    return _excess_risk_needs(metric) if metric.value == "aurc" else CurveNeeds(optimum=True)
+
+
+def _hull_needs(metric: MetricSpecification) -> CurveNeeds:
+    mixed = metric.convention == "interpolated"
+    return CurveNeeds(risk=True, hull=not mixed, running=mixed)
+
+
+def _truncated_needs(metric: MetricSpecification) -> CurveNeeds:
+    running = metric.convention != "trapezoid"
+    return CurveNeeds(risk=True, areas_to=frozenset((metric.value,)), running=running)
+
+
+def _risk_at_coverage_needs(metric: MetricSpecification) -> CurveNeeds:
+    return CurveNeeds(risk_at=frozenset((metric.value - TOLERANCE,)))
+
+
+def _coverage_at_risk_needs(metric: MetricSpecification) -> CurveNeeds:
+    return CurveNeeds(risk=True, bounds=frozenset((metric.value + TOLERANCE,)))
+
+
+def _compute_aurc(curve: Curve, metric: MetricSpecification) -> Floats:
+    return _curve.aurc(curve.sums, curve.total, metric.convention)
+
+
+def _compute_augrc(curve: Curve, metric: MetricSpecification) -> Floats:
+    return _curve.augrc(curve.sums, curve.total, metric.convention)
+
+
+def _compute_aurc_optimal(curve: Curve, metric: MetricSpecification) -> Floats:
+    optimum = curve.optimum(metric.convention)
+    return _curve.aurc(optimum, curve.total, metric.convention, by_item=True)
+
+
+def _compute_augrc_optimal(curve: Curve, metric: MetricSpecification) -> Floats:
+    return _curve.augrc(curve.optimum(metric.convention), curve.total, metric.convention)
+
+
+def _compute_eaurc(curve: Curve, metric: MetricSpecification) -> Floats:
+    return _compute_aurc(curve, metric) - _compute_aurc_optimal(curve, metric)
+
+
+def _compute_eaugrc(curve: Curve, metric: MetricSpecification) -> Floats:
+    return _compute_augrc(curve, metric) - _compute_augrc_optimal(curve, metric)
+
+
+def _compute_aurc_achievable(curve: Curve, metric: MetricSpecification) -> Floats:
+    if metric.convention == "interpolated":
+        return _curve.mixed_area(curve.running) / curve.total
+    return _curve.aurc_achievable(curve.sums, curve.total, metric.convention)
+
+
+def _compute_auarc(curve: Curve, metric: MetricSpecification) -> Floats:
+    all_wrong = _curve.one_block(curve.sums, risk=1.0)
+    return _curve.aurc(all_wrong, curve.total, metric.convention) - _compute_aurc(curve, metric)
+
+
+def _compute_rejection_ratio(curve: Curve, metric: MetricSpecification) -> Floats:
+    """The gain over a random ranking, divided by the largest possible gain; NaN if all losses are the same."""
+    random_order, optimum = _curve.one_block(curve.sums), curve.optimum(metric.convention)
+    if metric.value == "aurc":
+        random = _curve.aurc(random_order, curve.total, metric.convention)
+        area, optimal = _compute_aurc(curve, metric), _compute_aurc_optimal(curve, metric)
+    else:
+        random = _curve.augrc(random_order, curve.total, metric.convention)
+        area, optimal = _compute_augrc(curve, metric), _compute_augrc_optimal(curve, metric)
+    one_loss = optimum.first_count == optimum.count
+    return np.where(one_loss, np.nan, ratio(random - area, random - optimal))
+
+
+def _compute_aurc_at_coverage(curve: Curve, metric: MetricSpecification) -> Floats:
+    limit, area, _ = curve.areas_to(metric.value)
+    if metric.convention == "trapezoid":
+        return area / curve.total
+    return _curve.aurc_at(curve.running, limit, curve.total, metric.convention)
+
+
+def _compute_augrc_at_coverage(curve: Curve, metric: MetricSpecification) -> Floats:
+    limit, _, area = curve.areas_to(metric.value)
+    if metric.convention == "mean":
+        return _curve.mean_augrc_at(curve.running, limit, curve.total)
+    return _curve.augrc_at(curve.sums, limit, area, curve.total, metric.convention)
+
+
+def _compute_risk_at_coverage(curve: Curve, metric: MetricSpecification) -> Floats:
+    crossing = curve.crossing(metric.value - TOLERANCE, areas=False)
+    return crossing.loss_at / crossing.count_at
+
+
+def compute_coverage_at_risk(curve: Curve, metric: MetricSpecification) -> Floats:
+    """Return the largest coverage whose selective risk is at most the parameter, 0 if there is none."""
+    return ratio(curve.sums.within[metric.value + TOLERANCE], curve.total)
+
+
+def _compute_cmax(curve: Curve, _metric: MetricSpecification) -> Floats:
+    return curve.cmax
+
+
+_AREA_OF_RISK = {"scale_at": risk_scale("area"), "coverage_power": 1}
+_AREA_OF_GENERALIZED_RISK = {"scale_at": risk_scale("generalized"), "coverage_power": 2}
+_COMMON = {"direction": LOWER, "unit": "loss", "family": CURVE, "comparison": MATCHED}
 _RANKED = {"loss": "loss", "confidence": "confidence", "abstained": "abstained"}
-_ranked = alike(
-    when.NOT_ALL_RANKED,
-    when.NO_LOSS,
-    arguments=_RANKED,
-    **_SPECIFIED,
-)
-_unranked = alike(when.NO_LOSS, arguments={"loss": "loss", "abstained": "abstained"}, **_SPECIFIED)
 _AT_COVERAGE = Parameter("coverage", 0.5, _validate.coverage)
-_AREA = {"scale_at": risk_scale("area"), "coverage_power": 1}
-_GENERALIZED = {"scale_at": risk_scale("generalized"), "coverage_power": 2}
+_ranked = specify(undefined_if.NOT_ALL_RANKED, undefined_if.NO_LOSS, arguments=_RANKED, **_COMMON)
+_unranked = specify(
+    undefined_if.NO_LOSS,
+    arguments={"loss": "loss", "abstained": "abstained"},
+    direction=NEITHER,
+    unit="loss",
+    family=CURVE,
+)
 METRICS: tuple[MetricSpecification, ...] = (
     _ranked(
         coverage_at_risk,
+        curve_needs=_coverage_at_risk_needs,
+        compute=compute_coverage_at_risk,
         direction=HIGHER,
         unit="share",
         comparison=PENALIZED,
         parameter=Parameter("risk", 0.1, _validate.real),
+        operating_point=lambda columns, risk: OperatingPoint(columns, risk=risk),
     ),
     _ranked(
-        risk_at_coverage, undefined_at=when.unreached, parameter=_AT_COVERAGE, scale_at=risk_scale("risk")
+        risk_at_coverage,
+        curve_needs=_risk_at_coverage_needs,
+        compute=_compute_risk_at_coverage,
+        undefined_at=undefined_if.unreached,
+        parameter=_AT_COVERAGE,
+        scale_at=risk_scale("risk"),
+        operating_point=lambda columns, coverage: OperatingPoint(columns, coverage=coverage),
     ),
-    _ranked(aurc_at_coverage, parameter=_AT_COVERAGE, matched=matched.aurc, **_AREA),
-    _ranked(augrc_at_coverage, parameter=_AT_COVERAGE, matched=matched.augrc, **_GENERALIZED),
-    _ranked(aurc, matched=matched.aurc, **_AREA),
-    _ranked(augrc, matched=matched.augrc, **_GENERALIZED),
-    _ranked(eaurc, matched=matched.eaurc, **_AREA),
-    _ranked(eaugrc, matched=matched.eaugrc, **_GENERALIZED),
-    _ranked(aurc_achievable, matched=matched.aurc_achievable, **_AREA),
+    _ranked(
+        aurc_at_coverage,
+        curve_needs=_truncated_needs,
+        compute=_compute_aurc_at_coverage,
+        parameter=_AT_COVERAGE,
+        matched=matched.aurc,
+        **_AREA_OF_RISK,
+    ),
+    _ranked(
+        augrc_at_coverage,
+        curve_needs=_truncated_needs,
+        compute=_compute_augrc_at_coverage,
+        parameter=_AT_COVERAGE,
+        matched=matched.augrc,
+        **_AREA_OF_GENERALIZED_RISK,
+    ),
+    _ranked(aurc, curve_needs=_risk_needs, compute=_compute_aurc, matched=matched.aurc, **_AREA_OF_RISK),
+    _ranked(
+        augrc,
+        curve_needs=lambda _: CurveNeeds(),
+        compute=_compute_augrc,
+        matched=matched.augrc,
+        **_AREA_OF_GENERALIZED_RISK,
+    ),
+    _ranked(
+        eaurc,
+        curve_needs=_excess_risk_needs,
+        compute=_compute_eaurc,
+        matched=matched.eaurc,
+        **_AREA_OF_RISK,
+    ),
+    _ranked(
+        eaugrc,
+        curve_needs=lambda _: CurveNeeds(optimum=True),
+        compute=_compute_eaugrc,
+        matched=matched.eaugrc,
+        **_AREA_OF_GENERALIZED_RISK,
+    ),
+    _ranked(
+        aurc_achievable,
+        curve_needs=_hull_needs,
+        compute=_compute_aurc_achievable,
+        matched=matched.aurc_achievable,
+        **_AREA_OF_RISK,
+    ),
     _ranked(
         auarc,
-        when.NOT_RIGHT_OR_WRONG,
+        undefined_if.NOT_RIGHT_OR_WRONG,
+        curve_needs=_risk_needs,
+        compute=_compute_auarc,
         direction=HIGHER,
         unit="share",
         matched=matched.auarc,
@@ -448,8 +616,10 @@ METRICS: tuple[MetricSpecification, ...] = (
     ),
     _ranked(
         prediction_rejection_ratio,
-        when.NOTHING_ANSWERED,
-        when.ONE_LOSS,
+        undefined_if.NOTHING_ANSWERED,
+        undefined_if.ONE_LOSS,
+        curve_needs=_ratio_needs,
+        compute=_compute_rejection_ratio,
         direction=HIGHER,
         unit="ratio",
         comparison=CONDITIONAL,
@@ -458,13 +628,29 @@ METRICS: tuple[MetricSpecification, ...] = (
     _ranked(
         class_balanced_aurc,
         arguments=_RANKED | {"y_true": "truth"},
-        measure=balanced_risk_measure,
+        family=BALANCED_CURVE,
         matched=matched.aurc,
         scale_at=balanced_area_scale,
         coverage_power=1,
     ),
-    _unranked(cmax, direction=NEITHER, unit="share", scale_at=coverage_scale),
-    _unranked(aurc_optimal, direction=NEITHER, scale_at=risk_scale("area", power=2.0)),
-    _unranked(augrc_optimal, direction=NEITHER, scale_at=risk_scale("generalized", power=2.0)),
+    _unranked(
+        cmax,
+        curve_needs=lambda _: CurveNeeds(ranking=False),
+        compute=_compute_cmax,
+        unit="share",
+        scale_at=coverage_scale,
+    ),
+    _unranked(
+        aurc_optimal,
+        curve_needs=_optimum_needs,
+        compute=_compute_aurc_optimal,
+        scale_at=risk_scale("area", power=2.0),
+    ),
+    _unranked(
+        augrc_optimal,
+        curve_needs=_optimum_needs,
+        compute=_compute_augrc_optimal,
+        scale_at=risk_scale("generalized", power=2.0),
+    ),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}

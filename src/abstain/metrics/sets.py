@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain.metrics import _specification as when
+from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _strata
-from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, alike
+from abstain.metrics._specification import (
+    HIGHER,
+    LOWER,
+    NEITHER,
+    Family,
+    MetricSpecification,
+    Parameter,
+    specify,
+)
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
 from abstain.metrics.coverage import Search, WorstSlab, groups_measure
 from abstain.metrics.predictions import SetRows
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain.metrics._columns import Columns
-    from abstain.metrics._specification import Build
     from abstain.resampling import Statistic
 
     Floats = NDArray[np.float64]
@@ -238,7 +245,7 @@ def _worst_label(rows: SetRows) -> Statistic:
     return groups_measure(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
 
 
-def _gap(*, by_share: bool) -> Build:
+def _gap(*, by_share: bool) -> Family:
     def build(rows: SetRows, *, level: float) -> Statistic:
         return groups_measure(
             rows.covered[0],
@@ -253,11 +260,11 @@ def _gap(*, by_share: bool) -> Build:
     return _over(build)
 
 
-def _over(build: Callable[..., Statistic]) -> Build:
+def _over(build: Callable[..., Statistic]) -> Family:
     return _strata.over_rows(_set_rows, build)
 
 
-def _share_of_size(size: float) -> Build:
+def _share_of_size(size: float) -> Family:
     return _over(mean_of(lambda rows: rows.width[0] == size))
 
 
@@ -279,8 +286,8 @@ def _gap_scale(columns: Columns, level: float) -> Scale:
 
 
 _LEVEL = Parameter("level", 0.9, _validate.level)
-_metric = alike(
-    when.NO_SETS,
+_metric = specify(
+    undefined_if.NO_SETS,
     arguments={"y_true": "truth_class", "sets": "sets"},
     direction=NEITHER,
     unit="share",
@@ -289,33 +296,31 @@ _metric = alike(
 )
 _SETS = {"sets": "sets"}
 METRICS: tuple[MetricSpecification, ...] = (
-    _metric(set_coverage, measure=_over(mean_of(lambda rows: rows.covered[0]))),
+    _metric(set_coverage, family=_over(mean_of(lambda rows: rows.covered[0]))),
     _metric(
         set_mean_width,
-        measure=_over(mean_of(lambda rows: rows.width[0])),
+        family=_over(mean_of(lambda rows: rows.width[0])),
         direction=NEITHER,
         unit="classes",
         arguments=_SETS,
         scale_at=_size_scale,
     ),
-    _metric(
-        set_size_stratified_coverage, measure=_over(_worst_size), direction=HIGHER, scale_at=_worst_scale
-    ),
-    _metric(set_coverage_by_label, measure=_over(_worst_label), direction=HIGHER, scale_at=_worst_scale),
+    _metric(set_size_stratified_coverage, family=_over(_worst_size), direction=HIGHER, scale_at=_worst_scale),
+    _metric(set_coverage_by_label, family=_over(_worst_label), direction=HIGHER, scale_at=_worst_scale),
     _metric(
         set_coverage_gap,
-        measure=_gap(by_share=False),
+        family=_gap(by_share=False),
         direction=LOWER,
         parameter=_LEVEL,
         scale_at=_gap_scale,
     ),
     _metric(
         set_weighted_coverage_gap,
-        measure=_gap(by_share=True),
+        family=_gap(by_share=True),
         direction=LOWER,
         parameter=_LEVEL,
         scale_at=_gap_scale,
     ),
-    _metric(set_singleton_rate, measure=_share_of_size(1.0), arguments=_SETS),
-    _metric(set_empty_rate, measure=_share_of_size(0.0), arguments=_SETS),
+    _metric(set_singleton_rate, family=_share_of_size(1.0), arguments=_SETS),
+    _metric(set_empty_rate, family=_share_of_size(0.0), arguments=_SETS),
 )

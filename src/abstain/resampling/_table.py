@@ -434,9 +434,10 @@ class Statistic:
         names: the metrics, one per column of the result.
         units: how many units a weight vector has.
         width: how many numbers one weight vector occupies while it is worked on; batches are sized by it.
-        finish: maps a batch to values (batch, metrics), NaN where a metric is undefined.
+        compute: maps a batch to values (batch, metrics), NaN where a metric is undefined.
 
-    >>> accuracy = Statistic.of_sums(("accuracy",), [[1.0, 0.0]], unit=[0, 1], units=2, finish=lambda n, hit: [hit / n])
+    >>> rows = {"unit": [0, 1], "units": 2}
+    >>> accuracy = Statistic.of_sums(("accuracy",), [[1.0, 0.0]], **rows, compute=lambda n, hit: [hit / n])
     >>> accuracy.points, accuracy(np.array([[2.0, 0.0]]))
     (array([0.5]), array([[1.]]))
     """
@@ -444,7 +445,7 @@ class Statistic:
     names: tuple[str, ...]
     units: int
     width: int
-    finish: Callable[[WeightBatch], Floats]
+    compute: Callable[[WeightBatch], Floats]
 
     @classmethod
     def of_sums(
@@ -454,17 +455,17 @@ class Statistic:
         *,
         unit: Sequence[int] | Indices,
         units: int,
-        finish: Callable[..., Sequence[Floats]],
+        compute: Callable[..., Sequence[Floats]],
         weight: Floats | None = None,
     ) -> Statistic:
-        """Return metrics that are functions of sums over rows: `finish` gets the count, then the sum of each column."""
+        """Return metrics that are functions of sums over rows; `compute` gets the count and the sum of each column."""
         key = np.zeros(len(unit), np.intp)
         tally = ClusterSums.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
 
-        def finished(batch: WeightBatch) -> Floats:
-            return np.stack(finish(*tally.weigh(batch)[:, :, 0])).T
+        def computed(batch: WeightBatch) -> Floats:
+            return np.stack(compute(*tally.weigh(batch)[:, :, 0])).T
 
-        return cls(names, units, max(units, len(columns)), finished)
+        return cls(names, units, max(units, len(columns)), computed)
 
     @classmethod
     def undefined(cls, names: tuple[str, ...], units: int) -> Statistic:
@@ -479,12 +480,12 @@ class Statistic:
         names = tuple(name for part in parts for name in part.names)
         places = list(range(len(names))) if order is None else list(order)
 
-        def finished(batch: WeightBatch) -> Floats:
-            columns = [column for part in parts for column in part.finish(batch).T]
+        def computed(batch: WeightBatch) -> Floats:
+            columns = [column for part in parts for column in part.compute(batch).T]
             return np.stack([columns[place] for place in places]).T
 
         width = max(part.width for part in parts)
-        return cls(tuple(names[place] for place in places), parts[0].units, width, finished)
+        return cls(tuple(names[place] for place in places), parts[0].units, width, computed)
 
     def only(self, *places: int) -> Statistic:
         """Return some of the columns."""
@@ -494,7 +495,7 @@ class Statistic:
         """Map weights (batch, units) to values (batch, metrics)."""
         # Sums of the largest numbers that there are lie beyond them, and so may a metric: infinite or undefined.
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.finish(weights if isinstance(weights, WeightBatch) else WeightBatch(weights))
+            return self.compute(weights if isinstance(weights, WeightBatch) else WeightBatch(weights))
 
     @property
     def points(self) -> Floats:

@@ -1,0 +1,460 @@
+"""The risk-coverage curve of one ranking under many weight vectors, and the areas below it.
+
+Answered rows are summed by confidence, most confident first, and by loss, smallest first. N is summed separately,
+because it counts abstentions too: coverage is always measured against N. A metric declares what it reads from the curve
+(`CurveNeeds`), and one pass along the ranks serves all metrics of a ranking. The metrics are defined in
+`abstain.metrics.selective`, the pass along the ranks in `abstain.resampling`.
+
+Areas are integrated in one of four conventions:
+
+- ``trapezoid``: straight lines between operating points, flat from 0 to the first one;
+- ``interpolated``: inside a tied block the loss sum grows linearly, so the selective risk is a hyperbola, integrated
+  exactly;
+- ``mean``: the mean of the selective risks after each single item, ties in expectation;
+- ``torch-uncertainty``: trapezoid over single items from the first item on, stretched by ``1 / (1 - 1/N)``.
+
+A ranking without information is one tied block: its area is what any order of the items gives on average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abstain import labels
+from abstain.metrics._columns import ratio
+from abstain.metrics._specification import Family
+from abstain.resampling import (
+    HARMONIC,
+    LOGARITHM,
+    ClusterSums,
+    CurveRequest,
+    CurveSums,
+    RunningSums,
+    Statistic,
+    WeightBatch,
+    keys_ascending,
+    loss_area,
+    prefix_mean_sum,
+    truncated,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abstain.metrics._columns import Columns
+    from abstain.metrics._specification import MetricSpecification
+    from abstain.resampling import Crossing
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+# The sum of prefix means that an area over single items is computed from.
+GROWTH = {"trapezoid": HARMONIC, "interpolated": LOGARITHM, "mean": HARMONIC, "torch-uncertainty": HARMONIC}
+# Guards against rounding where a requested coverage is exactly met by a count.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The answered rows of some columns, summed by confidence and by loss when first needed."""
+
+    columns: Columns
+
+    @cached_property
+    def by_confidence(self) -> ClusterSums:
+        """Counts and losses by confidence, most confident first."""
+        key, distinct = self.columns.ranks
+        return self.sum_answers(key, len(distinct))
+
+    @property
+    def by_loss(self) -> ClusterSums:
+        """Counts and losses by loss, smallest first; the same for every confidence of these rows."""
+        return self.columns.once("by_loss", self._sum_by_loss)
+
+    def _sum_by_loss(self) -> ClusterSums:
+        key, distinct = keys_ascending(self.columns.loss[self.columns.answered])
+        return self.sum_answers(key, len(distinct))
+
+    @cached_property
+    def losses(self) -> Floats:
+        """The different losses of answered rows, smallest first."""
+        return np.unique(self.columns.loss[self.columns.answered])
+
+    @cached_property
+    def by_loss_and_rank(self) -> tuple[ClusterSums, Indices, Indices]:
+        """Sums by loss and rank, smallest loss first; the rank of each cell; and where each loss begins."""
+        rank, confidences = self.columns.ranks
+        loss, _ = keys_ascending(self.columns.loss[self.columns.answered])
+        ranks = np.intp(max(len(confidences), 1))
+        distinct, key = np.unique(loss * ranks + rank, return_inverse=True)
+        loss_of_cell, rank_of_cell = np.divmod(distinct, ranks)
+        starts = np.flatnonzero(np.diff(loss_of_cell, prepend=-1))
+        return self.sum_answers(key.astype(np.intp, copy=False), len(distinct)), rank_of_cell, starts
+
+    def sum_answers(self, key: Indices, keys: int) -> ClusterSums:
+        """Sum counts and losses of the answered rows by unit and any key."""
+        columns, answered = self.columns, self.columns.answered
+        return ClusterSums.of_rows(
+            unit=columns.cluster[answered],
+            key=key,
+            columns=[columns.loss[answered]],
+            units=columns.units,
+            keys=keys,
+            weight=None if columns.mass is None else columns.mass[answered],
+        )
+
+    @property
+    def counts(self) -> ClusterSums:
+        """N and the number of answers of each unit; the same for every confidence of these rows."""
+        return self.columns.once("counts", self._sum_counts)
+
+    def _sum_counts(self) -> ClusterSums:
+        columns = self.columns
+        return columns.tally(np.zeros(len(columns), np.intp), 1, columns.answered.astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class CurveNeeds:
+    """What a metric reads from the curve, in addition to N and the number of answers.
+
+    Attributes:
+        ranking: the items in the order of confidence.
+        optimum: the items in the order of loss.
+        risk: the area under the selective risk.
+        hull: the area under its lower convex hull.
+        growth: sums of prefix means, `HARMONIC` or `LOGARITHM`.
+        bounds: risks whose largest coverage is read.
+        areas_to: coverages at which an area ends.
+        risk_at: coverages at which the risk is read.
+        running: the running sums at every rank, which take memory.
+    """
+
+    ranking: bool = True
+    optimum: bool = False
+    risk: bool = False
+    hull: bool = False
+    growth: frozenset[str] = frozenset()
+    bounds: frozenset[float] = frozenset()
+    areas_to: frozenset[float] = frozenset()
+    risk_at: frozenset[float] = frozenset()
+    running: bool = False
+
+    def __or__(self, other: CurveNeeds) -> CurveNeeds:
+        """Return what both read."""
+        return CurveNeeds(*(getattr(self, each.name) | getattr(other, each.name) for each in fields(self)))
+
+    @property
+    def targets(self) -> list[tuple[float, bool]]:
+        """The coverages whose crossing is needed, ascending, each with whether the areas below it are."""
+        return sorted([*((end, True) for end in self.areas_to), *((at, False) for at in self.risk_at)])
+
+
+class Curve:
+    """One ranking under one batch of weights; each part is computed when it is first read."""
+
+    def __init__(self, ranking: Ranking, batch: WeightBatch, needs: CurveNeeds | None = None) -> None:
+        self.ranking = ranking
+        self.batch = batch
+        self.needs = CurveNeeds(risk=True) if needs is None else needs
+        counts = ranking.counts
+        self.total, self.answered = batch.once(counts, lambda: counts.weigh(batch)[:, :, 0])
+
+    @cached_property
+    def sums(self) -> CurveSums:
+        """Counts, losses and areas along the confidences."""
+        needs, targets = self.needs, self.needs.targets
+        request = CurveRequest(
+            risk=needs.risk,
+            hull=needs.hull,
+            growth=tuple(sorted(needs.growth)),
+            bounds=tuple(sorted(needs.bounds)),
+            areas_at=tuple(areas for _, areas in targets),
+        )
+        counts = np.array([coverage for coverage, _ in targets])[:, None] * self.total
+        return walk(self.ranking.by_confidence, self.batch, request, counts)
+
+    @cached_property
+    def running(self) -> RunningSums:
+        """The running sums at every rank."""
+        return RunningSums.of(self.ranking.by_confidence, self.batch.weights)
+
+    @property
+    def cmax(self) -> Floats:
+        """The largest coverage: answers / N."""
+        return self.answered / self.total
+
+    def optimum(self, convention: str) -> CurveSums:
+        """Counts, losses and areas along the losses: the perfect ranking. The same for all confidences of a batch."""
+        by_loss, growth = self.ranking.by_loss, GROWTH[convention]
+        request = CurveRequest(growth=(growth,), alike=True)
+        found: CurveSums = self.batch.once((by_loss, growth), lambda: walk(by_loss, self.batch, request))
+        return found
+
+    def crossing(self, coverage: float, *, areas: bool) -> Crossing:
+        """Return where a coverage is crossed."""
+        return self.sums.crossings[self.needs.targets.index((coverage, areas))]
+
+    def areas_to(self, coverage: float) -> tuple[Floats, Floats, Floats]:
+        """Return the count at which areas end that are cut at a coverage, and both areas up to there."""
+        limit = np.minimum(coverage * self.total, self.sums.count)
+        return limit, *cut_areas(self.sums, self.crossing(coverage, areas=True), limit)
+
+
+def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+    """Return the statistic of metrics of one ranking, one column each, all from the same pass along the ranks."""
+    ranking = Ranking(columns)
+    needs = reduce(or_, [metric.curve_needs(metric) for metric in metrics if metric.curve_needs])
+
+    def compute(batch: WeightBatch) -> Floats:
+        curve = Curve(ranking, batch, needs)
+        # Weights that leave no row at all make 0 / 0 of every metric, which is undefined.
+        with np.errstate(invalid="ignore"):
+            return np.stack([metric.compute(curve, metric) for metric in metrics if metric.compute]).T
+
+    width = ranking.counts.walk_width
+    if needs.ranking:
+        width = max(width, ranking.by_confidence.walk_width)
+    if needs.optimum:
+        width = max(width, ranking.by_loss.walk_width)
+    if needs.running:
+        width = max(width, ranking.by_confidence.width)
+    return Statistic(tuple(metric.key for metric in metrics), columns.units, width, compute)
+
+
+# Metrics whose `compute` is a function of a `Curve`.
+CURVE = Family(_curve_statistic, reads_labels=False, has_convention=True)
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedRanking:
+    """Answered rows by confidence and, within each, by true class; and how many rows each class has in all.
+
+    The weight of a class depends on how many of its rows are drawn.
+
+    Attributes:
+        by_class: all rows, by class.
+        cells: the answered rows, by confidence (most confident first) and then by class.
+        class_of: the class of each of these cells.
+        last: True for the last cell of each confidence: the operating points.
+    """
+
+    by_class: ClusterSums
+    cells: ClusterSums
+    class_of: Indices
+    last: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, columns: Columns) -> BalancedRanking:
+        """Sum some rows."""
+        answered = columns.answered
+        label, classes = labels.classes(columns.truth)
+        rank = columns.ranks[0]
+        distinct, key = np.unique(rank * np.intp(max(classes, 1)) + label[answered], return_inverse=True)
+        rank_of, class_of = np.divmod(distinct, max(classes, 1))
+        return cls(
+            by_class=columns.tally(label, classes),
+            cells=Ranking(columns).sum_answers(key.astype(np.intp, copy=False), len(distinct)),
+            class_of=class_of,
+            last=np.r_[np.diff(rank_of) != 0, np.ones(min(len(rank_of), 1), np.bool_)],
+        )
+
+    def run(self, batch: WeightBatch) -> tuple[RunningSums, Floats]:
+        """Return the running sums in which all classes that have a row count the same; with N, which stays as it is."""
+        (size,) = self.by_class.weigh(batch)
+        total = size.sum(axis=1)
+        share = ratio(np.broadcast_to(total[:, None], size.shape), size, empty=0.0)
+        share /= np.maximum((size > 0.0).sum(axis=1), 1)[:, None]
+        sums = np.cumsum(self.cells.weigh(batch) * share[:, self.class_of], axis=2)[:, :, self.last]
+        ground = np.zeros((*sums.shape[:2], 1))
+        count, loss = np.concatenate([ground, sums], axis=2)
+        return RunningSums(count, loss), total
+
+
+def _balanced_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+    """Return the statistic of areas in which every true class counts the same."""
+    ranking = BalancedRanking.of(columns)
+
+    def compute(batch: WeightBatch) -> Floats:
+        running, total = ranking.run(batch)
+        with np.errstate(invalid="ignore"):
+            areas = [area_of_run(running, total, metric.convention) for metric in metrics]
+        return np.stack(areas).T
+
+    width = 3 * max(len(ranking.class_of), columns.units)
+    return Statistic(tuple(metric.key for metric in metrics), columns.units, width, compute)
+
+
+BALANCED_CURVE = Family(_balanced_statistic, has_convention=True)
+
+
+def area_of_run(run: RunningSums, total: Floats, convention: str) -> Floats:
+    """Return the area under the selective risk of running sums, in any convention."""
+    if convention == "trapezoid":
+        return 0.5 * np.vecdot(run.step, run.risk[:, 1:] + run.risk[:, :-1]) / total
+    growth = GROWTH[convention]
+    whole = replace(
+        one_block_of(run.last_count, run.last_risk_sum),
+        first_count=run.count.take(run.row_start + run.first),
+        first_loss=run.risk_sum.take(run.row_start + run.first),
+        prefix_means={growth: prefix_mean_sum(run, continuous=growth == LOGARITHM)},
+    )
+    return aurc(whole, total, convention)
+
+
+def cut_areas(sums: CurveSums, crossing: Crossing, limit: Floats) -> tuple[Floats, Floats]:
+    """Return both areas (risk, loss sum) up to the count `limit`, interpolated between ranks to land there."""
+    reached = ~np.isnan(crossing.count_at)
+    height, above = limit - crossing.count_below, crossing.count_at - crossing.count_below
+    share = height / np.maximum(above, np.finfo(np.float64).tiny)
+    risk_at = crossing.loss_at / crossing.count_at
+    # Below the first operating point the risk is flat.
+    risk_below = np.divide(
+        crossing.loss_below, crossing.count_below, out=risk_at.copy(), where=crossing.count_below > 0
+    )
+    areas = []
+    for below, at, before, whole in (
+        (risk_below, risk_at, crossing.risk_area_below, sums.risk_area),
+        (crossing.loss_below, crossing.loss_at, crossing.loss_area_below, sums.loss_area),
+    ):
+        areas.append(np.where(reached, before + height * (below + 0.5 * share * (at - below)), whole))
+    return areas[0], areas[1]
+
+
+def loss_at(sums: CurveSums, crossing: Crossing, limit: Floats) -> Floats:
+    """Return the loss sum at the count `limit`, linear inside the rank that is cut."""
+    above = np.maximum(crossing.count_at - crossing.count_below, np.finfo(np.float64).tiny)
+    share = (limit - crossing.count_below) / above
+    cut = crossing.loss_below + share * (crossing.loss_at - crossing.loss_below)
+    return np.where(np.isnan(crossing.count_at), sums.loss, cut)
+
+
+def single_item_trapezoid(sums: CurveSums) -> Floats:
+    """Return the trapezoid area of selective risk when each item is its own operating point."""
+    first, last = sums.ends
+    return sums.prefix_means[HARMONIC] + 0.5 * (first - last)
+
+
+def one_block(sums: CurveSums, *, risk: float | None = None) -> CurveSums:
+    """Return the sums of the same items as one tied block, with their losses or with one `risk`."""
+    return one_block_of(sums.count, sums.loss if risk is None else risk * sums.count)
+
+
+def one_block_of(count: Floats, loss: Floats) -> CurveSums:
+    """Return the sums of one tied block: the selective risk is the mean loss from the first item to the last."""
+    return CurveSums(
+        count=count,
+        loss=loss,
+        first_count=count,
+        first_loss=loss,
+        risk_area=loss,
+        loss_area=0.5 * count * loss,
+        hull_area=loss,
+        prefix_means=dict.fromkeys((HARMONIC, LOGARITHM), loss),
+    )
+
+
+def mixed_area(run: RunningSums) -> Floats:
+    """Return the area, in counts, under the selective risk of the best random mixture of operating points.
+
+    Who answers an item at one threshold with some probability and at another one otherwise reaches every point between
+    the two on the curve of the loss sum. So the lower convex hull of that curve, from where nothing is answered, is the
+    least loss at every count. Its slopes are the mean losses of the ranks after an isotonic regression.
+    """
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415  (few calls ask for it)
+
+    lowest = np.zeros_like(run.risk_sum)
+    for row, (step, loss) in enumerate(zip(run.step, np.diff(run.risk_sum, axis=1), strict=True)):
+        held = step > 0.0
+        if held.any():
+            slopes = isotonic_regression(loss[held] / step[held], weights=step[held]).x
+            lowest[row, 1:][held] = slopes * step[held]
+    np.cumsum(lowest, axis=1, out=lowest)
+    return prefix_mean_sum(RunningSums(run.count, lowest), continuous=True)
+
+
+def aurc(sums: CurveSums, total: Floats, convention: str, *, by_item: bool = False) -> Floats:
+    """Return the area under selective risk over coverage; a trapezoid goes by operating points, or by single items."""
+    if convention == "trapezoid":
+        return (single_item_trapezoid(sums) if by_item else sums.risk_area) / total
+    if convention == "interpolated":
+        return sums.prefix_means[LOGARITHM] / total
+    means = sums.prefix_means[HARMONIC]
+    if convention == "mean":
+        return means / total
+    return _stretched(_without_ends(means, sums), total)
+
+
+def augrc(sums: CurveSums, total: Floats, convention: str) -> Floats:
+    """Return the area under generalized risk over coverage."""
+    area = sums.loss_area
+    if convention == "mean":
+        return (area + 0.5 * sums.loss) / total**2
+    if convention == "torch-uncertainty":
+        return _stretched(area - 0.5 * sums.ends[0], total) / total
+    return area / total**2
+
+
+def aurc_achievable(sums: CurveSums, total: Floats, convention: str) -> Floats:
+    """Return the area under the lower convex hull of the operating points."""
+    area = sums.hull_area
+    first, last = sums.ends
+    if convention == "mean":
+        # The sum over whole counts of a line exceeds its integral by half of what it climbs.
+        return (area + 0.5 * (last - first)) / total
+    if convention == "torch-uncertainty":
+        return _stretched(area - first, total)
+    return area / total
+
+
+def aurc_at(run: RunningSums, limit: Floats, total: Floats, convention: str) -> Floats:
+    """Return the AURC cut at the count `limit` in a convention that looks inside the rank that is cut."""
+    if convention == "interpolated":
+        return prefix_mean_sum(truncated(run, limit), continuous=True) / total
+    whole, done, after, rest = _whole_items(run, limit)
+    next_risk = after.ends[1]
+    if convention == "mean":
+        return (prefix_mean_sum(done) + rest * next_risk) / total
+    here = done.ends[1]
+    partial = rest * (here + 0.5 * rest * (next_risk - here))
+    inner = _without_ends(prefix_mean_sum(done), done)
+    return _stretched(np.where(whole >= 1.0, inner + partial, 0.0), total)
+
+
+def augrc_at(sums: CurveSums, limit: Floats, area: Floats, total: Floats, convention: str) -> Floats:
+    """Return the AUGRC cut at the count `limit`; `area` is that under the loss sum, in counts."""
+    if convention == "torch-uncertainty":
+        from_first = area - 0.5 * sums.ends[0]
+        return _stretched(np.where(limit >= 1.0, from_first, 0.0), total) / total
+    return area / total**2
+
+
+def mean_augrc_at(run: RunningSums, limit: Floats, total: Floats) -> Floats:
+    """Return the AUGRC cut at the count `limit`, as the mean over whole items and what is left of the next."""
+    _, done, after, rest = _whole_items(run, limit)
+    return (loss_area(done) + 0.5 * done.last_risk_sum + rest * after.last_risk_sum) / total**2
+
+
+def _whole_items(run: RunningSums, limit: Floats) -> tuple[Floats, RunningSums, RunningSums, Floats]:
+    """Split a limit into whole items and a rest: their number, the ranking to there, to one item further, the rest."""
+    whole = np.floor(limit + TOLERANCE)
+    rest = np.maximum(limit - whole, 0.0)
+    return whole, truncated(run, whole), truncated(run, whole + 1.0), rest
+
+
+def _without_ends(means: Floats, ended: RunningSums | CurveSums) -> Floats:
+    """The trapezoid over single items from the first to the last, without the flat piece before the first."""
+    first, last = ended.ends
+    return means - 0.5 * (first + last)
+
+
+def _stretched(area: Floats, total: Floats) -> Floats:
+    # (area / N) / (1 - 1/N); a single item leaves no range to integrate over.
+    return ratio(area, total - 1.0)
