@@ -69,7 +69,7 @@ def ours(
         columns = Columns.of(len(loss), loss=loss, confidence=confidence, cluster=cluster, units=units)
         measure = measure_metrics(columns, metrics)
         intervals = Intervals.of(np.arange(units), interval="percentile", resamples=resamples)
-        weighed = intervals.weigh([measure])[0]
+        weighed = intervals.replicate([measure])[measure]
         return intervals.estimates(
             measure.points, weighed, [metric.scale(columns) for metric in metrics], n=len(loss)
         )

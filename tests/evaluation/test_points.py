@@ -36,7 +36,8 @@ def test_percentile_points_are_the_percentiles_of_their_replicates(resamples: in
     columns = some_columns()
     intervals = Intervals.of(np.arange(12), interval="percentile", resamples=resamples, level=0.8)
     found = points_of(columns, thresholds(columns), intervals)
-    drawn = intervals.weigh([threshold_measure(columns, thresholds(columns))])[0].drawn
+    statistic = threshold_measure(columns, thresholds(columns))
+    drawn = intervals.replicate([statistic])[statistic].drawn
     expected = np.nanquantile(drawn, [0.1, 0.9], axis=0).reshape(2, 3, -1)
     assert found.low == pytest.approx(expected[0])
     assert found.high == pytest.approx(expected[1])

@@ -114,7 +114,9 @@ class TestEstimates:
         items = Items.from_arrays([0] * 30, [0] * 30, signals={"x": values}, cluster=np.arange(30))
         intervals = Intervals.of(np.arange(30), interval="bca", resamples=5000, seed=1)
         measure = function_measure(mean, items, intervals)
-        (found,) = intervals.estimates(measure.points, intervals.weigh([measure])[0], [Scale()], n=30)
+        (found,) = intervals.estimates(
+            measure.points, intervals.replicate([measure])[measure], [Scale()], n=30
+        )
         # What the generator is called changed with scipy 1.15.
         name = (
             "rng" if [int(part) for part in scipy.__version__.split(".")[:2]] >= [1, 15] else "random_state"
@@ -279,7 +281,7 @@ def test_intervals_cover_and_ignoring_clusters_does_not() -> None:
             intervals = Intervals.of(
                 np.arange(measure.units), interval="percentile", resamples=400, seed=number
             )
-            (weighed,) = intervals.weigh([measure])
+            weighed = intervals.replicate([measure])[measure]
             (found,) = intervals.estimates(measure.points, weighed, [Scale()], n=len(loss))
             inside[kind] += found.low <= truth <= found.high
     assert 0.92 <= inside["clustered"] / worlds <= 0.97

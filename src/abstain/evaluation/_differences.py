@@ -398,7 +398,7 @@ class _MatchedPair:
     group: str
     metrics: tuple[MetricSpecification, ...]
     sides: tuple[Columns, Columns]
-    measure: Statistic
+    statistic: Statistic
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -433,24 +433,17 @@ class DifferenceWork:
         )
 
     @property
-    def measures(self) -> list[Statistic]:
-        """The measures at matched coverage, which are weighed together with those of the systems."""
-        return [each.measure for each in self.matched]
+    def statistics(self) -> list[Statistic]:
+        """The statistics at matched coverage, which are evaluated together with those of the systems."""
+        return [each.statistic for each in self.matched]
 
-    def differences(
-        self, weighed: Mapping[str, Sequence[Replicates]], matched: Sequence[Replicates]
-    ) -> tuple[Difference, ...]:
-        """Return every difference, those at matched coverage last.
-
-        Args:
-            weighed: the replicates of the measures of every system.
-            matched: the replicates of `measures`.
-        """
-        whole = self._whole(weighed)
+    def differences(self, replicates: Mapping[Statistic, Replicates]) -> tuple[Difference, ...]:
+        """Return every difference, those at matched coverage last."""
+        whole = self._whole(replicates)
         at_matched = {
             (each.left, each.right, Key(each.confidence, each.metric, each.group)): each
-            for pair, own in zip(self.matched, matched, strict=True)
-            for each in self._at_matched(pair, own)
+            for pair in self.matched
+            for each in self._at_matched(pair, replicates[pair.statistic])
         }
         for key in dict.fromkeys(key for *_, key in whole):
             # A metric without a confidence is compared at matched coverage once for every confidence.
@@ -470,9 +463,9 @@ class DifferenceWork:
             self._decide([(at_matched, place) for place in at_matched if place[2] == key])
         return (*whole.values(), *at_matched.values())
 
-    def _whole(self, weighed: Mapping[str, Sequence[Replicates]]) -> dict[tuple[str, str, Key], Difference]:
+    def _whole(self, replicates: Mapping[Statistic, Replicates]) -> dict[tuple[str, str, Key], Difference]:
         """The differences over all items or answered items, and over whole curves."""
-        values = {name: self.works[name].by_key(own) for name, own in weighed.items()}
+        values = {name: work.by_key(replicates) for name, work in self.works.items()}
         points = {name: work.points() for name, work in self.works.items()}
         first = next(iter(self.works.values()))
         labels = (ALL, *(group.label for group in first.groups))
@@ -560,12 +553,12 @@ class DifferenceWork:
                 return f"{metric.key} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
         return ""
 
-    def _at_matched(self, matched: _MatchedPair, weighed: Replicates) -> list[Difference]:
-        points = matched.measure.points.tolist()
+    def _at_matched(self, matched: _MatchedPair, replicates: Replicates) -> list[Difference]:
+        points = matched.statistic.points.tolist()
         found = []
         for place, metric in enumerate(matched.metrics):
             coverage, left, right = points[3 * place : 3 * place + 3]
-            change = weighed.column(3 * place + 2).less(weighed.column(3 * place + 1))
+            change = replicates.column(3 * place + 2).less(replicates.column(3 * place + 1))
             key = Key(matched.confidence, metric.key, matched.group)
             found.append(
                 self._difference(matched.pair, key, metric, (left, right), change, matched.sides, coverage)

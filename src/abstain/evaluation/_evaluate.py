@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from abstain.metrics import MetricSpecification
     from abstain.metrics.registry import MetricLike
     from abstain.readers.engines import Countable
+    from abstain.resampling import Statistic
 
     Progress = Callable[[int], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
@@ -469,7 +470,7 @@ class _Job:
         return cls(request, sources, works, matching, intervals)
 
     def run(self, progress: Progress | None) -> Result:
-        """Weigh everything and put the estimates in their places."""
+        """Evaluate all statistics with the same weights and collect the estimates."""
         first = next(iter(self.works.values()))
         work = None
         if self.matching is not None:
@@ -477,16 +478,12 @@ class _Job:
             work = DifferenceWork.prepare(
                 self.works, self.matching, self.request.settings, told, self.intervals
             )
-        extra = [] if work is None else work.measures
-        measures = [*(measure for side in self.works.values() for measure in side.ordered), *extra]
-        weighed = self.intervals.weigh(measures, progress)
-        systems, start = {}, 0
-        by_system: dict[str, list[Replicates]] = {}
-        for name, side in self.works.items():
-            by_system[name] = weighed[start : start + len(side.ordered)]
-            start += len(side.ordered)
-            systems[name] = self._system(name, by_system[name])
-        differences = () if work is None else work.differences(by_system, weighed[start:])
+        statistics = [each for side in self.works.values() for each in side.all_statistics]
+        if work is not None:
+            statistics += work.statistics
+        replicates = self.intervals.replicate(statistics, progress)
+        systems = {name: self._system(name, replicates) for name in self.works}
+        differences = () if work is None else work.differences(replicates)
         metrics = {Key(slot, metric.key): metric for slot, part in first.metrics.items() for metric in part}
         ranks, circles = _ranks(systems, metrics, differences) if differences else ({}, [])
         return Result(
@@ -516,18 +513,18 @@ class _Job:
                 return headline(list(self.works), differences, Key(slot, metric.key))
         return None
 
-    def _system(self, name: str, weighed: list[Replicates]) -> SystemResult:
+    def _system(self, name: str, replicates: Mapping[Statistic, Replicates]) -> SystemResult:
         request, work, source = self.request, self.works[name], self.sources[name]
         settings = request.settings
         counts = source.counts
         outcomes = replace(population_table(work.judged), failed=counts.failed, unscored=counts.unscored)
         population = self._population(name, outcomes.right)
-        found = work.estimates(weighed)
+        found = work.estimates(replicates)
         if self.matching is None:
             found = work.with_bounds(found)
         table = None
         if request.asked:
-            table = work.table(request.listed, found, weighed, by=request.by, outcomes=outcomes)
+            table = work.table(request.listed, found, replicates, by=request.by, outcomes=outcomes)
         selective = request.selective and work.loss is not None
         wanted = request.selective or request.unranked or any(metric.ranked for metric in request.asked)
         return SystemResult(

@@ -197,17 +197,18 @@ def _contrasts(basis: ResultData, shared: Mapping[str, object]) -> tuple[str, di
         return "", {}
     intervals = basis.work.intervals
     metric = METRICS["augrc"].in_convention(settings.convention)
-    measures = {name: measure_metrics(basis.work.rows(name), [metric]) for name in basis.confidences}
-    area = {name: measure.point for name, measure in measures.items()}
+    statistics = {name: measure_metrics(basis.work.rows(name), [metric]) for name in basis.confidences}
+    area = {name: statistic.point for name, statistic in statistics.items()}
     leader = min(area, key=area.__getitem__)
     others = [name for name in area if shared[name] != shared[leader]]
     if not others:
         return leader, {}
-    first, *rest = intervals.weigh([measures[name] for name in (leader, *others)])
+    replicates = intervals.replicate(statistics[name] for name in (leader, *others))
     found = []
-    for name, weighed in zip(others, rest, strict=True):
+    for name in others:
         ends = (area[leader], area[name])
-        estimate = intervals.difference(ends[1] - ends[0], weighed.less(first).column(0), n=judged.counts.n)
+        change = replicates[statistics[name]].less(replicates[statistics[leader]]).column(0)
+        estimate = intervals.difference(ends[1] - ends[0], change, n=judged.counts.n)
         made = Difference("augrc", "lower", "", "", leader, name, *ends, estimate, p=p_value(estimate))
         found.append(replace(made, cluster_noun=judged.cluster_noun))
     adjusted = holm([each.p for each in found]).tolist()

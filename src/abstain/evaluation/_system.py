@@ -96,10 +96,10 @@ class SystemWork:
         confidences: by name, the confidence of every item.
         views: by confidence, the rows with it; under the empty name those without one.
         by: the columns that groups are made of.
-        measures: by (confidence, group): the measure of its metrics.
+        statistics: by (confidence, group): the statistic of its metrics.
         intervals: how intervals are made.
         metrics: by confidence, the metrics that are measured under it; the empty name for those that need none.
-        rests: by (confidence, metric, group): the measure of the rows outside the worst group of a metric.
+        rest_statistics: by (confidence, metric, group): the statistic of the rows outside the worst group of a metric.
     """
 
     name: str
@@ -109,9 +109,9 @@ class SystemWork:
     views: Mapping[str, View]
     by: tuple[str, ...]
     metrics: Mapping[str, tuple[MetricSpecification, ...]]
-    measures: Mapping[tuple[str, str], Statistic]
+    statistics: Mapping[tuple[str, str], Statistic]
     intervals: Intervals
-    rests: dict[Key, Statistic] = field(default_factory=dict)
+    rest_statistics: dict[Key, Statistic] = field(default_factory=dict)
 
     @classmethod
     def prepare(
@@ -145,20 +145,20 @@ class SystemWork:
             by_confidence[ALL] += ranked
         work = cls(name, source, loss, confidences, views, by, by_confidence, {}, intervals)
         built: dict[tuple[object, str], Statistic] = {}
-        measures: dict[tuple[str, str], Statistic] = {}
+        statistics: dict[tuple[str, str], Statistic] = {}
         for slot, asked in by_confidence.items():
             if not asked:
                 continue
             view = views[slot]
             _check_probabilities(view.items, asked, view.columns.confidence, slot)
             for label in (ALL, *(group.label for group in whole.groups)):
-                # Confidences that are the same numbers under another name share their measure: weighed once.
+                # Confidences that are the same numbers under another name share their statistic.
                 same = (work.ranking(slot), label)
                 if same not in built:
                     built[same] = measure_metrics(view.rows(label), with_companions(asked))
-                measures[slot, label] = built[same]
-        work = replace(work, measures=measures)
-        work.rests.update(work._rests())
+                statistics[slot, label] = built[same]
+        work = replace(work, statistics=statistics)
+        work.rest_statistics.update(work._rests())
         return work
 
     @property
@@ -213,35 +213,40 @@ class SystemWork:
         return self.judged.counts.answered
 
     @property
-    def ordered(self) -> list[Statistic]:
-        """All measures, in the order in which `read` takes their replicates back."""
-        return [*self.measures.values(), *self.rests.values()]
+    def all_statistics(self) -> list[Statistic]:
+        """All statistics that need replicates."""
+        return [*self.statistics.values(), *self.rest_statistics.values()]
 
     def points(self) -> dict[Key, float]:
         """Return the point estimates."""
         return {
             Key(slot, metric.key, label): float(value)
-            for (slot, label), measure in self.measures.items()
-            # Columns beyond these are debiased forms, which intervals alone need.
-            for metric, value in zip(self.metrics[slot], measure.points, strict=False)
+            for (slot, label), statistic in self.statistics.items()
+            # Columns beyond these are debiased forms, which only intervals need.
+            for metric, value in zip(self.metrics[slot], statistic.points, strict=False)
         }
 
-    def by_key(self, weighed: Sequence[Replicates]) -> dict[Key, Replicates]:
-        """Return what weighing gave for every estimate."""
+    def by_key(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Replicates]:
+        """Return the replicates of every metric."""
         return {
-            Key(slot, metric.key, label): values.column(place)
-            for (slot, label), values in zip(self.measures, weighed, strict=False)
+            Key(slot, metric.key, label): replicates[statistic].column(place)
+            for (slot, label), statistic in self.statistics.items()
             for place, metric in enumerate(self.metrics[slot])
         }
 
-    def estimates(self, weighed: Sequence[Replicates]) -> dict[Key, Estimate]:
+    def estimates(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Estimate]:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
         found = {}
-        for ((slot, label), measure), values in zip(self.measures.items(), weighed, strict=False):
+        for (slot, label), statistic in self.statistics.items():
             rows, group = self.views[slot].rows(label), self.views[ALL].group(label)
             within = None if group is None else self._within(group)
             made = self.intervals.metrics(
-                rows, self.metrics[slot], measure, values, n=_count(rows.weight), within=within
+                rows,
+                self.metrics[slot],
+                statistic,
+                replicates[statistic],
+                n=_count(rows.weight),
+                within=within,
             )
             made = read_off_points(self.metrics[slot], made, rows, self.intervals)
             for metric, estimate in zip(self.metrics[slot], made, strict=True):
@@ -342,7 +347,7 @@ class SystemWork:
         self,
         asked: Sequence[MetricSpecification],
         found: Mapping[Key, Estimate],
-        weighed: Sequence[Replicates],
+        replicates: Mapping[Statistic, Replicates],
         *,
         by: tuple[str, ...],
         outcomes: PopulationTable,
@@ -361,7 +366,7 @@ class SystemWork:
             estimates={name: found[key] for name, key in keys.items()},
             by=by,
             groups=tuple(self._group(group, keys, found) for group in self.groups),
-            gaps=self._gaps(keys, found, weighed),
+            gaps=self._gaps(keys, found, replicates),
             outcomes=outcomes,
         )
 
@@ -377,19 +382,22 @@ class SystemWork:
         )
 
     def _gaps(
-        self, keys: Mapping[str, Key], found: Mapping[Key, Estimate], weighed: Sequence[Replicates]
+        self,
+        keys: Mapping[str, Key],
+        found: Mapping[Key, Estimate],
+        replicates: Mapping[Statistic, Replicates],
     ) -> dict[str, GroupGap]:
-        values, n = self.by_key(weighed), _count(self.columns.weight)
-        others = dict(zip(self.rests, weighed[len(self.measures) :], strict=True))
+        values, n = self.by_key(replicates), _count(self.columns.weight)
         gaps = {}
         for name, key in keys.items():
-            for worst in (rest for rest in self.rests if rest[:2] == key[:2]):
-                measure, metric, other = self.rests[worst], self._metric(worst), others[worst]
+            for worst in (rest for rest in self.rest_statistics if rest[:2] == key[:2]):
+                statistic, metric = self.rest_statistics[worst], self._metric(worst)
                 if metric.matched is not None:
-                    gaps[name] = self._matched_gap(worst, metric, other, n)
+                    gaps[name] = self._matched_gap(worst, metric, replicates[statistic], n)
                     continue
-                rest = self.intervals.metrics(self.rows(key.confidence), [metric], measure, other, n=n)[0]
-                change = values[worst].less(other.column(0))
+                rows, others = self.rows(key.confidence), replicates[statistic]
+                rest = self.intervals.metrics(rows, [metric], statistic, others, n=n)[0]
+                change = values[worst].less(others.column(0))
                 gap = self.intervals.difference(found[worst].value - rest.value, change, n=n)
                 gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
         return gaps
@@ -397,7 +405,7 @@ class SystemWork:
     def _matched_gap(self, worst: Key, metric: MetricSpecification, weighed: Replicates, n: int) -> GroupGap:
         """The gap of a group at the largest coverage that both the group and all other rows reach."""
         rest, group = self._sides(worst)
-        coverage, *values = self.rests[worst].points.tolist()
+        coverage, *values = self.rest_statistics[worst].points.tolist()
         scales = [
             metric.scale(side) if metric.scale_at is None else metric.scale_at(side, coverage)
             for side in (rest, group)

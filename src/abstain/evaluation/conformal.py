@@ -16,6 +16,13 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
+from abstain.evaluation._coverage import (
+    CRITERION,
+    MOST_HSIC_CLUSTERS,
+    CoverageEvaluation,
+    intervals_over,
+    range_in_words,
+)
 from abstain.evaluation._coverage_results import (
     ClaimResult,
     CoverageResult,
@@ -23,13 +30,6 @@ from abstain.evaluation._coverage_results import (
     PitBin,
     QuantileResult,
     Stratum,
-)
-from abstain.evaluation._judgement import (
-    CRITERION,
-    MOST_HSIC_CLUSTERS,
-    Judgement,
-    intervals_over,
-    range_in_words,
 )
 from abstain.labels import class_index, column
 from abstain.metrics.coverage import (
@@ -120,7 +120,7 @@ def evaluate_intervals(
         bins=bins, eta=eta, margin=margin, interval=interval, resamples=resamples, seed=seed, level=level
     )
     rows = IntervalRows.with_truth(y_true, _without_predictions(intervals), sample_weight)
-    job = Judgement.prepare(rows, claim, cluster, groups or {}, features or {}, settings)
+    job = CoverageEvaluation.prepare(rows, claim, cluster, groups or {}, features or {}, settings)
     rows = job.rows
     losses, positive = winkler_losses(rows, job.claims), Scale(low=0.0)
     for place, target in enumerate(job.claims.tolist()):
@@ -206,7 +206,7 @@ def evaluate_sets(
     names = _class_names(labels, rows.classes)
     by_class = np.array([names[place] for place in rows.known_truth], dtype=object)
     groupings = {TRUE_CLASS: by_class, **(groups or {})}
-    job = Judgement.prepare(rows, claim, cluster, groupings, features or {}, settings)
+    job = CoverageEvaluation.prepare(rows, claim, cluster, groupings, features or {}, settings)
     rows = job.rows
     for place in range(len(job.claims)):
         covered, size = rows.covered[place], rows.width[place]
@@ -262,11 +262,14 @@ def evaluate_quantiles(
     n = len(rows)
     index, intervals = intervals_over(n, cluster, rows.weight, interval, resamples, seed, level)
     rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
-    measures = [pinball_measure(rows), pit_measure(rows)]
-    kinds = (Scale(low=0.0), Scale(0.0, 1.0, float(rows.masses.sum())))
+    scales = {
+        pinball_measure(rows): Scale(low=0.0),
+        pit_measure(rows): Scale(0.0, 1.0, float(rows.masses.sum())),
+    }
+    replicates = intervals.replicate(scales, progress)
     pinball, shares = (
-        intervals.estimates(measure.points, values, [kind] * len(measure.names), n=n)
-        for measure, values, kind in zip(measures, intervals.weigh(measures, progress), kinds, strict=True)
+        intervals.estimates(statistic.points, replicates[statistic], [scale] * len(statistic.names), n=n)
+        for statistic, scale in scales.items()
     )
     edges = rows.edges.tolist()
     pit = tuple(PitBin(*bounds) for bounds in zip(edges[:-1], edges[1:], shares, strict=True))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -255,8 +254,7 @@ def replicates(
 
     def weigh(batch: WeightBatch) -> None:
         for found, measure in zip(values, measures, strict=True):
-            # A measure that is asked for twice is weighed once.
-            found[batch.places] = batch.once(("measure", id(measure)), partial(measure, batch))
+            found[batch.places] = measure(batch)
         batch.done()
         if progress is not None:
             with telling:

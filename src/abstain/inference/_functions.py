@@ -123,8 +123,8 @@ def _estimate(
     metric: Metric, items: Items, intervals: Intervals, scale: Scale, progress: Progress | None = None
 ) -> Estimate:
     measure = function_measure(metric, items, intervals)
-    weighed = intervals.weigh([measure], progress)[0]
-    return intervals.estimates(measure.points, weighed, [scale], n=len(items.judged))[0]
+    replicates = intervals.replicate([measure], progress)[measure]
+    return intervals.estimates(measure.points, replicates, [scale], n=len(items.judged))[0]
 
 
 def paired_delta(
@@ -173,7 +173,8 @@ def paired_delta(
         truth_may_differ=truth_may_differ,
     )
     intervals = _intervals(kept["left"], interval, resamples, seed, level)
-    measures = [function_measure(metric, side, intervals) for side in kept.values()]
-    first, second = intervals.weigh(measures, progress)
-    value = measures[1].point - measures[0].point
-    return intervals.difference(value, second.less(first).column(0), n=matching.judged)
+    left_statistic, right_statistic = (function_measure(metric, side, intervals) for side in kept.values())
+    replicates = intervals.replicate([left_statistic, right_statistic], progress)
+    change = replicates[right_statistic].less(replicates[left_statistic]).column(0)
+    value = right_statistic.point - left_statistic.point
+    return intervals.difference(value, change, n=matching.judged)

@@ -56,7 +56,7 @@ from abstain.inference._estimate import (
 from abstain.inference._weights import BootstrapWeights, JackknifeWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -184,11 +184,17 @@ class Intervals:
         """The unit that each cluster is counted in."""
         return self.leave.unit_of_cluster
 
-    def weigh(self, measures: Sequence[Statistic], progress: Progress | None = None) -> list[Replicates]:
-        """Weigh measures together: without each group, then in each resample, of which `progress` is told."""
-        left_out = replicates(measures, self.leave)
-        drawn = replicates(measures, self.draws, progress)
-        return [Replicates(*pair) for pair in zip(left_out, drawn, strict=True)]
+    def replicate(
+        self, statistics: Iterable[Statistic], progress: Progress | None = None
+    ) -> dict[Statistic, Replicates]:
+        """Return the values of every statistic without each group of clusters, and in each resample.
+
+        All statistics are evaluated with the same weights; `progress` is called with the resamples done.
+        """
+        distinct = list(dict.fromkeys(statistics))
+        left_out = replicates(distinct, self.leave)
+        drawn = replicates(distinct, self.draws, progress)
+        return {each: Replicates(*values) for each, *values in zip(distinct, left_out, drawn, strict=True)}
 
     def estimates(
         self,

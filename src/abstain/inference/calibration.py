@@ -90,8 +90,9 @@ def calibration_estimates(
     rows = rows.in_units(intervals.unit_of_cluster[unit], intervals.units)
     binned = binned_error_metric(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
     asked = [binned if name == binned.name else find_metric(name) for name in metrics]
-    measure = measure_metrics(rows, with_companions(asked))
-    found = intervals.metrics(rows, asked, measure, intervals.weigh([measure], progress)[0], n=n)
+    statistic = measure_metrics(rows, with_companions(asked))
+    replicates = intervals.replicate([statistic], progress)[statistic]
+    found = intervals.metrics(rows, asked, statistic, replicates, n=n)
     return dict(zip(metrics, map(_explained, found), strict=True))
 
 

@@ -83,7 +83,7 @@ def points_of(
     if intervals.interval == JACKKNIFE:  # resamples stand beside metrics alone; here they would only cost
         intervals = replace(intervals, draws=replace(intervals.draws, resamples=0))
     measure = threshold_measure(columns, thresholds)
-    weighed = intervals.weigh([measure], progress)[0]
+    weighed = intervals.replicate([measure], progress)[measure]
     if simultaneous:
         level = simultaneous_level(weighed.left_out[:, :count], intervals.leave, intervals.level)
         intervals = replace(intervals, level=level)

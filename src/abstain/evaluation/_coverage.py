@@ -1,4 +1,4 @@
-"""One judgement of intervals or sets under way: its metrics are collected, weighed together, and put in their places.
+"""The evaluation of intervals or sets: its statistics are collected, evaluated with the same weights, and reported.
 
 A quantile of width has the interval of Woodruff: the share of widths up to it has an interval, whose ends are read back
 as quantiles. Reference: Woodruff, "Confidence Intervals for Medians and Other Position Measures", 1952.
@@ -105,13 +105,18 @@ class RowPart:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entry:
-    """A measure, what its metrics can be, the place of its claim (None for all), and the parts of its first columns.
+    """A statistic with the scales of its metrics.
 
-    `heading` is empty for strata of width, and the name of the grouping for groups and features. `shares` is, for
-    quantiles, the measure of the shares of rows up to each.
+    Attributes:
+        statistic: the statistic; its first columns are the coverage of each part.
+        scales: what each metric can be.
+        place: the number of its claim; None for all claims.
+        parts: the strata or groups.
+        heading: the name of the grouping or feature; empty for strata of width.
+        shares: of quantiles, the proportion of rows up to each.
     """
 
-    measure: Statistic
+    statistic: Statistic
     scales: list[Scale]
     place: int | None
     parts: list[RowPart] = field(default_factory=list)
@@ -119,14 +124,14 @@ class Entry:
     shares: Statistic | None = None
 
     @property
-    def measures(self) -> list[Statistic]:
-        """What must be weighed."""
-        return [self.measure] if self.shares is None else [self.measure, self.shares]
+    def statistics(self) -> list[Statistic]:
+        """The statistics that need replicates."""
+        return [self.statistic] if self.shares is None else [self.statistic, self.shares]
 
 
 @dataclass(eq=False, slots=True)
-class Judgement(Generic[AnyRows]):
-    """One judgement under way: its measures are collected, weighed together, and put in their places."""
+class CoverageEvaluation(Generic[AnyRows]):
+    """One evaluation of intervals or sets: collect statistics with `add`, then call `finish`."""
 
     rows: AnyRows
     claims: Floats
@@ -148,7 +153,7 @@ class Judgement(Generic[AnyRows]):
         groups: Mapping[str, ArrayLike],
         features: Mapping[str, ArrayLike],
         settings: CoverageSettings,
-    ) -> Judgement[AnyRows]:
+    ) -> CoverageEvaluation[AnyRows]:
         """Check claims, clusters and groups against the rows."""
         claims = nominal(claim, rows.levels, "claim")
         if len(set(claims.tolist())) != len(claims):
@@ -164,20 +169,20 @@ class Judgement(Generic[AnyRows]):
 
     def add(
         self,
-        measure: Statistic,
+        statistic: Statistic,
         scales: Scale | list[Scale],
         place: int | None,
         parts: list[RowPart] | None = None,
         heading: str = "",
     ) -> None:
-        """Collect a measure; one scale serves all of its metrics."""
-        several = scales if isinstance(scales, list) else [scales] * len(measure.names)
+        """Collect a statistic; one scale serves all of its metrics."""
+        several = scales if isinstance(scales, list) else [scales] * len(statistic.names)
         if parts:  # what is said of several parts is worth as many rows as one of them
             several = [
                 scale if place < len(parts) else replace(scale, trials=scale.trials / len(parts))
                 for place, scale in enumerate(several)
             ]
-        self.entries.append(Entry(measure, several, place, parts or [], heading))
+        self.entries.append(Entry(statistic, several, place, parts or [], heading))
 
     @property
     def _one_width(self) -> list[int]:
@@ -208,15 +213,15 @@ class Judgement(Generic[AnyRows]):
     def add_quantiles(self, place: int) -> None:
         """Collect the quantiles of width or size that are estimated."""
         width = self.rows.width[place]
-        measure = quantiles_measure(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
-        below = means_measure(measure.names, [width <= value for value in measure.points], self.rows)
-        scales = [Scale() for _ in measure.names]
-        self.entries.append(Entry(measure, scales, place, shares=below))
+        statistic = quantiles_measure(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
+        below = means_measure(statistic.names, [width <= value for value in statistic.points], self.rows)
+        scales = [Scale() for _ in statistic.names]
+        self.entries.append(Entry(statistic, scales, place, shares=below))
 
     def add_groups(self, place: int) -> None:
         """Collect coverage within every grouping."""
         for name, (labels, index) in self.groups.items():
-            measure = groups_measure(
+            statistic = groups_measure(
                 self.rows.covered[place],
                 index,
                 len(labels),
@@ -228,7 +233,7 @@ class Judgement(Generic[AnyRows]):
             parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
             # Last comes the mean distance from the claim, which chance alone makes positive.
             scales = [self.share] * (len(labels) + 1) + [replace(self.share, upper_only=True)]
-            self.add(measure, scales, place, parts, name)
+            self.add(statistic, scales, place, parts, name)
 
     def add_features(self, place: int) -> None:
         """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
@@ -236,8 +241,8 @@ class Judgement(Generic[AnyRows]):
         for name, key in self.features.items():
             bins = 1 if self.rows.have_one(key) else self.settings.bins or _FEATURE_BINS
             strata = Strata.of_rows(key, covered, self.rows, bins=bins)
-            measure = strata.measure(f"feature_stratified_coverage[{name}]")
-            self.add(measure, self.share, place, self.chunks(strata, key), f"feature {name}")
+            statistic = strata.measure(f"feature_stratified_coverage[{name}]")
+            self.add(statistic, self.share, place, self.chunks(strata, key), f"feature {name}")
         if self.features:
             search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
             table = np.column_stack(list(self.features.values()))
@@ -264,16 +269,18 @@ class Judgement(Generic[AnyRows]):
         return parts
 
     def finish(self, kind: str, progress: Progress | None) -> CoverageResult:
-        """Weigh all measures with the same draws and put the estimates in their places."""
-        # What was measured over other units than those that are weighed has no interval.
-        measures = [
-            each
-            for entry in self.entries
-            for each in entry.measures
-            if each.units == self.intervals.units and entry.measure.units == self.intervals.units
-        ]
-        weighed = dict(zip(map(id, measures), self.intervals.weigh(measures, progress), strict=True))
-        found = [self._estimates(entry, weighed) for entry in self.entries]
+        """Evaluate all statistics with the same weights and collect the estimates."""
+        # A statistic over other units than those of the intervals has no interval.
+        replicates = self.intervals.replicate(
+            (
+                statistic
+                for entry in self.entries
+                for statistic in entry.statistics
+                if statistic.units == entry.statistic.units == self.intervals.units
+            ),
+            progress,
+        )
+        found = [self._estimates(entry, replicates) for entry in self.entries]
         claims = tuple(self._claim(place, found) for place in range(len(self.claims)))
         return CoverageResult(
             kind=kind,
@@ -285,24 +292,25 @@ class Judgement(Generic[AnyRows]):
             warnings=self._warnings(claims),
         )
 
-    def _estimates(self, entry: Entry, weighed: Mapping[int, Replicates]) -> list[Estimate]:
+    def _estimates(self, entry: Entry, replicates: Mapping[Statistic, Replicates]) -> list[Estimate]:
         """The metrics of an entry with their intervals."""
-        measure, n, level = entry.measure, len(self.rows), self.settings.level
-        values = weighed.get(id(measure))
+        statistic, n, level = entry.statistic, len(self.rows), self.settings.level
+        values = replicates.get(statistic)
         if values is None:
             found = [
-                Estimate(value, level=level, n=n, clusters=self.clusters) for value in measure.points.tolist()
+                Estimate(value, level=level, n=n, clusters=self.clusters)
+                for value in statistic.points.tolist()
             ]
         elif entry.shares is not None and self.settings.interval == JACKKNIFE:
-            found = self._quantiles(entry, weighed[id(entry.shares)])
+            found = self._quantiles(entry, replicates[entry.shares])
         else:
-            found = self.intervals.estimates(measure.points, values, entry.scales, n=n)
+            found = self.intervals.estimates(statistic.points, values, entry.scales, n=n)
             if entry.parts:
                 found[: len(entry.parts)] = self._of_parts(entry, values)
                 found[len(entry.parts)] = self._worst(entry, values, found)
-        if "hsic" in measure.names and entry.place in self._one_width:
+        if "hsic" in statistic.names and entry.place in self._one_width:
             return [replace(column, reason=ONE_WIDTH) for column in found]
-        return [_explained(name, column) for name, column in zip(measure.names, found, strict=True)]
+        return [_explained(name, column) for name, column in zip(statistic.names, found, strict=True)]
 
     def _of_parts(self, entry: Entry, values: Replicates, *, together: int = 1) -> list[Estimate]:
         """The coverage of each part, over the clusters that have rows of it; upper ends for so many parts together."""
@@ -318,7 +326,7 @@ class Judgement(Generic[AnyRows]):
                 held = np.bincount(self.index[part.rows], weights=weight, minlength=self.clusters)
                 within = Within(held.astype(np.float64))
                 scale = replace(scale, units=units_of(self._mass(part.rows)))
-            point = entry.measure.points[[place]]
+            point = entry.statistic.points[[place]]
             found += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
         return found
 
@@ -345,7 +353,9 @@ class Judgement(Generic[AnyRows]):
         width, n = self.rows.width[entry.place], len(self.rows)
         shares = self.intervals.estimates(entry.shares.points, weighed, [self.share] * len(_QUANTILES), n=n)
         together, found = self.rows.in_units(None), []
-        for value, probability, share in zip(entry.measure.points.tolist(), _QUANTILES, shares, strict=True):
+        for value, probability, share in zip(
+            entry.statistic.points.tolist(), _QUANTILES, shares, strict=True
+        ):
             made = replace(share, value=value, low=math.nan, high=math.nan, se=math.nan)
             if share.interval is not None:
                 # Ties can lift the share at a quantile above its probability; the interval is moved back onto it.
@@ -370,7 +380,7 @@ class Judgement(Generic[AnyRows]):
             name: estimate
             for entry, columns in zip(self.entries, found, strict=True)
             if entry.place == place
-            for name, estimate in list(zip(entry.measure.names, columns, strict=True))[len(entry.parts) :]
+            for name, estimate in list(zip(entry.statistic.names, columns, strict=True))[len(entry.parts) :]
         }
 
     def _claim(self, place: int, found: list[list[Estimate]]) -> ClaimResult:
