@@ -269,7 +269,7 @@ def test_the_measure_stays_the_same_when_its_table_is_sparse(monkeypatch: pytest
         rows = {"cluster": np.arange(50) % 7, **options}
         dense = calibration_measure(name, y, s, **rows)(weights)
         with monkeypatch.context() as patched:
-            patched.setattr("abstain.resampling._table._DENSE_LIMIT", 0)
+            patched.setattr("abstain.resampling._cluster_sums._DENSE_LIMIT", 0)
             np.testing.assert_allclose(calibration_measure(name, y, s, **rows)(weights), dense, atol=1e-12)
 
 

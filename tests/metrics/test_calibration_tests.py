@@ -75,19 +75,19 @@ def test_laws_agree_with_mapie() -> None:
 
 
 def test_the_walk_by_hand() -> None:
-    walk = cumulative_differences([1, 0, 0], [0.8, 0.2, 0.6])
-    assert walk.difference == pytest.approx([0, -0.2 / 3, -0.8 / 3, -0.6 / 3])
-    assert walk.share == pytest.approx([0, 1 / 3, 2 / 3, 1])
-    assert walk.sigma == pytest.approx(math.sqrt(0.16 + 0.24 + 0.16) / 3)
-    assert walk.deviation[-1] == walk.sigma
-    assert walk.statistic == pytest.approx(0.8 / math.sqrt(0.56))
-    assert walk.n == 3
-    assert walk.band(0.95) == pytest.approx(2.2414 * walk.sigma, rel=1e-4)
+    integrate_curve = cumulative_differences([1, 0, 0], [0.8, 0.2, 0.6])
+    assert integrate_curve.difference == pytest.approx([0, -0.2 / 3, -0.8 / 3, -0.6 / 3])
+    assert integrate_curve.share == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert integrate_curve.sigma == pytest.approx(math.sqrt(0.16 + 0.24 + 0.16) / 3)
+    assert integrate_curve.deviation[-1] == integrate_curve.sigma
+    assert integrate_curve.statistic == pytest.approx(0.8 / math.sqrt(0.56))
+    assert integrate_curve.n == 3
+    assert integrate_curve.band(0.95) == pytest.approx(2.2414 * integrate_curve.sigma, rel=1e-4)
 
 
 def test_tied_scores_are_one_step() -> None:
-    walk = cumulative_differences([0, 0, 1, 1], [0.5] * 4)
-    assert walk.difference.tolist() == [0.0, 0.0]
+    integrate_curve = cumulative_differences([0, 0, 1, 1], [0.5] * 4)
+    assert integrate_curve.difference.tolist() == [0.0, 0.0]
     assert kolmogorov_smirnov([0, 0, 1, 1], [0.5] * 4).statistic == 0.0
     assert kuiper([0, 0, 1, 1], [0.5] * 4).p_value == 1.0
 
@@ -190,9 +190,9 @@ def test_agreement_with_mapie(seed: int) -> None:
     z = spiegelhalter(y, s, alternative="greater")
     assert z.statistic == pytest.approx(mapie.spiegelhalter_statistic(y, s))
     assert z.p_value == pytest.approx(mapie.spiegelhalter_p_value(y, s))
-    walk = cumulative_differences(y, s)
-    np.testing.assert_allclose(walk.difference[1:], mapie.cumulative_differences(y, s), atol=1e-7)
-    without_start = float(np.ptp(walk.difference[1:])) / walk.sigma
+    integrate_curve = cumulative_differences(y, s)
+    np.testing.assert_allclose(integrate_curve.difference[1:], mapie.cumulative_differences(y, s), atol=1e-7)
+    without_start = float(np.ptp(integrate_curve.difference[1:])) / integrate_curve.sigma
     assert without_start == pytest.approx(mapie.kuiper_statistic(y, s), rel=1e-6)
     assert kuiper(y, s).statistic >= without_start - 1e-12
 

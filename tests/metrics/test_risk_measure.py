@@ -14,7 +14,7 @@ from abstain.metrics._curve import CURVE, Ranking
 from abstain.metrics._specification import CONVENTIONS
 from abstain.metrics.curves import threshold_measure
 from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
-from abstain.resampling._weigh import harmonic
+from abstain.resampling._curves import harmonic
 from memory import run_measured
 
 GRID = (0.1, 0.35, 0.5, 0.9)
@@ -33,7 +33,7 @@ def asked(convention: str = "trapezoid") -> list[MetricSpecification]:
 def test_weights_of_units_are_copies_of_their_rows(
     levels: int, convention: str, dense: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("abstain.resampling._table._DENSE_LIMIT", 1 << 23 if dense else 0)
+    monkeypatch.setattr("abstain.resampling._cluster_sums._DENSE_LIMIT", 1 << 23 if dense else 0)
     rng = np.random.default_rng(levels)
     units, size = 12, 5
     columns = Columns.of(

@@ -37,7 +37,7 @@ from abstain.resampling import (
     RandomStream,
     WeightBatch,
     _kernel,
-    walk,
+    integrate_curve,
 )
 from abstain.resampling._kernel import Kernel, find, weigh_with
 
@@ -152,12 +152,12 @@ def test_a_walk_gives_what_numpy_gives(
         areas_at=(False, True, False, True, True),
     )
     with weigh_with(NUMPY):
-        expected = walked_parts(walk(tally, WeightBatch(weights), asked, targets), asked)
+        expected = walked_parts(integrate_curve(tally, WeightBatch(weights), asked, targets), asked)
     for kernel in compiled():
         with weigh_with(kernel):
             for quick in (False, True):
                 batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, vectors, quick=quick)
-                found = walked_parts(walk(tally, batch, asked, targets), asked)
+                found = walked_parts(integrate_curve(tally, batch, asked, targets), asked)
                 for name, values in expected.items():
                     close(found[name], values, err_msg=name)
 
@@ -171,7 +171,7 @@ def test_a_target_just_above_a_count_is_not_reached_by_it(rows: int) -> None:
     targets = np.stack([count[:, 2], np.nextafter(count[:, 2], np.inf), np.nextafter(count[:, 4], np.inf)])
     for kernel in (NUMPY, *compiled()):
         with weigh_with(kernel):
-            at, above, beyond = walk(
+            at, above, beyond = integrate_curve(
                 tally, WeightBatch(weights), CurveRequest(areas_at=(False,) * 3), targets
             ).crossings
         assert at.count_at.tolist() == count[:, 2].tolist()
@@ -194,11 +194,13 @@ def test_hulls_of_many_ranks_are_those_of_numpy(cells: int, signal: float) -> No
     drawn[4] = 0.0
     for weights in (drawn, drawn / 3.0):
         with weigh_with(NUMPY):
-            expected = walk(tally, WeightBatch(weights), CurveRequest(risk=True, hull=True)).hull_area
+            expected = integrate_curve(
+                tally, WeightBatch(weights), CurveRequest(risk=True, hull=True)
+            ).hull_area
         for kernel in compiled():
             with weigh_with(kernel):
                 batch = WeightBatch.of_lanes(WeightBatch(weights).lanes, 20, quick=True)
-                close(walk(tally, batch, CurveRequest(risk=True, hull=True)).hull_area, expected)
+                close(integrate_curve(tally, batch, CurveRequest(risk=True, hull=True)).hull_area, expected)
 
 
 def test_the_width_of_a_group_changes_no_bit() -> None:
@@ -213,8 +215,8 @@ def test_the_width_of_a_group_changes_no_bit() -> None:
             found = []
             for width in (8, 16, 32, 64):
                 batch = in_lanes(weights, width)
-                parts = walked_parts(walk(tally, batch, asked, targets), asked)
-                found.append([*parts.values(), *tally.weigh(batch)])
+                parts = walked_parts(integrate_curve(tally, batch, asked, targets), asked)
+                found.append([*parts.values(), *tally.evaluate(batch)])
             for others in found[1:]:
                 for one, other in zip(others, found[0], strict=True):
                     np.testing.assert_array_equal(one, other)
@@ -271,13 +273,15 @@ def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
     shares = np.array([0.05, 0.5, 0.77, 0.9])[:, None]
     targets = shares * (weights.sum(axis=1) * (tally.keys / weights.shape[1]))
     with weigh_with(NUMPY):
-        expected = walked_parts(walk(tally, WeightBatch(weights.astype(float)), asked, targets), asked)
+        expected = walked_parts(
+            integrate_curve(tally, WeightBatch(weights.astype(float)), asked, targets), asked
+        )
     found = []
     for kernel in compiled():
         with weigh_with(kernel):
-            exact = walk(tally, WeightBatch(weights.astype(float)), asked, targets).risk_area
+            exact = integrate_curve(tally, WeightBatch(weights.astype(float)), asked, targets).risk_area
             for width in (8, 16, 32, 64):
-                parts = walked_parts(walk(tally, in_lanes(weights, width), asked, targets), asked)
+                parts = walked_parts(integrate_curve(tally, in_lanes(weights, width), asked, targets), asked)
                 found.append(parts)
                 for name, values in parts.items():
                     np.testing.assert_allclose(values, expected[name], rtol=2.5e-13, err_msg=name)
@@ -307,7 +311,9 @@ def test_what_stands_for_the_powers_left_out_comes_nearest_to_them(
     weights = np.tile(np.repeat([1, each], [before, ranks]).astype(np.uint8), (8, 1))
     for kernel in compiled():
         with weigh_with(kernel):
-            for area in walk(tally, in_lanes(weights, 8), CurveRequest(risk=True)).risk_area.tolist():
+            for area in integrate_curve(
+                tally, in_lanes(weights, 8), CurveRequest(risk=True)
+            ).risk_area.tolist():
                 assert 1e-15 < abs(Fraction(area) - exact) / exact < most
 
 
@@ -325,8 +331,8 @@ def test_sums_by_key_are_what_numpy_gives(seed: int, rows: int, units: int, keys
     weights = rng.integers(0, 4, (11, units)).astype(float)
     for kernel in compiled():
         with weigh_with(kernel):
-            close(tally.weigh(WeightBatch(weights)), tally.weigh(weights))
-            close(tally.weigh(WeightBatch(weights / 7.0)), tally.weigh(weights / 7.0))
+            close(tally.evaluate(WeightBatch(weights)), tally.evaluate(weights))
+            close(tally.evaluate(WeightBatch(weights / 7.0)), tally.evaluate(weights / 7.0))
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -506,13 +512,13 @@ class TestSizes:
         tally = some_tally(1, rows=50, units=5, keys=10)
         weights = np.ones((2, 5))
         with weigh_with(NUMPY):
-            expected = walk(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area
+            expected = integrate_curve(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area
         monkeypatch.setattr(_kernel, "MOST_CELLS", 10)
         for kernel in compiled():
             with weigh_with(kernel):
                 assert tally.cells is None
                 assert (
-                    walk(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area.tolist()
+                    integrate_curve(tally, WeightBatch(weights), CurveRequest(risk=True)).risk_area.tolist()
                     == expected.tolist()
                 )
 
@@ -521,10 +527,10 @@ class TestSizes:
         heavy = ClusterSums(tally.unit, tally.key, tally.sums * 2.0**30, tally.units, tally.keys)
         asked = CurveRequest(growth=(HARMONIC,))
         with weigh_with(NUMPY):
-            expected = walk(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
+            expected = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
         for kernel in compiled():
             with weigh_with(kernel):
-                found = walk(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
+                found = integrate_curve(heavy, WeightBatch(np.ones((1, 3))), asked).prefix_means[HARMONIC]
             assert found.tolist() == expected.tolist()
 
 
@@ -701,7 +707,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from abstain.resampling import HARMONIC, CurveRequest, WeightBatch, CountedRows, RowsRefused
-from abstain.resampling import RandomStream, ClusterSums, walk
+from abstain.resampling import RandomStream, ClusterSums, integrate_curve
 from abstain.resampling._kernel import Kernel, find, weigh_with
 found = find(Path(sys.argv[1])).library
 assert found is not None
@@ -719,17 +725,17 @@ for level in found.levels:
                 batch = WeightBatch.drawn(stream, units, vectors)
                 targets = np.linspace(0.0, 2.0, 7)[:, None] * np.full(vectors, float(rows))
                 asked = CurveRequest(risk=True, hull=True, growth=(HARMONIC,), bounds=(0.2, 9.0), areas_at=(True,) * 7)
-                walk(tally, batch, asked, targets)
+                integrate_curve(tally, batch, asked, targets)
                 asked = CurveRequest(risk=True, hull=True, areas_at=(True,) * 7)
-                walk(tally, WeightBatch(batch.weights / 3.0), asked, targets)
-                tally.weigh(batch)
+                integrate_curve(tally, WeightBatch(batch.weights / 3.0), asked, targets)
+                tally.evaluate(batch)
             stream.multiplicities(2, 3, draws=1000)
         rows = 20_000
         tally = ClusterSums.of_rows(
             unit=np.arange(rows)[::-1], key=np.arange(rows), columns=[np.arange(rows) % 8.0], units=rows, keys=rows
         )
         batch = WeightBatch.drawn(RandomStream(library, 5), rows, 21)
-        walk(tally, batch, CurveRequest(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
+        integrate_curve(tally, batch, CurveRequest(risk=True, areas_at=(True,)), np.full((1, 21), 15_000.0))
 for size, levels, kinds in ((0, 1, 1), (1, 1, 1), (700, 3, 251), (5000, 4000, 7), (70_000, 70_000, 2)):
     place = np.arange(size)
     cluster, sure, kind = place % 1000 - 5, place % levels / 7.0, (place % kinds).astype(np.uint16)

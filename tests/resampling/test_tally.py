@@ -14,7 +14,7 @@ from abstain.resampling import (
     RunningSums,
     Statistic,
     WeightBatch,
-    _table,
+    _cluster_sums,
     keys_ascending,
     keys_descending,
     prefix_mean_sum,
@@ -31,9 +31,9 @@ KEPT = pytest.mark.parametrize("kept", ["dense", "sparse"], indirect=True)
 def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Force the table to be kept in one way; returns which."""
     if request.param == "sparse":
-        monkeypatch.setattr(_table, "_DENSE_LIMIT", -1)
+        monkeypatch.setattr(_cluster_sums, "_DENSE_LIMIT", -1)
     else:
-        monkeypatch.setattr(_table, "_DENSE_FACTOR", 1 << 40)
+        monkeypatch.setattr(_cluster_sums, "_DENSE_FACTOR", 1 << 40)
     return str(request.param)
 
 
@@ -62,7 +62,7 @@ def test_sums_by_key_and_running_sums_by_hand(kept: str) -> None:
     weights = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 3.0]])
     counts = [[3.0, 2.0, 1.0], [5.0, 2.0, 3.0]]
     sums = [[7.0, 8.0, 6.0], [14.0, 10.0, 18.0]]
-    assert tally.weigh(weights).tolist() == [counts, sums, counts]
+    assert tally.evaluate(weights).tolist() == [counts, sums, counts]
     running = [[0.0, 7.0, 15.0, 21.0], [0.0, 14.0, 24.0, 42.0]]
     assert tally.run(weights)[1].tolist() == running
     assert tally.run(weights)[0].tolist() == [[0.0, 3.0, 5.0, 6.0], [0.0, 5.0, 7.0, 10.0]]
@@ -85,7 +85,7 @@ def test_dense_sparse_copied_and_shuffled_rows_agree_with_a_loop(
     for limit in (1 << 23, -1):
         for chosen in (rows, shuffled, copied):
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(_table, "_DENSE_LIMIT", limit)
+                patched.setattr(_cluster_sums, "_DENSE_LIMIT", limit)
                 unit, key, value, weight = (np.array([row[place] for row in chosen]) for place in range(4))
                 tally = ClusterSums.of_rows(
                     unit=unit.astype(np.intp),
@@ -95,7 +95,7 @@ def test_dense_sparse_copied_and_shuffled_rows_agree_with_a_loop(
                     keys=5,
                     weight=weight.astype(float),
                 )
-                assert tally.weigh(weighed)[:, 0].tolist() == list(expected)
+                assert tally.evaluate(weighed)[:, 0].tolist() == list(expected)
                 running = np.cumsum(np.array(expected), axis=1)
                 assert tally.run(weighed)[:, 0, 1:].tolist() == running.tolist()
 
@@ -107,8 +107,8 @@ def test_zero_rows_sum_to_nothing(units: int, keys: int) -> None:
         unit=np.empty(0, np.intp), key=np.empty(0, np.intp), columns=[np.empty(0)], units=units, keys=keys
     )
     weights = np.ones((2, units))
-    assert tally.weigh(weights).shape == (2, 2, keys)
-    assert not tally.weigh(weights).any()
+    assert tally.evaluate(weights).shape == (2, 2, keys)
+    assert not tally.evaluate(weights).any()
     assert tally.run(weights).shape == (2, 2, keys + 1)
     assert not tally.run(weights).any()
     assert tally.width >= units
@@ -116,7 +116,7 @@ def test_zero_rows_sum_to_nothing(units: int, keys: int) -> None:
 
 def test_one_unit_is_a_plain_sum_that_weights_scale() -> None:
     tally = ClusterSums.of_rows(unit=[0, 0, 0], key=[1, 0, 1], columns=[[0.5, 1.0, 2.0]], units=1, keys=2)
-    assert tally.weigh(np.array([[1.0], [3.0]])).tolist() == [
+    assert tally.evaluate(np.array([[1.0], [3.0]])).tolist() == [
         [[1.0, 2.0], [3.0, 6.0]],
         [[1.0, 2.5], [3.0, 7.5]],
     ]
@@ -128,7 +128,10 @@ def test_a_unit_without_a_row_changes_nothing(kept: str) -> None:
     few = ClusterSums.of_rows(unit=[0, 1], key=[0, 1], columns=[[1.0, 2.0]], units=2, keys=2)
     more = ClusterSums.of_rows(unit=[0, 2], key=[0, 1], columns=[[1.0, 2.0]], units=4, keys=2)
     assert more._dense == (kept == "dense")
-    assert few.weigh(np.array([[2.0, 3.0]])).tolist() == more.weigh(np.array([[2.0, 9.0, 3.0, 9.0]])).tolist()
+    assert (
+        few.evaluate(np.array([[2.0, 3.0]])).tolist()
+        == more.evaluate(np.array([[2.0, 9.0, 3.0, 9.0]])).tolist()
+    )
 
 
 def test_too_many_pairs_for_a_table_are_kept_as_cells() -> None:
@@ -139,7 +142,7 @@ def test_too_many_pairs_for_a_table_are_kept_as_cells() -> None:
     )
     assert not tally._dense
     weights = np.random.default_rng(0).integers(0, 3, (2, units)).astype(float)
-    assert tally.weigh(weights)[1].tolist() == (weights * rows)[:, ::-1].tolist()
+    assert tally.evaluate(weights)[1].tolist() == (weights * rows)[:, ::-1].tolist()
     assert tally.run(weights)[1, :, -1].tolist() == (weights @ rows).tolist()
 
 
@@ -239,7 +242,7 @@ def test_a_share_of_one_cell_is_never_above_one() -> None:
 
 def test_units_left_out_are_taken_off_the_sums_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same running sums as by gathering every cell anew, to the last digit for whole numbers."""
-    monkeypatch.setattr(_table, "_DENSE_LIMIT", -1)
+    monkeypatch.setattr(_cluster_sums, "_DENSE_LIMIT", -1)
     rng = np.random.default_rng(4)
     unit, key = rng.integers(0, 40, 3000), rng.integers(0, 500, 3000)
     tally = ClusterSums.of_rows(

@@ -3,7 +3,7 @@
 Rows fall into bins by their confidence. Per bin three sums are enough: how many rows, how many outcomes that came
 true, how much confidence. Bins are left-closed, the last one closed, and an empty bin stays, with count 0.
 
-``uniform`` bins have equal widths on [0, 1]: the bin of a row never changes, so that it is a key of the tally.
+``uniform`` bins have equal widths on [0, 1]: the bin of a row never changes, so it is a key of the cluster sums.
 ``quantile`` bins have equal mass: lower edge ``b`` of ``B`` is the smallest confidence with more than a share
 ``b / B`` of the mass at or below it, so that tied confidences share a bin. Edges move with the weights, so that the
 key is the confidence, and every weight vector finds its edges on running sums. A weight of 2 is the row twice in
@@ -11,7 +11,7 @@ either case.
 
 The smooth error lays residuals ``y - s`` on a fine grid over [0, 1], each shared by its two neighbours, and smooths
 them with a Gaussian that is reflected at both ends. It is no function of sums over rows, but the grid sums that stand
-in for the rows are, so that they are a tally, with the cells of the grid as its keys. In cosines the smoothing is a
+in for the rows are, so that they are cluster sums with the cells of the grid as keys. In cosines the smoothing is a
 damping of each frequency, so that a width costs one transform. The width is the one that equals the error it gives.
 What the metrics mean is said in `abstain.metrics.calibration`.
 """
@@ -142,12 +142,12 @@ def _uniform(
 ) -> tuple[Callable[[WeightBatch], BinSums], int]:
     """Tally rows by group and equal-width bin."""
     key = group * bins + uniform_bin(rows.confidence, bins)
-    tally = rows.tally(key, groups * bins, rows.correct, rows.confidence)
+    cluster_sums = rows.sum_by(key, groups * bins, rows.correct, rows.confidence)
 
     def sums(batch: WeightBatch) -> BinSums:
-        return BinSums(*tally.weigh(batch).reshape(3, len(batch), groups, bins))
+        return BinSums(*cluster_sums.evaluate(batch).reshape(3, len(batch), groups, bins))
 
-    return sums, 3 * tally.width
+    return sums, 3 * cluster_sums.width
 
 
 def _quantile(
@@ -158,14 +158,14 @@ def _quantile(
     for number in range(groups):
         part = rows.take(group == number)
         key, distinct = keys_ascending(part.confidence)
-        tallies.append(part.tally(key, len(distinct), part.correct, part.confidence))
+        tallies.append(part.sum_by(key, len(distinct), part.correct, part.confidence))
     share = (np.arange(1, bins + 1) + _TOLERANCE) / bins
 
     def sums(batch: WeightBatch) -> BinSums:
-        parts = [_between(tally.run(batch.weights), share) for tally in tallies]
+        parts = [_between(cluster_sums.run(batch.weights), share) for cluster_sums in tallies]
         return BinSums(*np.stack(parts, axis=2))
 
-    return sums, 3 * max(tally.width for tally in tallies)
+    return sums, 3 * max(cluster_sums.width for cluster_sums in tallies)
 
 
 def _between(running: Floats, share: Floats) -> Floats:
@@ -181,7 +181,7 @@ def smooth_measure(rows: Columns) -> Statistic:
     place = rows.confidence * _CELLS
     left = np.minimum(place.astype(np.intp), _CELLS - 1)
     right_share = place - left
-    tally = ClusterSums.of_rows(
+    cluster_sums = ClusterSums.of_rows(
         unit=np.tile(rows.cluster, 2),
         key=np.concatenate([left, left + 1]),
         columns=[np.tile(rows.correct - rows.confidence, 2)],
@@ -191,12 +191,12 @@ def smooth_measure(rows: Columns) -> Statistic:
     )
 
     def compute(batch: WeightBatch) -> Floats:
-        count, residual = tally.weigh(batch)
+        count, residual = cluster_sums.evaluate(batch)
         total = count.sum(axis=1)
         mass = ratio(residual, total[:, None], empty=0.0)
         return np.where(total > 0, _fixed_point(_cosines(mass)), np.nan)[:, None]
 
-    return Statistic(("smooth_calibration_error",), rows.units, max(rows.units, tally.width), compute)
+    return Statistic(("smooth_calibration_error",), rows.units, max(rows.units, cluster_sums.width), compute)
 
 
 def _cosines(mass: Floats) -> Floats:

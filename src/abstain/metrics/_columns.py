@@ -222,7 +222,7 @@ class Columns:
         """What was worked out of these rows in the order of this confidence."""
         return {}
 
-    def tally(self, key: Indices, keys: int, *values: Floats) -> ClusterSums:
+    def sum_by(self, key: Indices, keys: int, *values: Floats) -> ClusterSums:
         """Sum the rows and some values of theirs by unit and key."""
         return ClusterSums.of_rows(
             unit=self.cluster, key=key, columns=values, units=self.units, keys=keys, weight=self.mass

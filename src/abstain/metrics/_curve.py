@@ -37,11 +37,11 @@ from abstain.resampling import (
     RunningSums,
     Statistic,
     WeightBatch,
+    integrate_curve,
     keys_ascending,
     loss_area,
     prefix_mean_sum,
     truncated,
-    walk,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Ranking:
 
     def _sum_counts(self) -> ClusterSums:
         columns = self.columns
-        return columns.tally(np.zeros(len(columns), np.intp), 1, columns.answered.astype(np.float64))
+        return columns.sum_by(np.zeros(len(columns), np.intp), 1, columns.answered.astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Curve:
         self.batch = batch
         self.needs = CurveNeeds(risk=True) if needs is None else needs
         counts = ranking.counts
-        self.total, self.answered = batch.once(counts, lambda: counts.weigh(batch)[:, :, 0])
+        self.total, self.answered = batch.once(counts, lambda: counts.evaluate(batch)[:, :, 0])
 
     @cached_property
     def sums(self) -> CurveSums:
@@ -179,7 +179,7 @@ class Curve:
             areas_at=tuple(areas for _, areas in targets),
         )
         counts = np.array([coverage for coverage, _ in targets])[:, None] * self.total
-        return walk(self.ranking.by_confidence, self.batch, request, counts)
+        return integrate_curve(self.ranking.by_confidence, self.batch, request, counts)
 
     @cached_property
     def running(self) -> RunningSums:
@@ -195,7 +195,9 @@ class Curve:
         """Counts, losses and areas along the losses: the perfect ranking. The same for all confidences of a batch."""
         by_loss, growth = self.ranking.by_loss, GROWTH[convention]
         request = CurveRequest(growth=(growth,), alike=True)
-        found: CurveSums = self.batch.once((by_loss, growth), lambda: walk(by_loss, self.batch, request))
+        found: CurveSums = self.batch.once(
+            (by_loss, growth), lambda: integrate_curve(by_loss, self.batch, request)
+        )
         return found
 
     def crossing(self, coverage: float, *, areas: bool) -> Crossing:
@@ -219,11 +221,11 @@ def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -
         with np.errstate(invalid="ignore"):
             return np.stack([metric.compute(curve, metric) for metric in metrics if metric.compute]).T
 
-    width = ranking.counts.walk_width
+    width = ranking.counts.curve_width
     if needs.ranking:
-        width = max(width, ranking.by_confidence.walk_width)
+        width = max(width, ranking.by_confidence.curve_width)
     if needs.optimum:
-        width = max(width, ranking.by_loss.walk_width)
+        width = max(width, ranking.by_loss.curve_width)
     if needs.running:
         width = max(width, ranking.by_confidence.width)
     return Statistic(tuple(metric.key for metric in metrics), columns.units, width, compute)
@@ -260,7 +262,7 @@ class BalancedRanking:
         distinct, key = np.unique(rank * np.intp(max(classes, 1)) + label[answered], return_inverse=True)
         rank_of, class_of = np.divmod(distinct, max(classes, 1))
         return cls(
-            by_class=columns.tally(label, classes),
+            by_class=columns.sum_by(label, classes),
             cells=Ranking(columns).sum_answers(key.astype(np.intp, copy=False), len(distinct)),
             class_of=class_of,
             last=np.r_[np.diff(rank_of) != 0, np.ones(min(len(rank_of), 1), np.bool_)],
@@ -268,11 +270,11 @@ class BalancedRanking:
 
     def run(self, batch: WeightBatch) -> tuple[RunningSums, Floats]:
         """Return the running sums in which all classes that have a row count the same; with N, which stays as it is."""
-        (size,) = self.by_class.weigh(batch)
+        (size,) = self.by_class.evaluate(batch)
         total = size.sum(axis=1)
         share = ratio(np.broadcast_to(total[:, None], size.shape), size, empty=0.0)
         share /= np.maximum((size > 0.0).sum(axis=1), 1)[:, None]
-        sums = np.cumsum(self.cells.weigh(batch) * share[:, self.class_of], axis=2)[:, :, self.last]
+        sums = np.cumsum(self.cells.evaluate(batch) * share[:, self.class_of], axis=2)[:, :, self.last]
         ground = np.zeros((*sums.shape[:2], 1))
         count, loss = np.concatenate([ground, sums], axis=2)
         return RunningSums(count, loss), total

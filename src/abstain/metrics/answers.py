@@ -34,7 +34,7 @@ from abstain.metrics._specification import (
     statistic_of_sums,
 )
 from abstain.metrics.scales import auroc_scale
-from abstain.resampling import CurveRequest, Statistic, WeightBatch, keys_ascending, walk
+from abstain.resampling import CurveRequest, Statistic, WeightBatch, integrate_curve, keys_ascending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -267,17 +267,17 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
     their own, which count half: one run gives the area of every weight vector.
     """
     key, distinct = keys_ascending(score)
-    tally = columns.tally(key, len(distinct), positive)
+    cluster_sums = columns.sum_by(key, len(distinct), positive)
 
     def compute(batch: WeightBatch) -> Floats:
-        walked = walk(tally, batch, CurveRequest())
-        positives, negatives = walked.loss, walked.count - walked.loss
+        curve_sums = integrate_curve(cluster_sums, batch, CurveRequest())
+        positives, negatives = curve_sums.loss, curve_sums.count - curve_sums.loss
         # All rows below each positive, less the positives among them; what lies under a curve and what lies beside it
         # fill the rectangle of its ends.
-        wins = walked.count * positives - walked.loss_area - 0.5 * positives**2
+        wins = curve_sums.count * positives - curve_sums.loss_area - 0.5 * positives**2
         return ratio(wins, positives * negatives)[:, None]
 
-    return Statistic((name,), columns.units, tally.walk_width, compute)
+    return Statistic((name,), columns.units, cluster_sums.curve_width, compute)
 
 
 def detection_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
@@ -310,15 +310,15 @@ class _Detected(NamedTuple):
 def _balanced_accuracy(columns: Columns) -> Statistic:
     """The mean over truth classes of hits / class size; NaN with fewer than two classes."""
     codes, classes = labels.classes(columns.truth)
-    tally = columns.tally(codes, classes, columns.correct)
+    cluster_sums = columns.sum_by(codes, classes, columns.correct)
 
     def compute(batch: WeightBatch) -> Floats:
-        size, hits = tally.weigh(batch)
+        size, hits = cluster_sums.evaluate(batch)
         present = (size > 0).sum(axis=1)
         mean = np.nansum(ratio(hits, size), axis=1) / np.maximum(present, 1)
         return np.where(present >= 2, mean, np.nan)[:, None]
 
-    return Statistic(("balanced_accuracy",), columns.units, max(columns.units, tally.width), compute)
+    return Statistic(("balanced_accuracy",), columns.units, max(columns.units, cluster_sums.width), compute)
 
 
 def _macro_f1(columns: Columns) -> Statistic:
@@ -326,14 +326,14 @@ def _macro_f1(columns: Columns) -> Statistic:
     rows = columns.take(columns.answered)
     codes, classes = labels.classes(np.concatenate([rows.truth, rows.prediction]))
     truth, prediction = np.split(codes, 2)
-    by_truth = rows.tally(truth, classes, rows.correct)
+    by_truth = rows.sum_by(truth, classes, rows.correct)
     # A prediction of None belongs to no class.
     some = prediction >= 0
-    by_prediction = rows.take(some).tally(prediction[some], classes)
+    by_prediction = rows.take(some).sum_by(prediction[some], classes)
 
     def compute(batch: WeightBatch) -> Floats:
-        size, hits = by_truth.weigh(batch)
-        predicted = by_prediction.weigh(batch)[0]
+        size, hits = by_truth.evaluate(batch)
+        predicted = by_prediction.evaluate(batch)[0]
         scores = np.where(size > 0, ratio(2.0 * hits, size + predicted), 0.0)
         return ratio(scores.sum(axis=1), (size > 0).sum(axis=1).astype(np.float64))[:, None]
 

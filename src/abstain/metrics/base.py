@@ -3,7 +3,7 @@
 A metric object is called with a list of evaluation results. Adding one means subclassing `BaseMetric` and writing
 ``compute()``; it is found by an entry point of an installed package (group ``abstain.metrics``), by its import path
 (``package.module:Class``), or by being handed over. It sees rows as objects, so that it is weighed by repeating rows:
-slower than a tally, with the same weights. The built-in metrics are functions of arrays and stand elsewhere.
+slower than cluster sums, with the same weights. The built-in metrics are functions of arrays and stand elsewhere.
 """
 
 from __future__ import annotations

@@ -134,14 +134,14 @@ class Strata:
     holds them all and the others are empty.
 
     Attributes:
-        tally: counts and covered rows by distinct key, ascending.
+        cluster_sums: counts and covered rows by distinct key, ascending.
         keys: the distinct keys.
         bins: how many chunks there are.
         whole: True when rows have ranks; else chunks have equal weight.
         one_key: True if all rows share one key.
     """
 
-    tally: ClusterSums
+    cluster_sums: ClusterSums
     keys: Floats
     bins: int
     whole: bool
@@ -150,8 +150,8 @@ class Strata:
     @classmethod
     def of_rows(cls, key: Floats, covered: Mask, rows: PredictionRows, *, bins: int) -> Strata:
         """Tally the rows by their key."""
-        tally, keys = _by_key(key, rows, covered)
-        return cls(tally, keys, bins, rows.whole, rows.have_one(key))
+        cluster_sums, keys = _by_key(key, rows, covered)
+        return cls(cluster_sums, keys, bins, rows.whole, rows.have_one(key))
 
     def borders(self, total: Floats) -> Floats:
         """Return the weight before each border, (batch, bins + 1); the first chunks take the rest."""
@@ -165,7 +165,7 @@ class Strata:
 
     def ends(self) -> tuple[Floats, Floats, Floats]:
         """Return the lowest key, the highest key and the weight of each chunk when every row counts."""
-        count = self.tally.run(np.ones((1, self.tally.units)))[0, 0]
+        count = self.cluster_sums.run(np.ones((1, self.cluster_sums.units)))[0, 0]
         border = self.borders(count[-1:])[0]
         tolerance = 0.0 if self.whole else 1e-12 * border[-1]
         low = np.searchsorted(count[1:], border[:-1] + tolerance, side="right")
@@ -181,10 +181,10 @@ class Strata:
     def measure(self, name: str) -> Statistic:
         """Return the coverage of each chunk, then the worst of them under `name`."""
         names = (*(f"{name}[{place}]" for place in range(self.bins)), name)
-        return Statistic(names, self.tally.units, 2 * self.tally.width, self._finish)
+        return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._finish)
 
     def _finish(self, batch: WeightBatch) -> Floats:
-        count, hit = self.tally.run(batch.weights)
+        count, hit = self.cluster_sums.run(batch.weights)
         borders = self.borders(count[:, -1])
         covered = np.stack([np.interp(*row) for row in zip(borders, count, hit, strict=True)])
         chunks = ratio(np.diff(covered, axis=1), np.diff(borders, axis=1))
@@ -195,15 +195,15 @@ def quantiles_measure(
     key: Floats, rows: PredictionRows, *, probabilities: Sequence[float] | Floats, name: str
 ) -> Statistic:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
-    tally, keys = _by_key(key, rows)
+    cluster_sums, keys = _by_key(key, rows)
     shares, whole = np.asarray(probabilities, np.float64), rows.whole
 
     def compute(batch: WeightBatch) -> Floats:
-        (count,) = tally.run(batch.weights)
+        (count,) = cluster_sums.run(batch.weights)
         return np.stack([_quantiles(row[1:], keys, shares, whole=whole) for row in count])
 
     names = tuple(f"{name}[{share:g}]" for share in shares)
-    return Statistic(names, rows.units, 2 * tally.width, compute)
+    return Statistic(names, rows.units, 2 * cluster_sums.width, compute)
 
 
 def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> Floats:
@@ -242,10 +242,10 @@ def groups_measure(
 
     In that mean each group counts once, or as much as its share of the rows.
     """
-    tally = rows.tally(group, groups, covered)
+    cluster_sums = rows.sum_by(group, groups, covered)
 
     def compute(batch: WeightBatch) -> Floats:
-        count, hit = tally.weigh(batch)
+        count, hit = cluster_sums.evaluate(batch)
         share, present = ratio(hit, count), count > 0.0
         worth = count if by_share else present.astype(np.float64)
         distance = np.where(present, worth * np.abs(share - level), 0.0).sum(axis=1)
@@ -271,7 +271,7 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
 def _by_key(key: Floats, rows: PredictionRows, *columns: Mask) -> tuple[ClusterSums, Floats]:
     """Rows tallied by a number, ascending, and the number of each key."""
     place, keys = keys_ascending(key)
-    return rows.tally(place, len(keys), *columns), keys
+    return rows.sum_by(place, len(keys), *columns), keys
 
 
 def _lowest(values: Floats) -> Floats:

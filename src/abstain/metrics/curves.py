@@ -27,9 +27,9 @@ from abstain.resampling import (
     RunningSums,
     Statistic,
     WeightBatch,
+    integrate_curve,
     keys_ascending,
     keys_descending,
-    walk,
 )
 
 if TYPE_CHECKING:
@@ -277,16 +277,16 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Statistic:
     key = np.searchsorted(-thresholds, -columns.confidence[answered])
     ranking = Ranking(columns)
     # Rows below the last threshold are a rank of their own, which is not asked for.
-    tally, total = ranking.sum_answers(key, len(thresholds) + 1), ranking.counts
+    cluster_sums, total = ranking.sum_answers(key, len(thresholds) + 1), ranking.counts
 
     def compute(batch: WeightBatch) -> Floats:
-        count, risk_sum = np.cumsum(tally.weigh(batch)[:, :, :-1], axis=2)
-        everything = total.weigh(batch)[0]
+        count, risk_sum = np.cumsum(cluster_sums.evaluate(batch)[:, :, :-1], axis=2)
+        everything = total.evaluate(batch)[0]
         return np.concatenate([ratio(risk_sum, count), risk_sum / everything, count / everything], axis=1)
 
     kinds = ("selective", "generalized", "coverage")
     names = [f"{kind}[{place}]" for kind in kinds for place in range(len(thresholds))]
-    return Statistic(tuple(names), columns.units, max(columns.units, tally.width), compute)
+    return Statistic(tuple(names), columns.units, max(columns.units, cluster_sums.width), compute)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -332,13 +332,13 @@ def _single_area(
     apart = weight is None and ranks == len(rank)
     asked = CurveRequest(risk=True) if apart else CurveRequest(growth=(HARMONIC,))
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
-        walked = walk(_single_tally(rank, ranks, loss, weight), WeightBatch(_ONE), asked)
+        curve_sums = integrate_curve(_single_tally(rank, ranks, loss, weight), WeightBatch(_ONE), asked)
         if area == "aurc":
-            return float((walked.risk_area if apart else single_item_trapezoid(walked))[0]) / total
-    return float(walked.loss_area[0]) / total**2
+            return float((curve_sums.risk_area if apart else single_item_trapezoid(curve_sums))[0]) / total
+    return float(curve_sums.loss_area[0]) / total**2
 
 
 def _single_tally(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> ClusterSums:
-    """The tally of rows that all count once."""
+    """The sums of rows that all count once."""
     unit = np.broadcast_to(np.intp(0), len(rank))
     return ClusterSums.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)

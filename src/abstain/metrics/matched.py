@@ -25,9 +25,9 @@ from abstain.resampling import (
     RunningSums,
     Statistic,
     WeightBatch,
+    integrate_curve,
+    integrate_running_sums,
     truncated,
-    walk,
-    walk_run,
 )
 
 if TYPE_CHECKING:
@@ -49,19 +49,19 @@ class Limited:
         # Weights that leave no row at all have no coverage; what is divided by their total is undefined anyway.
         self.target = np.nan_to_num(coverage * curve.total)
         asked = CurveRequest(risk=True, areas_at=(True,))
-        self.walked = walk(curve.ranking.by_confidence, curve.batch, asked, self.target[None])
-        (self.crossing,) = self.walked.crossings
-        self.count = np.minimum(self.target, self.walked.count)
+        self.curve_sums = integrate_curve(curve.ranking.by_confidence, curve.batch, asked, self.target[None])
+        (self.crossing,) = self.curve_sums.crossings
+        self.count = np.minimum(self.target, self.curve_sums.count)
 
     @cached_property
     def areas(self) -> tuple[Floats, Floats]:
         """The areas under the selective risk and under the loss sum, both in counts."""
-        return _curve.cut_areas(self.walked, self.crossing, self.count)
+        return _curve.cut_areas(self.curve_sums, self.crossing, self.count)
 
     @cached_property
     def loss(self) -> Floats:
         """The loss sum of the items that are left."""
-        return _curve.loss_at(self.walked, self.crossing, self.count)
+        return _curve.loss_at(self.curve_sums, self.crossing, self.count)
 
     @property
     def _parts(self) -> list[slice]:
@@ -71,10 +71,12 @@ class Limited:
 
     def over_runs(self, compute: Callable[[RunningSums, Floats], Floats]) -> Floats:
         """Compute a number per weight vector from the running sums of the items that are left, and from N."""
-        tally, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
+        cluster_sums, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
         return np.concatenate(
             [
-                compute(truncated(RunningSums.of(tally, weights[part]), self.count[part]), self.total[part])
+                compute(
+                    truncated(RunningSums.of(cluster_sums, weights[part]), self.count[part]), self.total[part]
+                )
                 for part in self._parts
             ]
         )
@@ -88,7 +90,7 @@ class Limited:
             np.concatenate([ground, np.cumsum(count, axis=1)], axis=1),
             np.concatenate([ground, np.cumsum(count * levels, axis=1)], axis=1),
         )
-        return walk_run(run, CurveRequest(growth=(GROWTH[convention],)))
+        return integrate_running_sums(run, CurveRequest(growth=(GROWTH[convention],)))
 
     def _counts_by_loss(self) -> Floats:
         """How many of the items that are left have each loss, the smallest first: (vectors, losses)."""
@@ -96,13 +98,13 @@ class Limited:
         if len(levels) == 2 and levels[0] == 0.0:
             wrong = self.loss / levels[1]
             return np.stack([np.maximum(self.count - wrong, 0.0), wrong], axis=1)
-        tally, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
+        cluster_sums, weights = self.curve.ranking.by_confidence, self.curve.batch.weights
         cells, rank_of_cell, starts = self.curve.ranking.by_loss_and_rank
         found = []
         for part in self._parts:
-            run = RunningSums.of(tally, weights[part])
+            run = RunningSums.of(cluster_sums, weights[part])
             left = np.clip(self.count[part, None] - run.count[:, :-1], 0.0, run.step)
-            counts = cells.weigh(weights[part])[0] * ratio(left, run.step, empty=0.0)[:, rank_of_cell]
+            counts = cells.evaluate(weights[part])[0] * ratio(left, run.step, empty=0.0)[:, rank_of_cell]
             found.append(np.add.reduceat(counts, starts, axis=1))
         return np.concatenate(found)
 
@@ -118,7 +120,7 @@ def augrc(side: Limited, convention: str) -> Floats:
     """Return the AUGRC up to the matched coverage."""
     if convention == "mean":
         return _curve.mean_augrc_at(side.curve.running, side.count, side.total)
-    return _curve.augrc_at(side.walked, side.count, side.areas[1], side.total, convention)
+    return _curve.augrc_at(side.curve_sums, side.count, side.areas[1], side.total, convention)
 
 
 def eaurc(side: Limited, convention: str) -> Floats:
@@ -143,7 +145,9 @@ def aurc_achievable(side: Limited, convention: str) -> Floats:
     if convention == "interpolated":
         return side.over_runs(lambda run, total: _curve.mixed_area(run) / total)
     return side.over_runs(
-        lambda run, total: _curve.aurc_achievable(walk_run(run, CurveRequest(hull=True)), total, convention)
+        lambda run, total: _curve.aurc_achievable(
+            integrate_running_sums(run, CurveRequest(hull=True)), total, convention
+        )
     )
 
 
@@ -221,7 +225,7 @@ def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpeci
             return np.stack([each for metric in metrics for each in values(metric, batch)], axis=1)
 
     names = tuple(f"{metric.key} {part}" for metric in metrics for part in ("coverage", "left", "right"))
-    width = sum(_ranking(side).by_confidence.walk_width for side in (left, right))
+    width = sum(_ranking(side).by_confidence.curve_width for side in (left, right))
     if any(metric.convention != "trapezoid" for metric in metrics):
         # Running sums of every rank are kept.
         width = max(width, *(_ranking(side).by_confidence.width for side in (left, right)))

@@ -69,7 +69,7 @@ class PredictionRows:
         counted = values if self.weight is None else values[self.weight > 0.0]
         return len(counted) > 0 and bool((counted == counted[0]).all())
 
-    def tally(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
+    def sum_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
         """Sum the rows and some values of theirs by unit and key."""
         return ClusterSums.of_rows(
             unit=self.unit, key=key, columns=values, units=self.units, keys=keys, weight=self.weight

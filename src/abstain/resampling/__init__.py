@@ -1,23 +1,19 @@
-"""Tallies: rows summed once by unit and key, so that any number of weights can be tried on them.
+"""Resampling: rows summed once by cluster and key, so that any number of weight vectors can be applied to the sums.
 
-A *unit* is what is drawn or left out: a cluster, or a group of clusters. A *key* is what a metric runs along:
-a rank (a distinct confidence, in order), a loss value, a bin, a class, or nothing. A `ClusterSums` keeps a few sums
-for each pair of them that occurs; to *weigh* it is to give every unit a weight. Three shapes carry nearly
-every metric:
+A *unit* is drawn or left out as a whole: a cluster, or a group of clusters. A *key* is what a metric runs along: a rank
+(a distinct confidence, in order), a loss value, a bin, a class, or nothing. `ClusterSums` keeps a few sums for each
+pair of them that occurs and is evaluated with a weight per unit. Three shapes carry nearly every metric:
 
-- **ranks**: keys in order, read as running sums (`walk`, `ClusterSums.run`);
-- **bins**: keys side by side, read as one sum per key (`ClusterSums.weigh`);
+- **ranks**: keys in order, read as running sums (`integrate_curve`, `ClusterSums.run`);
+- **bins**: keys next to each other, read as one sum per key (`ClusterSums.evaluate`);
 - **sums**: a single key.
 
-A `Statistic` is a tally (or several) with its *finisher*, which turns weighed sums into metrics. Weights all
-one give the point estimate, a unit left out gives the jackknife, drawn multiplicities give the bootstrap: one
-implementation of each metric serves all three. What a metric means is known elsewhere, and so is where the
-weights come from.
+A `Statistic` computes metrics from such sums. Weights of one give the point estimate, a unit left out gives the
+jackknife, drawn multiplicities give the bootstrap: one implementation of each metric serves all three. The metrics are
+defined in `abstain.metrics`, the weights come from `abstain.inference`.
 """
 
-from abstain.resampling._kernel import RandomStream, description, kernel, lanes_for
-from abstain.resampling._rows import CountedRows, RowsRefused
-from abstain.resampling._table import (
+from abstain.resampling._cluster_sums import (
     ClusterSums,
     Statistic,
     StopFlag,
@@ -26,19 +22,21 @@ from abstain.resampling._table import (
     keys_descending,
     total_by,
 )
-from abstain.resampling._weigh import (
+from abstain.resampling._curves import (
     HARMONIC,
     LOGARITHM,
     Crossing,
     CurveRequest,
     CurveSums,
     RunningSums,
+    integrate_curve,
+    integrate_running_sums,
     loss_area,
     prefix_mean_sum,
     truncated,
-    walk,
-    walk_run,
 )
+from abstain.resampling._kernel import RandomStream, description, kernel, lanes_for
+from abstain.resampling._rows import CountedRows, RowsRefused
 
 __all__ = [
     "HARMONIC",
@@ -55,6 +53,8 @@ __all__ = [
     "StopFlag",
     "WeightBatch",
     "description",
+    "integrate_curve",
+    "integrate_running_sums",
     "kernel",
     "keys_ascending",
     "keys_descending",
@@ -63,6 +63,4 @@ __all__ = [
     "prefix_mean_sum",
     "total_by",
     "truncated",
-    "walk",
-    "walk_run",
 ]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abstain.resampling._table import StopFlag, WeightBatch
+    from abstain.resampling._cluster_sums import StopFlag, WeightBatch
 
     _Lanes = TypeVar("_Lanes", NDArray[np.uint8], NDArray[np.float64])
 

@@ -1,9 +1,9 @@
-"""The walk along ranks: what is read off the running counts and losses of a ranking, for a whole batch of weights.
+"""Counts, losses and areas along the ranks of a curve, for a whole batch of weight vectors.
 
-Everything is in counts: an area over coverage is an area over the count divided by N, one over generalized risk is
-divided by N again. Place 0 is the ground, where nothing is accepted; a rank without weight repeats the one below it and
-so adds nothing. `walk` asks the compiled kernel where there is one; below stands its twin in numpy, which is the
-definition of the numbers: running sums that are kept, and what is made of them.
+Everything is in counts: an area over coverage is an area over the count divided by N, and one over generalized risk is
+divided by N again. Place 0 is the start, where nothing is accepted. A rank without weight repeats the one below it and
+adds nothing. `integrate_curve` calls the compiled kernel if there is one. Its numpy twin below defines the numbers:
+running sums at every rank, and what is computed from them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.resampling._cluster_sums import Cells, ClusterSums, WeightBatch
     from abstain.resampling._kernel import Library
-    from abstain.resampling._table import Cells, ClusterSums, WeightBatch
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -33,7 +33,7 @@ _TABLE = 1 << 16
 _NEAR = 64
 # What may grow with the count in a sum of prefix means.
 HARMONIC, LOGARITHM = "harmonic", "logarithm"
-# The kernel looks growth up in a table of all counts; where that would be far larger than the tally, numpy weighs.
+# The kernel looks growth up in a table of all counts; where that would be far larger than the sums, numpy is used.
 _FEW_COUNTS, _COUNTS_PER_CELL = 1 << 20, 16
 
 
@@ -120,36 +120,36 @@ def _risk_of(loss: Floats, count: Floats) -> Floats:
     return loss / np.maximum(count, np.finfo(np.float64).tiny)
 
 
-def walk(
-    tally: ClusterSums, batch: WeightBatch, asked: CurveRequest, targets: Floats | None = None
+def integrate_curve(
+    cluster_sums: ClusterSums, batch: WeightBatch, asked: CurveRequest, targets: Floats | None = None
 ) -> CurveSums:
-    """Walk along the ranks of a tally of counts and losses.
+    """Return counts, losses and areas along the ranks.
 
     Args:
-        tally: its keys are the ranks, its second column the losses.
+        cluster_sums: its keys are the ranks, its second column the losses.
         batch: the weights.
-        asked: what is asked for.
-        targets: (targets, batch), the counts whose crossing is asked for, ascending in every vector.
+        asked: what else is computed.
+        targets: (targets, batch), the counts whose crossing is computed, ascending in every vector.
 
     >>> from abstain.resampling import WeightBatch, ClusterSums
-    >>> tally = ClusterSums.of_rows(unit=[0, 0, 1], key=[0, 0, 1], columns=[[0.0, 2.0, 0.0]], units=2, keys=2)
-    >>> walked = walk(tally, WeightBatch(np.ones((1, 2))), CurveRequest(risk=True))
-    >>> walked.count.tolist(), walked.loss.tolist(), walked.risk_area.round(3).tolist()
+    >>> cluster_sums = ClusterSums.of_rows(unit=[0, 0, 1], key=[0, 0, 1], columns=[[0.0, 2.0, 0.0]], units=2, keys=2)
+    >>> curve_sums = integrate_curve(cluster_sums, WeightBatch(np.ones((1, 2))), CurveRequest(risk=True))
+    >>> curve_sums.count.tolist(), curve_sums.loss.tolist(), curve_sums.risk_area.round(3).tolist()
     ([3.0], [2.0], [2.833])
     """
     found = np.empty((0, len(batch))) if targets is None else targets
     chosen = _kernel.kernel()
     # Growth is looked up by the count, which must be a whole number for it.
-    served = not asked.growth or (tally.whole and batch.whole)
-    if chosen.library is not None and tally.cells is not None and served:
+    served = not asked.growth or (cluster_sums.whole and batch.whole)
+    if chosen.library is not None and cluster_sums.cells is not None and served:
         try:
-            return _walked_by_kernel(chosen.library, tally.cells, batch, asked, found)
+            return _integrate_by_kernel(chosen.library, cluster_sums.cells, batch, asked, found)
         except OverflowError:  # no table is that large
             pass
-    return walk_run(RunningSums.of(tally, batch.weights), asked, found)
+    return integrate_running_sums(RunningSums.of(cluster_sums, batch.weights), asked, found)
 
 
-def _walked_by_kernel(
+def _integrate_by_kernel(
     library: Library, cells: Cells, batch: WeightBatch, asked: CurveRequest, targets: Floats
 ) -> CurveSums:
     risk = asked.risk or asked.hull or bool(asked.bounds) or any(asked.areas_at)
@@ -213,8 +213,8 @@ def _table(growth: str, size: int) -> Floats:
     return known
 
 
-def walk_run(run: RunningSums, asked: CurveRequest, targets: Floats | None = None) -> CurveSums:
-    """Walk along running sums that are at hand; the arguments are those of `walk`."""
+def integrate_running_sums(run: RunningSums, asked: CurveRequest, targets: Floats | None = None) -> CurveSums:
+    """Walk along running sums that are at hand; the arguments are those of `integrate_curve`."""
     nothing = np.empty(0)
     place = run.row_start + run.first
     growth = {name: prefix_mean_sum(run, continuous=name == LOGARITHM) for name in asked.growth}
@@ -267,10 +267,10 @@ class RunningSums:
     known_area: Callable[[], Floats | None] = lambda: None
 
     @classmethod
-    def of(cls, tally: ClusterSums, weights: Floats) -> RunningSums:
-        """Run along a tally of counts and losses."""
-        count, risk_sum = tally.run(weights)
-        return cls(count, risk_sum, partial(tally.area, weights))
+    def of(cls, cluster_sums: ClusterSums, weights: Floats) -> RunningSums:
+        """Return the running sums of counts and losses."""
+        count, risk_sum = cluster_sums.run(weights)
+        return cls(count, risk_sum, partial(cluster_sums.area, weights))
 
     @property
     def last_count(self) -> Floats:

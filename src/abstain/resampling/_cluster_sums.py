@@ -147,7 +147,7 @@ class WeightBatch:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of a tally as the compiled kernel takes them.
+    """The cells of cluster sums in the layout of the compiled kernel.
 
     Attributes:
         unit: the unit of each cell.
@@ -212,10 +212,10 @@ class ClusterSums:
         units: how many units there are.
         keys: how many keys there are.
 
-    >>> tally = ClusterSums.of_rows(unit=[0, 1, 1], key=[0, 0, 1], columns=[[0.5, 1.0, 2.0]], units=2, keys=2)
-    >>> tally.weigh(np.array([[1.0, 2.0]])).tolist()                   # counts, then the sums of the column
+    >>> sums = ClusterSums.of_rows(unit=[0, 1, 1], key=[0, 0, 1], columns=[[0.5, 1.0, 2.0]], units=2, keys=2)
+    >>> sums.evaluate(np.array([[1.0, 2.0]])).tolist()                    # counts, then the sums of the column
     [[[3.0, 2.0]], [[2.5, 4.0]]]
-    >>> tally.run(np.array([[1.0, 2.0]])).tolist()                     # the same, running, from the ground up
+    >>> sums.run(np.array([[1.0, 2.0]])).tolist()                     # the same, running, from the ground up
     [[[0.0, 3.0, 5.0]], [[0.0, 2.5, 6.5]]]
     """
 
@@ -281,7 +281,7 @@ class ClusterSums:
         return max(self.units, numbers) * (2 if len(self.sums) > 2 else 1)
 
     @property
-    def walk_width(self) -> int:
+    def curve_width(self) -> int:
         """How many numbers one weight vector occupies on a walk: the kernel keeps a byte per unit and little else.
 
         It passes by all cells, though, and should come back in a few hundredths of a second.
@@ -301,7 +301,7 @@ class ClusterSums:
         unit, ends = self.unit.astype(np.uint32), self._ends.astype(np.int64)
         return Cells(unit, ends, self.sums, self.keys, count == self.units * self.keys)
 
-    def weigh(self, weights: Floats | WeightBatch) -> Floats:
+    def evaluate(self, weights: Floats | WeightBatch) -> Floats:
         """Return the sums by key (columns, batch, keys) for weights (batch, units)."""
         if isinstance(weights, WeightBatch):
             chosen = _kernel.kernel()
@@ -460,10 +460,10 @@ class Statistic:
     ) -> Statistic:
         """Return metrics that are functions of sums over rows; `compute` gets the count and the sum of each column."""
         key = np.zeros(len(unit), np.intp)
-        tally = ClusterSums.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
+        sums = ClusterSums.of_rows(unit=unit, key=key, columns=columns, units=units, keys=1, weight=weight)
 
         def computed(batch: WeightBatch) -> Floats:
-            return np.stack(compute(*tally.weigh(batch)[:, :, 0])).T
+            return np.stack(compute(*sums.evaluate(batch)[:, :, 0])).T
 
         return cls(names, units, max(units, len(columns)), computed)
 
