@@ -1,7 +1,7 @@
-"""One question, one answer, whichever door it is asked through: Python, every verb, and scan.
+"""One question, one answer, whichever entry point it comes through: Python, every command, and scan.
 
-Each question is some data, a loss, a confidence and a metric. The answer in Python is the yardstick; every other door
-must give the same numbers, the same verdict and the same words.
+Each question is some data, a loss, a confidence and a metric. The answer in Python is the yardstick; every other
+entry point must give the same numbers, the same verdict and the same words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The output door: each file whole, old or new; all of a call or none; inputs, devices, pipes and links unharmed."""
+"""Output files: each is whole, old or new; all of a call or none; inputs, devices, pipes and links unharmed."""
 
 from __future__ import annotations
 
