@@ -627,6 +627,7 @@ def doors_of_two(left: Path, right: Path, *flags: object) -> list[tuple[object, 
     ]
 
 
+@pytest.mark.slow
 def test_items_that_one_side_lacks_are_refused_unless_allowed() -> None:
     left = write(Path("a.csv"), columns_of([1, 2], 320))
     right = write(Path("b.csv"), columns_of([3, 4], 160))
@@ -642,6 +643,7 @@ def test_items_that_one_side_lacks_are_refused_unless_allowed() -> None:
     assert (found.matching.total, found.matching.shared) == (320, 160)
 
 
+@pytest.mark.slow
 def test_truths_that_differ_are_refused_and_counted_unless_allowed() -> None:
     left = write(Path("a.csv"), columns_of([1, 2]))
     other = columns_of([3, 4])
@@ -661,6 +663,7 @@ def test_truths_that_differ_are_refused_and_counted_unless_allowed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_without_names_are_matched_only_where_their_order_is_said_to_be_the_match() -> None:
     left, right = (
         write(

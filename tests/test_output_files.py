@@ -237,6 +237,7 @@ while True:
 """
 
 
+@pytest.mark.nightly
 def test_a_killed_writer_and_two_at_once_leave_a_whole_file(tmp_path: Path) -> None:
     place = tmp_path / "x"
     command = [sys.executable, "-c", _WRITER, str(place)]
