@@ -15,7 +15,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo offline test test-nightly test-fast test-numpy test-lowest test-browser test-spark fuzz check bench walk simulate docs screenshots format clean
+.PHONY: help environment demo offline test test-nightly test-fast test-numpy test-lowest test-browser test-spark fuzz check bench walk simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -73,6 +73,8 @@ $(SPARK_READY): $(READY)
 $(DOCS_READY): $(READY)
 	@$(call install_group,docs)
 	@touch $@
+
+environment: $(READY) $(BROWSER_READY) $(SPARK_READY) $(DOCS_READY)  ## Install what all targets but test-lowest need
 
 demo: $(LIGHT_READY)  ## Judge two real classifiers that may abstain
 	@echo "Training and judging two classifiers."
