@@ -15,7 +15,7 @@ install_group = if command -v uv >/dev/null 2>&1; then uv pip install --quiet --
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check --group $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo offline test test-fast test-numpy test-lowest test-browser test-spark fuzz check bench simulate docs screenshots format clean
+.PHONY: help environment demo offline test test-nightly test-fast test-numpy test-lowest test-browser test-spark fuzz check bench walk simulate docs screenshots format clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -74,6 +74,8 @@ $(DOCS_READY): $(READY)
 	@$(call install_group,docs)
 	@touch $@
 
+environment: $(READY) $(BROWSER_READY) $(SPARK_READY) $(DOCS_READY)  ## Install what all targets but test-lowest need
+
 demo: $(LIGHT_READY)  ## Judge two real classifiers that may abstain
 	@echo "Training and judging two classifiers."
 	@$(BIN)/abstain demo
@@ -81,27 +83,37 @@ demo: $(LIGHT_READY)  ## Judge two real classifiers that may abstain
 offline: $(READY)  ## Ask a tiny model that is served on this machine, and judge it; no network
 	@$(BIN)/python -m offline
 
+# Modules and tests are compiled once, not by every process that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Tests run on every core already: threads of numpy's own would only wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
+
 # Tests run on every core; WORKERS=0 runs them in one process.
 WORKERS ?= logical
 PYTEST := -m pytest -n $(WORKERS)
 OLD_WARNINGS := $(addprefix -Wdefault::,DeprecationWarning PendingDeprecationWarning FutureWarning)
 
-test: $(READY)  ## Run every test, doctest and README example, and the fuzzed inputs of every commit
-	$(BIN)/python $(PYTEST)
+test: $(READY)  ## Run every test, doctest and README example but the nightly ones, and the fuzzed inputs of every commit
+	$(BIN)/python $(PYTEST) -m "not nightly"
 	$(BIN)/python -m fuzz --seconds 0
 
-# The rooms where numbers are made: no files, no pages, no processes, no simulations.
+test-nightly: $(READY)  ## Run the tests of hostile processes and of memory
+	$(BIN)/python $(PYTEST) -m nightly
+
+# The packages that compute numbers: no files, no pages, no processes, no simulations.
 FAST := $(addprefix tests/,resampling metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
 
-test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules alone, in half a minute
-	$(BIN)/python $(PYTEST) -m "not slow" $(FAST)
+test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules only, in half a minute
+	$(BIN)/python $(PYTEST) -m "not slow and not nightly" $(FAST)
 
+# The tests of the kernel compare it with numpy themselves, and simulations use numbers that other tests compare.
 test-numpy: $(READY)  ## Run the tests of the working loop without the compiled kernel
-	ABSTAIN_KERNEL=skip $(BIN)/python $(PYTEST) $(FAST)
+	ABSTAIN_KERNEL=skip $(BIN)/python $(PYTEST) -m "not slow and not nightly" --ignore tests/resampling/test_kernel.py $(FAST)
 
 # Old releases deprecate each other's parts: that is no error here, where `make test` makes it one.
 test-lowest: $(LOWEST_READY)  ## Run the tests with the lowest versions that are allowed (Python 3.11; SELECT="not slow" for some)
-	$(LOWEST)/bin/python $(PYTEST) $(OLD_WARNINGS) $(if $(SELECT),-m "$(SELECT)")
+	$(LOWEST)/bin/python $(PYTEST) $(OLD_WARNINGS) -m "not nightly $(if $(SELECT),and ($(SELECT)))"
 
 test-browser: $(BROWSER_READY) $(DOCS_READY)  ## Use the report and the site in a real browser (needs chromium: apt-get install chromium)
 	$(BIN)/python -m pytest tests_browser
@@ -120,6 +132,9 @@ check: $(READY)  ## Lint, types and layers
 
 bench: $(READY)  ## Measure speed as ratios against peers, single thread
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+walk: $(READY)  ## Print how many modules and functions typical calls pass through
+	@$(BIN)/python -m benchmarks.call_paths
 
 # What to simulate: RUNS data sets per cell, and any other option of `python -m simulations`.
 RUNS ?= 400

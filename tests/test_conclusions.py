@@ -131,6 +131,7 @@ def test_the_whole_curve_of_the_timid_system_is_smaller_and_not_comparable(
         assert matched.verdict in ("left", "inconclusive")
 
 
+@pytest.mark.slow
 def test_every_entry_point_draws_the_same_conclusion(files: tuple[Path, Path]) -> None:
     ok, timid = files
     tables = {

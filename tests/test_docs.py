@@ -53,6 +53,7 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     """Every `abstain` line of the README, on a run file, a table and a log of that name."""
     readme = (ROOT / "README.md").read_text()
@@ -228,7 +229,17 @@ def test_workflows_run_what_a_person_runs() -> None:
         for job in yaml.safe_load(workflow.read_text())["jobs"].values():
             for step in job["steps"]:
                 called |= set(re.findall(r"^make ([a-z-]+)", step.get("run", "")))
-    assert {"check", "test", "test-lowest", "test-numpy", "test-browser", "docs"} <= called <= targets
+    assert {
+        "check",
+        "test",
+        "test-nightly",
+        "test-lowest",
+        "test-numpy",
+        "test-browser",
+        "docs",
+        "fuzz",
+    } <= called
+    assert called <= targets
 
 
 def test_every_promise_of_security_names_its_tests() -> None:

@@ -58,7 +58,7 @@ PLANTED = {
 # ------------------------------------------------------------------------------------------ defects put in on purpose
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_defect_put_in_on_purpose_is_found_and_made_small(name: str) -> None:
     found = hunted(f"fuzz_defects:{name}", ASKED, wanted=PLANTED[name])
@@ -66,7 +66,7 @@ def test_a_defect_put_in_on_purpose_is_found_and_made_small(name: str) -> None:
     assert found.case.size < 150, found.case
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_row_doubled_in_one_format_is_found_and_made_small() -> None:
     found = hunted("fuzz_defects:doubles_a_row", ALIKE, wanted="disagrees: csv and jsonl: .")
     assert {command[1] for command in found.case.commands} == {"t.csv", "t.jsonl"}
@@ -89,7 +89,7 @@ def test_three_rows_are_left_of_a_defect_that_needs_three() -> None:
     assert smallest.files["t.csv"].splitlines() == [b"truth,prediction", b"1,1", b"1,1", b"1,1"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_hangs_is_ended_and_the_next_case_runs() -> None:
     with Worker("fuzz_defects:hangs", patience=5) as worker:
         assert [str(each) for each in judge(CASE, worker.run(CASE))] == ["crashes: evaluate hangs on csv"]
@@ -234,6 +234,7 @@ def test_a_seed_gives_the_same_cases_every_time() -> None:
         assert [case.key for case in drawn(name, 7, 5)] == [case.key for case in drawn(name, 7, 5)]
 
 
+@pytest.mark.slow
 def test_every_reader_and_every_verb_are_tried() -> None:
     # A few seeds: what follows from one seed resembles what it began with.
     seeds = (1, 2, 3)

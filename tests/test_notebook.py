@@ -114,6 +114,7 @@ def test_a_result_shows_its_tables_and_says_what_its_picture_is(outputs: dict[st
     assert outputs["two"]["text/plain"].startswith("Result of 2 systems over ")
 
 
+@pytest.mark.slow
 def test_the_tutorial_is_a_notebook_that_runs(tmp_path: Path) -> None:
     """Its examples as cells: what they show is what the page says, and the result brings its picture."""
     examples = doctest.DocTestParser().get_examples(TUTORIAL.read_text())

@@ -92,6 +92,7 @@ def test_every_public_name_is_there() -> None:
         getattr(abstain, "nothing")  # noqa: B009
 
 
+@pytest.mark.slow
 def test_demo_shows_two_models_judged_and_what_to_try_next(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "abstain", "demo", "--bootstrap-resamples", "500"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
@@ -117,6 +118,7 @@ def test_demo_shows_two_models_judged_and_what_to_try_next(tmp_path: Path) -> No
     assert Path(run).exists()
 
 
+@pytest.mark.slow
 def test_demo_creates_its_directory(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "abstain", "demo", "--directory"]
     done = subprocess.run([*command, "new/demo"], capture_output=True, text=True, cwd=tmp_path, check=False)

@@ -46,7 +46,7 @@ print("the same")
 
 def test_a_session_of_spark_connect_gives_the_same_numbers(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, tmp_path, TESTS / "sources", TESTS],
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, tmp_path, TESTS / "readers", TESTS],
         capture_output=True,
         text=True,
         check=False,

@@ -13,7 +13,7 @@ import abstain
 from abstain import ArgumentError, DataError
 from abstain.readers import _statements
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("sources", "cli", "")]
+sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("readers", "cli", "")]
 
 import test_engine_checks as checks  # noqa: E402
 import test_engine_comparisons as comparisons  # noqa: E402

@@ -147,6 +147,7 @@ def test_a_rule_is_counted_aloud(run: Run, tmp_path: Path) -> None:
     assert "must be choice:<choice>, regex:<pattern>" in err
 
 
+@pytest.mark.slow
 def test_large_tables_are_compared_where_they_lie(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TABLE)
     (tmp_path / "b.csv").write_text(TABLE.replace("0.9", "0.2"))
@@ -170,6 +171,7 @@ def test_large_tables_are_compared_where_they_lie(run: Run, tmp_path: Path) -> N
             assert counted[1] == loaded[1]
 
 
+@pytest.mark.slow
 def test_a_very_large_table_is_counted(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "preds.csv").write_text(TABLE)
     flags = ("--confidence", "prob", "--json")

@@ -343,6 +343,7 @@ def test_markup_in_a_label_is_only_text(run: Callable[..., Outcome], tmp_path: P
 _IN_A_HURRY = "from abstain.cli import _terminal, main; _terminal._LONG_SECONDS = 1.5; main()"
 
 
+@pytest.mark.slow
 def test_a_progress_bar_shows_on_a_terminal_and_only_there(tmp_path: Path) -> None:
     """A real terminal on stderr: long work, here numpy's, shows a bar there; the artifact on stdout stays clean."""
     master, slave = pty.openpty()
@@ -405,6 +406,7 @@ def _wait_until_at_work(process: int) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [
         sys.executable,

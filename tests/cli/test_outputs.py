@@ -165,6 +165,7 @@ def test_a_chart_does_not_overwrite_the_table_it_is_of(files: dict[str, bytes]) 
     assert names(Path("charts")) == ["coverage.json"]
 
 
+@pytest.mark.slow
 def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
     gate = ("gate", *FEW_SHOT, "--fail-if", "cmax below 0.1")
     done = abstain(*gate, "--junit", "/dev/stdout", "-q", cwd=tmp_path)
@@ -185,6 +186,7 @@ def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
 
 
 @on_linux
+@pytest.mark.nightly
 def test_a_gate_writes_all_of_its_files_or_none(tmp_path: Path, files: dict[str, bytes]) -> None:
     gate = ("gate", *FEW_SHOT, "--fail-if", "cmax below 0.1", "--junit", "junit.xml", "--markdown")
     done = abstain(*gate, "/dev/full", cwd=tmp_path)
@@ -203,7 +205,7 @@ def test_a_gate_writes_all_of_its_files_or_none(tmp_path: Path, files: dict[str,
     )
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "report"])
+@pytest.mark.parametrize("verb", ["evaluate", pytest.param("report", marks=pytest.mark.nightly)])
 def test_a_full_disk_leaves_the_old_file(verb: str, tmp_path: Path, files: dict[str, bytes]) -> None:
     Path("out").write_bytes(b"old")
     done = abstain(verb, *FEW_SHOT, "-o", "out", cwd=tmp_path, preexec_fn=with_small_disk)
@@ -212,6 +214,7 @@ def test_a_full_disk_leaves_the_old_file(verb: str, tmp_path: Path, files: dict[
     assert names(tmp_path) == sorted([*files, "out"])
 
 
+@pytest.mark.slow
 def test_a_locked_folder_and_a_locked_file_are_said_before_the_work(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir()
@@ -258,6 +261,7 @@ def test_an_input_with_the_longest_name_has_a_report_with_a_shorter_one(tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.nightly
 def test_a_stop_at_any_moment_leaves_nothing_or_everything(tmp_path: Path, number: signal.Signals) -> None:
     moments = random.Random(number)
     report = ("report", RUN, "--mode", "few_shot", "--bootstrap-resamples", "2000", "-o", "out.html")

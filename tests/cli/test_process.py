@@ -26,6 +26,8 @@ VERBS = {
     "schema": ("schema", "metrics"),
     "help": ("--help",),
 }
+# One command in every run of the tests, the others at night.
+VERB_CASES = [verb if verb == "evaluate" else pytest.param(verb, marks=pytest.mark.nightly) for verb in VERBS]
 
 
 def call(*arguments: object) -> Any:
@@ -81,7 +83,7 @@ def test_what_a_system_does_to_a_process_has_a_code_and_a_sentence(
     assert done.stderr.count("\n") == (1 if sentence else 0)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", VERB_CASES)
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
 def test_closed_streams_harm_nothing(verb: str, closed: tuple[int, ...], tmp_path: Path) -> None:
     def close() -> None:
@@ -97,7 +99,7 @@ def test_closed_streams_harm_nothing(verb: str, closed: tuple[int, ...], tmp_pat
 
 
 @on_linux
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", VERB_CASES)
 def test_a_full_stdout_is_said_and_nothing_is_written(verb: str, tmp_path: Path) -> None:
     given = (*VERBS[verb], "-o", "out") if verb == "evaluate" else VERBS[verb]
     with Path("/dev/full").open("wb") as full:
@@ -126,6 +128,7 @@ def test_a_reader_that_goes_away_is_not_a_failed_gate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "schema"])
+@pytest.mark.nightly
 def test_a_working_directory_that_is_gone(verb: str, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -138,6 +141,7 @@ def test_a_working_directory_that_is_gone(verb: str, tmp_path: Path) -> None:
         assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.nightly
 def test_an_interrupt_while_a_table_is_read(tmp_path: Path) -> None:
     """DuckDB turns the interrupt into an error of its own."""
     rows = "".join(f"{n % 2},{n % 3},0.{n},{n}\n" for n in range(400_000))
@@ -244,7 +248,7 @@ entry.main()
 
 
 @on_linux
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
     table, rows = tmp_path / "table.csv", 400_000
     lines = (f"{row % 2},{row * 7 % 2},{row * 0.6180339887 % 1:.15f},{row // 10}" for row in range(rows))

@@ -19,6 +19,7 @@ def abstain(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
+@pytest.mark.slow
 def test_report_writes_one_page_that_knows_its_command(tmp_path: Path) -> None:
     done = abstain("report", *RUN, "--confidence", "llm", "-o", "my report.html", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -29,6 +30,7 @@ def test_report_writes_one_page_that_knows_its_command(tmp_path: Path) -> None:
     assert "my report.html" in page
 
 
+@pytest.mark.slow
 def test_a_report_that_nobody_named_is_not_written_over_and_not_copied(tmp_path: Path) -> None:
     first = abstain("report", *RUN, "-q", cwd=tmp_path)
     assert first.stdout == "run-few_shot-report.html\n"
@@ -38,6 +40,7 @@ def test_a_report_that_nobody_named_is_not_written_over_and_not_copied(tmp_path:
     assert [path.name for path in tmp_path.glob("*.html")] == ["run-few_shot-report.html"]
 
 
+@pytest.mark.slow
 def test_report_compares_two(tmp_path: Path) -> None:
     inputs = ["--input", "run.json", "--mode", "zero_shot", "--input", "run.json", "--mode", "few_shot"]
     done = abstain("report", *inputs, "--bootstrap-resamples", "50", "-o", "two.html", cwd=tmp_path)
@@ -45,6 +48,7 @@ def test_report_compares_two(tmp_path: Path) -> None:
     assert '<section id="comparison"' in (tmp_path / "two.html").read_text()
 
 
+@pytest.mark.slow
 def test_bands_hold_together_when_that_is_asked_for(tmp_path: Path) -> None:
     """The page and the figure both say which band they show."""
     for flags, page_says, figure_says in (
@@ -57,6 +61,7 @@ def test_bands_hold_together_when_that_is_asked_for(tmp_path: Path) -> None:
         assert figure_says in (tmp_path / "figure.svg").read_text()
 
 
+@pytest.mark.slow
 def test_plot_writes_the_figure_that_was_asked_for(tmp_path: Path) -> None:
     done = abstain("plot", *RUN, "--confidence", "llm", "-o", "figure.svg", cwd=tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "figure: figure.svg\n")
@@ -69,6 +74,7 @@ def test_plot_writes_the_figure_that_was_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_figure_of_the_readme_has_a_band(tmp_path: Path) -> None:
     """Whatever confidences the run has: one of them with its interval, and not all of them without."""
     (line,) = re.findall(r"`abstain (plot run\.json [^`]*)`", (ROOT / "README.md").read_text())
@@ -77,6 +83,7 @@ def test_the_figure_of_the_readme_has_a_band(tmp_path: Path) -> None:
     assert "band: 95% jackknife intervals" in (tmp_path / "figure.svg").read_text()
 
 
+@pytest.mark.slow
 def test_two_systems_are_drawn_together_or_one_by_its_name(tmp_path: Path) -> None:
     both = ["run.json", "run.json", "--mode", "zero_shot", "--mode", "few_shot", "--confidence", "llm"]
     done = abstain("plot", *both, "--chart", "curve", "-o", "both.svg", cwd=tmp_path)
@@ -90,6 +97,7 @@ def test_two_systems_are_drawn_together_or_one_by_its_name(tmp_path: Path) -> No
     assert "areas is of one system; name it (system=, --of-system): zero_shot, few_shot" in done.stderr
 
 
+@pytest.mark.slow
 def test_five_systems_are_drawn_together(tmp_path: Path) -> None:
     files = []
     for wrong in range(5):
@@ -130,6 +138,7 @@ def test_mistakes_are_said_and_nothing_is_written(
     assert {path.name for path in tmp_path.iterdir()} == {"run.json"}
 
 
+@pytest.mark.slow
 def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Path) -> None:
     lines = ["y,lo,hi", *(f"{row / 40},{row / 40 - 0.1},{row / 40 + 0.2}" for row in range(40))]
     (tmp_path / "intervals.csv").write_text("\n".join(lines))

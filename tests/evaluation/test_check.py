@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase
+from typer.testing import CliRunner
 
 import abstain
+from abstain.cli import app
 from abstain.errors import AbstainError
 from abstain.evaluation._check import _METRICS
 from abstain.readers._rules import REFUSALS
 from examples import EXAMPLES
 from fuzz._tables import Table, as_csv, sound_tables
-from processes import abstain as called
 
 if TYPE_CHECKING:
     from abstain.evaluation import SourceCheck
 
 DATA = Path(__file__).parents[2] / "docs" / "data"
+
+
+def called(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
 
 
 def kept(found: SourceCheck, source: Any, **options: Any) -> int:
@@ -62,6 +67,7 @@ def test_tables_of_the_tutorial_keep_what_is_promised(path: Path) -> None:
     assert kept(abstain.check(path, prediction="answer"), path, prediction="answer") >= 4
 
 
+@pytest.mark.slow
 @hypothesis.given(table=sound_tables())
 @hypothesis.settings(
     max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate,)
@@ -113,19 +119,22 @@ def log(path: Path, samples: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_a_log_in_which_everything_failed_is_a_problem(tmp_path: Path) -> None:
+def test_a_log_in_which_everything_failed_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = log(tmp_path / "log.json", [sample(number, "", None, failed=True) for number in range(4)])
     found = abstain.check(path)
     assert found.problems == ("there is no item to judge: of 4 items 4 failed and 0 have no truth",)
-    done = called("evaluate", "log.json", cwd=tmp_path)
-    assert done.returncode == 3
-    assert done.stdout == b""
-    assert done.stderr.decode().splitlines()[-1] == (
+    done = called("evaluate", "log.json")
+    assert done.exit_code == 3
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[-1] == (
         "abstain: log.json: there is no item to judge: of 4 items 4 failed and 0 have no truth"
     )
-    done = called("check", "log.json", cwd=tmp_path)
-    assert done.returncode == 3
-    assert "no problems found" not in done.stdout.decode()
+    done = called("check", "log.json")
+    assert done.exit_code == 3
+    assert "no problems found" not in done.stdout
 
 
 def test_answers_that_look_like_refusals_propose_the_rule_that_counts_them(tmp_path: Path) -> None:
@@ -150,15 +159,18 @@ def test_answers_that_look_like_refusals_propose_the_rule_that_counts_them(tmp_p
     assert "looks_like_refusals" not in [each.code for each in abstain.evaluate(abstain.read(path)).warnings]
 
 
-def test_check_proposes_the_rule_too_and_says_how_a_confidence_is_recorded(tmp_path: Path) -> None:
+def test_check_proposes_the_rule_too_and_says_how_a_confidence_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     log(tmp_path / "log.json", [sample(number, "cannot say", "I") for number in range(5)])
-    done = called("check", "log.json", cwd=tmp_path)
-    text = " ".join(done.stdout.decode().split())
+    done = called("check", "log.json")
+    text = " ".join(done.stdout.split())
     assert 'log.json: 5 of 5 answers look like refusals; --abstain-rule "phrases:cannot say"' in text
     assert "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata" in text
     assert "docs/how-to/bring-your-own-data.md#record-a-confidence" in text
-    done = called("evaluate", "log.json", cwd=tmp_path)
-    assert "record one: ask for log-probabilities" in " ".join(done.stdout.decode().split())
+    done = called("evaluate", "log.json")
+    assert "record one: ask for log-probabilities" in " ".join(done.stdout.split())
 
 
 def test_systems_of_one_table_are_looked_at_one_by_one(tmp_path: Path) -> None:
@@ -179,11 +191,12 @@ def test_every_phrase_is_found_by_the_rule_that_it_makes() -> None:
         assert rule.determine(f"Well, {phrase.upper()}.").value == "abstained"
 
 
-def test_the_status_of_a_log_is_told_if_it_is_one(tmp_path: Path) -> None:
+def test_the_status_of_a_log_is_told_if_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     path = log(tmp_path / "log.json", [sample(number, "x", "C") for number in range(2)])
     for status, told in (("cancelled", "is cancelled"), ("Mrs. Example", "is unknown")):
         path.write_text(path.read_text().replace('"success"', json.dumps(status)))
-        done = called("evaluate", "log.json", cwd=tmp_path)
-        assert f"log.json: the log's status {told}; it may not hold every sample" in done.stderr.decode()
-        assert b"Example" not in done.stderr
+        done = called("evaluate", "log.json")
+        assert f"log.json: the log's status {told}; it may not hold every sample" in done.stderr
+        assert "Example" not in done.stderr
         path.write_text(path.read_text().replace(json.dumps(status), '"success"'))

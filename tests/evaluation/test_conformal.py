@@ -336,6 +336,7 @@ def test_the_verdict_follows_the_interval_of_coverage(hits: int, rows: int, expe
     assert verdict.estimate.n == rows
 
 
+@pytest.mark.slow
 def test_the_verdict_and_a_gate_ask_the_interval_that_is_printed() -> None:
     """Around every number of hits at which one of them turns, the verdict turns with the interval of coverage."""
     seen = set()

@@ -122,13 +122,15 @@ def test_harmonic_numbers_are_those_of_exact_sums(step: float) -> None:
     if step < 1.0:
         expected = [float(digamma(value + 1.0)) + np.euler_gamma for value in count]
     else:
-        # Summed from the smallest part on, with exact rounding.
-        parts = 1.0 / np.arange(1.0, count[-1] + 1.0)
-        expected = [0.0, *(math.fsum(parts[: int(value)]) for value in count[1:])]
+        # Every step is summed with exact rounding, and so are the steps.
+        parts = 1.0 / np.arange(1.0, count[-1] + 1.0).reshape(-1, int(step))
+        steps = [math.fsum(part) for part in parts]
+        expected = [math.fsum(steps[:number]) for number in range(len(count))]
     assert found == pytest.approx(expected, abs=1e-12, rel=1e-12)
     assert harmonic(count[None, 7:])[0] == pytest.approx(found[7:] - found[7], abs=1e-12)
 
 
+@pytest.mark.nightly
 def test_large_weights_cost_no_table_of_their_sum() -> None:
     program = """
 import numpy as np, abstain

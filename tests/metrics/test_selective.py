@@ -186,6 +186,7 @@ class TestConventions:
             selective.aurc([1], [1], convention="trapezoids")
 
 
+@pytest.mark.slow
 @given(rows)
 @settings(max_examples=150, deadline=None)
 def test_every_figure_against_the_literal_reading(data: list[tuple[float, int, bool]]) -> None:
@@ -320,7 +321,6 @@ class TestEdges:
         assert curve[1:] == list(curve)[1:]
         assert (1 / 3, 0.0) in curve
 
-    @pytest.mark.slow
     def test_a_million_items_stay_exact(self) -> None:
         # Losses 1, 0, 1, 0, ... by confidence: after k items the loss sum is ceil(k / 2).
         n = 1_000_000

@@ -298,6 +298,7 @@ def test_json_lines_are_strict(tmp_path: Path, text: str, message: str) -> None:
 # --------------------------------------------------------------------------------------------- snapshots
 
 
+@pytest.mark.nightly
 def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(tmp_path: Path) -> None:
     path, other = tmp_path / "t.csv", tmp_path / "new.csv"
     versions = ["truth,prediction,note\n" + f"{value},{value},{'x' * 50}\n" * 500 for value in (1, 2)]
@@ -392,6 +393,7 @@ def _cost(
     ("extra", "options"),
     [(300, ""), (2_000, ""), (2_000, "signals=(), metadata=()"), (12_000, "signals=(), metadata=()")],
 )
+@pytest.mark.nightly
 def test_many_columns_cost_little(tmp_path: Path, extra: int, options: str) -> None:
     names = [f"a column with a long name {number}" for number in range(extra)]  # a header above 64 KB
     lines = [",".join(["truth", "prediction", *names]), *[",".join(["1", "1", *["0.5"] * extra])] * 3]
@@ -410,6 +412,7 @@ def test_many_keys_cost_little(tmp_path: Path) -> None:
         read(tmp_path / "t.jsonl")
 
 
+@pytest.mark.nightly
 def test_one_long_name_costs_no_more_than_itself(tmp_path: Path) -> None:
     text = "truth,prediction,document\n" + "1,1,a\n" * 30_000 + f"1,1,{'long ' * 50_000}\n"
     seconds, kilobytes = _cost(tmp_path, "t.csv", text)
@@ -572,6 +575,7 @@ LABELS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_same_rows_give_the_same_numbers_in_every_format(tmp_path: Path, data: st.DataObject) -> None:

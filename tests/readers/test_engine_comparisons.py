@@ -243,6 +243,7 @@ def same_words(systems: dict[str, Any], expected: str, **asked: Any) -> None:
     assert told[0] == told[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_what_cannot_be_matched_is_said_in_the_same_words(tmp_path: Path, form: str) -> None:
     tables = pair(clusters=50)

@@ -609,6 +609,7 @@ def test_a_statement_that_duckdb_rejects_is_not_reported_as_a_damaged_file(tmp_p
             table.run(statement)
 
 
+@pytest.mark.nightly
 def test_counting_needs_no_more_memory_for_more_rows(tmp_path: Path) -> None:
     import duckdb  # noqa: PLC0415
 
@@ -636,6 +637,7 @@ def test_groups_are_those_of_the_definition() -> None:
     assert _units.group_of(few.astype(np.int8)).tolist() == _units.group_of(few).tolist()
 
 
+@pytest.mark.slow
 def test_whoever_waits_is_told_how_far_a_query_is() -> None:
     told: list[float] = []
     connection = _sql.connect()

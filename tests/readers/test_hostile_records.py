@@ -233,6 +233,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*DOCUMENTS, "exported.json"])
 @settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
@@ -254,6 +255,7 @@ def test_any_field_may_be_anything(
         try_it(folder / name, written(document), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*DOCUMENTS])
 def test_every_field_gets_each_strange_value_in_turn(name: str, tmp_path: Path) -> None:
     """All single changes of the small documents, a sample of those of the large ones."""

@@ -194,6 +194,7 @@ def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(inspect_logs: Path, tm
     assert items.provenance["task"] == "once"
 
 
+@pytest.mark.nightly
 def test_tens_of_thousands_of_samples_need_little_memory(inspect_logs: Path, tmp_path: Path) -> None:
     path = rewritten(inspect_logs / "once.eval", tmp_path / "many.eval", {}, repeat=20_000)
     program = "import sys, abstain; print(len(abstain.read(sys.argv[1])))"

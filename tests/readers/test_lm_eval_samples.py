@@ -101,6 +101,7 @@ def test_another_metric_may_be_the_judge(lm_eval_samples: Path) -> None:
         read(path, cluster_by="patent")
 
 
+@pytest.mark.nightly
 def test_tens_of_thousands_of_samples_need_little_memory(lm_eval_samples: Path, tmp_path: Path) -> None:
     records = lines(lm_eval_samples / "samples_choices.jsonl")
     path = tmp_path / "samples_many.jsonl"

@@ -64,6 +64,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
         file.write(content)
 
 
+@pytest.mark.slow
 def test_a_pipe_that_nobody_writes_to_is_given_up(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -81,6 +82,7 @@ def test_a_pipe_without_end_is_given_up(tmp_path: Path) -> None:
     assert "/dev/stdin: the pipe gives more than 1,048,576 bytes; write them to a file first" in found.stderr
 
 
+@pytest.mark.slow
 def test_a_table_comes_through_a_pipe_too(tmp_path: Path) -> None:
     """The same number and the same hash as from a file, in every format that a pipe can carry."""
     csv, lines = "truth,prediction,confidence\n1,1,0.9\n0,1,0.4\n", ""

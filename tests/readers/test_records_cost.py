@@ -54,6 +54,7 @@ def test_an_archive_that_holds_far_more_than_it_is(tmp_path: Path) -> None:
         read(path)
 
 
+@pytest.mark.nightly
 def test_what_a_sample_holds_beside_its_answer_is_not_read(tmp_path: Path) -> None:
     nothing = b"[]," * 1_200_000 + b"1"
     path = write_archive(
@@ -65,6 +66,7 @@ def test_what_a_sample_holds_beside_its_answer_is_not_read(tmp_path: Path) -> No
     assert kilobytes < 120_000
 
 
+@pytest.mark.nightly
 def test_one_long_name_costs_itself_alone(tmp_path: Path) -> None:
     names = ["q" * 1_000_000, *(f"q{number}" for number in range(3_000))]
     log = write_log(tmp_path / "log.json", [{"id": name} for name in names])
@@ -90,6 +92,7 @@ def sparse(count: int) -> list[dict[str, float]]:
     return [{f"name{number}": 1.0} for number in range(count)]
 
 
+@pytest.mark.slow
 def test_names_that_rows_do_not_share_are_refused(tmp_path: Path) -> None:
     by_kind = {
         "signals of samples": write_log(
@@ -121,6 +124,7 @@ def test_names_that_rows_do_not_share_are_refused(tmp_path: Path) -> None:
             read(path)
 
 
+@pytest.mark.nightly
 def test_a_wide_record_is_no_sparse_one(tmp_path: Path) -> None:
     wide = {f"name{number}": 1.0 for number in range(60_000)}
     path = write_log(tmp_path / "log.json", [{"scores": {"s": {"value": "C", "metadata": wide}}}] * 2)

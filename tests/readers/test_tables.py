@@ -459,6 +459,7 @@ def test_the_content_counts_and_not_the_ending(tmp_path: Path) -> None:
         read(tmp_path / "t.txt", format="parquet")
 
 
+@pytest.mark.nightly
 def test_a_million_rows_are_judged_within_half_a_gigabyte(tmp_path: Path) -> None:
     path = tmp_path / "big.parquet"
     duckdb.sql(

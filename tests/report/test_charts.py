@@ -48,6 +48,7 @@ def values(chart: Any) -> list[Any]:
     return [row for rows in specification(chart)["datasets"].values() for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_chart_in_every_form(form: str, tmp_path: Path) -> None:
     y, s = sample()
@@ -62,12 +63,14 @@ def test_every_chart_in_every_form(form: str, tmp_path: Path) -> None:
         assert place.read_bytes().lstrip().startswith(BEGINNINGS[form])
 
 
+@pytest.mark.slow
 def test_html_needs_no_network(tmp_path: Path) -> None:
     page = save_chart(reliability_diagram(reliability_curve(*sample())), tmp_path / "chart.html").read_text()
     assert 'src="http' not in page
     assert "import " not in page.split("<script", maxsplit=1)[0]
 
 
+@pytest.mark.slow
 def test_a_page_sends_nothing_anywhere(tmp_path: Path) -> None:
     page = save_chart(reliability_diagram(reliability_curve(*sample())), tmp_path / "chart.html").read_text()
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
@@ -81,6 +84,7 @@ def test_a_page_sends_nothing_anywhere(tmp_path: Path) -> None:
     assert "editor: false" in scripts[1]
 
 
+@pytest.mark.slow
 def test_hostile_text_cannot_leave_the_script(tmp_path: Path) -> None:
     title = "</script><script>alert(1)</script>"
     chart = reliability_diagram(reliability_curve(*sample()), title=title)
@@ -89,6 +93,7 @@ def test_hostile_text_cannot_leave_the_script(tmp_path: Path) -> None:
     assert page.count("<script>") == page.count("</script>") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_control_characters_in_a_name_end_no_renderer(form: str, tmp_path: Path) -> None:
     """They came from a file; one of them in a title used to abort Python itself."""

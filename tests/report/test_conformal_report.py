@@ -184,12 +184,14 @@ def test_many_groups_show_the_worst() -> None:
     assert "40 groups with higher coverage are in the artifact" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_charts_are_written_in_every_form(form: str, tmp_path: Path) -> None:
     place = save_chart(coverage_chart(_judged()), tmp_path / f"chart{form}")
     assert place.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_every_chart_of_every_kind_is_drawn(tmp_path: Path) -> None:
     for result in (_judged(), _judged(infinite=True), _judged_sets()):
         drawn = charts(result)

@@ -83,6 +83,7 @@ def test_every_chart_of_a_comparison_is_valid(chart: str) -> None:
     assert json.loads(draw(result, chart).to_json())["$schema"].startswith("https://vega")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_curve_in_every_form(form: str, tmp_path: Path) -> None:
     assert save_chart(draw(run()), tmp_path / f"curve{form}").stat().st_size > 1000

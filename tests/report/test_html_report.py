@@ -225,6 +225,7 @@ def test_the_comparison_says_which_side_is_better_and_its_mirror_the_other(
     assert result.difference("good", "bad", "augrc").verdict == side
 
 
+@pytest.mark.slow
 def test_who_answers_more_is_higher_not_better() -> None:
     good, _ = clear_cut()
     shy = Items.from_arrays(

@@ -1,7 +1,7 @@
 """The compiled kernel against its twin in numpy, at every level of this machine; and what is left in trouble.
 
-The library is compiled here, whatever is installed. Where there is no compiler there is no kernel to test, and the
-twin is all there is.
+The library is the installed one if it was built from the present source, otherwise it is compiled here. Without a
+compiler there is no kernel to test, only its twin.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ SELECTIVE = [*(METRICS[name] for name in BUNDLES["selective"]), *GRID, METRICS["
 
 @cache
 def built() -> tuple[bytes, bytes] | None:
-    """The library and its seal, compiled once; None without a compiler."""
+    """The library and its seal, of the present source; None without a compiler."""
+    if find(build_kernel.LIBRARY).library is not None:
+        return build_kernel.LIBRARY.read_bytes(), build_kernel.seal_of(build_kernel.LIBRARY).read_bytes()
     with TemporaryDirectory() as folder:
         try:
             library = build_kernel.build(Path(folder) / build_kernel.LIBRARY.name)
@@ -264,7 +266,11 @@ def in_lanes(weights: NDArray[np.uint8], width: int) -> WeightBatch:
 
 
 @pytest.mark.parametrize(
-    "kind", ["right or wrong", "grades", "rare", "all wrong", "clusters", "lumps", "further"]
+    "kind",
+    [
+        *("right or wrong", "grades", "rare", "all wrong", "clusters", "lumps"),
+        pytest.param("further", marks=pytest.mark.slow),
+    ],
 )
 def test_risks_far_along_the_ranks_are_those_of_numpy(kind: str) -> None:
     """There they are summed up by stretches, to 2e-13; sums are exact, and no level or width changes a bit."""
@@ -397,7 +403,13 @@ def test_metrics_of_bins_sums_and_pairs_are_the_same(name: str) -> None:
 
 class TestStream:
     # Of the numbers that are drawn for 65,000 and 1,000,000, so few are refused that they are counted, too.
-    @pytest.mark.parametrize("units", [1, 2, 3, 41, 64, 65, 1000, 65_000, 70_000, 600_000, 1_000_000])
+    @pytest.mark.parametrize(
+        "units",
+        [
+            *(1, 2, 3, 41, 64, 65, 1000, 65_000, 70_000),
+            *(pytest.param(units, marks=pytest.mark.slow) for units in (600_000, 1_000_000)),
+        ],
+    )
     def test_the_numbers_of_numpy_whatever_the_batches(self, units: int) -> None:
         drawn = np.random.RandomState(9).randint(0, units, size=(21, units))
         expected = np.stack([np.bincount(row, minlength=units) for row in drawn])
@@ -554,11 +566,13 @@ class TestFaults:
             build_kernel.seal_of(library).unlink()
             assert find(library).reason == DAMAGED.format("open.so")
 
+    @pytest.mark.slow
     def test_of_another_version(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in compiled()[:1]:
             other = tmp_path / "_kernel.c"
             other.write_bytes(build_kernel.SOURCE.read_bytes() + b"\n")
             monkeypatch.setattr(build_kernel, "SOURCE", other)
+            monkeypatch.setattr(build_kernel, "FLAGS", (*build_kernel.FLAGS, "-O0"))  # no number is computed
             found = find(build_kernel.build(tmp_path / "other.so"))
             assert found.reason == "other.so was built from another source; install abstain anew"
 
@@ -645,7 +659,7 @@ class TestThreads:
         with pytest.raises(ArgumentError, match="threads must be"):
             set_threads(0)
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_an_interrupt_ends_hours_of_work(self) -> None:
         """Ten million resamples of a million items take hours: the time limit below measures nothing."""
         program = """
@@ -679,6 +693,7 @@ except KeyboardInterrupt:
         assert done.stdout == "interrupted\n"
 
 
+@pytest.mark.nightly
 def test_the_kernel_keeps_to_its_memory(tmp_path: Path) -> None:
     """The same work under the address and undefined-behaviour sanitizers."""
     for _ in compiled()[:1]:

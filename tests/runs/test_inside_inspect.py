@@ -65,6 +65,7 @@ def samples(rated: bool) -> list[Sample]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rated", [True, False], ids=["rated", "labelled"])
 def test_metrics_inside_equal_those_of_the_log_outside(tmp_path: Path, rated: bool) -> None:
     log = run_all(tmp_path, ask(SIGNALS), model(rated), samples(rated))
@@ -90,6 +91,7 @@ def test_metrics_inside_equal_those_of_the_log_outside(tmp_path: Path, rated: bo
     assert compared >= 25
 
 
+@pytest.mark.slow
 def test_the_command_line_says_the_same_as_inspect(tmp_path: Path) -> None:
     log = run_all(tmp_path, ask(SIGNALS), model(rated=True), samples(rated=True))
     path = next(tmp_path.glob("*.eval"))
@@ -119,6 +121,7 @@ def test_every_selective_safety_and_calibration_metric_is_registered() -> None:
         assert registry_lookup("metric", f"abstain/{name}") is not None
 
 
+@pytest.mark.slow
 def test_inspect_finds_them_by_name(tmp_path: Path) -> None:
     """In a process that imports nothing of abstain: the entry point alone makes them known."""
     task = tmp_path / "mine.py"
@@ -146,6 +149,7 @@ def test_inspect_finds_them_by_name(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_inspect_eval_takes_a_solver_by_name(tmp_path: Path, local_server: str) -> None:
     task = tmp_path / "mine.py"
     task.write_text(
@@ -196,6 +200,7 @@ def test_inspect_eval_takes_a_solver_by_name(tmp_path: Path, local_server: str) 
     assert read(next((tmp_path / "run-logs").glob("*.eval"))).provenance["scorer"] == "judged"
 
 
+@pytest.mark.slow
 def test_inspect_score_takes_a_metric_by_name(tmp_path: Path) -> None:
     run_all(tmp_path, ask("tokens"), model(rated=True), samples(rated=True))
     path = next(tmp_path.glob("*.eval"))

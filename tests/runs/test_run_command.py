@@ -48,7 +48,7 @@ def answered_once(run: dict[str, Any]) -> list[tuple[str, str]]:
     return [(record["participant_id"], item) for record in records for item in record["outcomes"]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_in_the_middle_and_gone_on_with(tmp_path: Path, local_server: str) -> None:
     asked = (*ASKED, *SIGNALS, "--base-url", local_server, "-o", "run.json")
     with subprocess.Popen(command(*asked), cwd=tmp_path, env=environment()) as process:
@@ -119,6 +119,7 @@ def test_one_in_twenty_requests_fails_and_one_item_always(tmp_path: Path, local_
     assert len(got) - requests <= 8
 
 
+@pytest.mark.slow
 def test_sampling_and_log_probabilities_of_the_real_server(tmp_path: Path, local_server: str) -> None:
     asked = (*ASKED, "--base-url", local_server, "--seed", "3", "--limit", "4")
     runs = []
@@ -145,6 +146,7 @@ def test_sampling_and_log_probabilities_of_the_real_server(tmp_path: Path, local
     assert provenance["seed"] == 3
 
 
+@pytest.mark.slow
 def test_modes_become_experiments_of_one_run_file(tmp_path: Path, local_server: str) -> None:
     modes = ("--mode", "zero_shot", "--mode", "few_shot", "--examples", HERE / "shots.csv", "--limit", "4")
     done = abstain(
@@ -171,6 +173,7 @@ def test_modes_become_experiments_of_one_run_file(tmp_path: Path, local_server: 
     assert run["run_metadata"]["python_version"]
 
 
+@pytest.mark.slow
 def test_an_instrument_writes_the_run_file_of_its_system(tmp_path: Path, local_server: str) -> None:
     asked = (
         *(
@@ -294,6 +297,7 @@ def test_bad_input_is_a_sentence(
     assert list(tmp_path.glob("*-run.json")) == []
 
 
+@pytest.mark.slow
 def test_a_model_that_the_server_does_not_know(tmp_path: Path, local_server: str) -> None:
     with failing(local_server, lambda number, body: 404) as (address, _):
         done = abstain(tmp_path, *ASKED, "--base-url", address, "--limit", "3", "-o", "run.json")
@@ -303,7 +307,7 @@ def test_a_model_that_the_server_does_not_know(tmp_path: Path, local_server: str
     assert not (tmp_path / "run.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_full_disk_in_the_middle_loses_nothing(tmp_path: Path, local_server: str) -> None:
     asked = (*ASKED, "--signals", "tokens", "--base-url", local_server, "--limit", "12", "-o", "run.json")
 

@@ -1,7 +1,7 @@
-"""One question, one answer, whichever door it is asked through: Python, every verb, and scan.
+"""One question, one answer, whichever entry point it comes through: Python, every command, and scan.
 
-Each question is some data, a loss, a confidence and a metric. The answer in Python is the yardstick; every other door
-must give the same numbers, the same verdict and the same words.
+Each question is some data, a loss, a confidence and a metric. The answer in Python is the yardstick; every other
+entry point must give the same numbers, the same verdict and the same words.
 """
 
 from __future__ import annotations
@@ -627,6 +627,7 @@ def doors_of_two(left: Path, right: Path, *flags: object) -> list[tuple[object, 
     ]
 
 
+@pytest.mark.slow
 def test_items_that_one_side_lacks_are_refused_unless_allowed() -> None:
     left = write(Path("a.csv"), columns_of([1, 2], 320))
     right = write(Path("b.csv"), columns_of([3, 4], 160))
@@ -642,6 +643,7 @@ def test_items_that_one_side_lacks_are_refused_unless_allowed() -> None:
     assert (found.matching.total, found.matching.shared) == (320, 160)
 
 
+@pytest.mark.slow
 def test_truths_that_differ_are_refused_and_counted_unless_allowed() -> None:
     left = write(Path("a.csv"), columns_of([1, 2]))
     other = columns_of([3, 4])
@@ -661,6 +663,7 @@ def test_truths_that_differ_are_refused_and_counted_unless_allowed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_without_names_are_matched_only_where_their_order_is_said_to_be_the_match() -> None:
     left, right = (
         write(

@@ -1,4 +1,4 @@
-"""What holds the house together: rooms keep their private modules to themselves, and a walk through them is short."""
+"""How the package is put together: packages keep their private modules to themselves, and call paths are short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output door: each file whole, old or new; all of a call or none; inputs, devices, pipes and links unharmed."""
+"""Output files: each is whole, old or new; all of a call or none; inputs, devices, pipes and links unharmed."""
 
 from __future__ import annotations
 
@@ -237,6 +237,7 @@ while True:
 """
 
 
+@pytest.mark.nightly
 def test_a_killed_writer_and_two_at_once_leave_a_whole_file(tmp_path: Path) -> None:
     place = tmp_path / "x"
     command = [sys.executable, "-c", _WRITER, str(place)]
