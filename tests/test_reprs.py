@@ -156,7 +156,6 @@ ELSEWHERE = {
         "Intervals",
         "Points",
         "RiskTable",
-        "Steps",
         "Determination",
     ),
     *("EvaluationResult", "MetricScore", "ItemPrediction", "Scorer", "RiskCoverageDisplay"),
