@@ -227,8 +227,8 @@ def answered_rows(
     if undefined.any():
         row = int(np.argmax(undefined))
         raise DataError(
-            f"confidence {ranking.name} is {ranking.values[row]} for {judged.describe_row(row)} ({undefined.sum()} such "
-            "items); every answered item needs one"
+            f"confidence {ranking.name} is {ranking.values[row]} for {judged.describe_row(row)} ({undefined.sum()} "
+            "such items); every answered item needs one"
         )
     losses = measured.values[items.answered]
     scaled = losses / largest
