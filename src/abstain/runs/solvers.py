@@ -8,10 +8,10 @@
 
 `ask` combines all of them, with the syntax of ``--signals``. As separate steps: `verbalized_confidence`,
 `token_signals` and `evidence` before `may_abstain` extend its call; after it, the first and the last make a separate
-call. `consistency`, `p_true` and `semantic_entropy` come after it. Signals are kept in the sample's store under `RECORD`, and
-`judged` writes them to ``Score.metadata`` and thus to the log. The possible answers come from the arguments of
-`may_abstain`, from ``choices`` or ``scale`` in the sample's metadata, or from the choices of the sample, which are then
-answered by letter.
+call. `consistency`, `p_true` and `semantic_entropy` come after it. Signals are kept in the sample's store under
+`RECORD`, and `judged` writes them to ``Score.metadata`` and thus to the log. The possible answers come from the
+arguments of `may_abstain`, from ``choices`` or ``scale`` in the sample's metadata, or from the choices of the sample,
+which are then answered by letter.
 """
 
 from __future__ import annotations
