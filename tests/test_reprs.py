@@ -148,7 +148,7 @@ def test_what_python_shows_fits_into_a_glance() -> None:
 # Made by what is not run here, or of what the command line alone sees.
 ELSEWHERE = {
     *("Calibration", "TrainedCalibration", "VerbalizedCalibration"),  # see tests/calibrators
-    *("Running", "RunPlan", "Prepared", "SignalPlan", "QuestionSet", "Question", "Example"),
+    *("RunPlan", "Prepared", "SignalPlan", "QuestionSet", "Question", "Example"),
     *(
         "BootstrapWeights",
         "JackknifeWeights",
@@ -156,7 +156,6 @@ ELSEWHERE = {
         "Intervals",
         "Points",
         "RiskTable",
-        "Steps",
         "Determination",
     ),
     *("EvaluationResult", "MetricScore", "ItemPrediction", "Scorer", "RiskCoverageDisplay"),

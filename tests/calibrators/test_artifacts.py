@@ -24,7 +24,7 @@ from abstain.calibrators import (
     target_values,
     train,
 )
-from abstain.calibrators._training import deal
+from abstain.calibrators._training import assign_folds
 from abstain.errors import ArgumentError, DataError, FormatError, SignalError
 from examples import EXAMPLES, load
 
@@ -147,13 +147,13 @@ def test_held_out_figures_are_beside_the_in_sample_ones(run: Items) -> None:
 
 def test_folds_never_split_a_cluster(run: Items) -> None:
     answered = run.take(run.answered)
-    fold = deal(answered.cluster_index, 5, seed=42)
+    fold = assign_folds(answered.cluster_index, 5, seed=42)
     folds_of_cluster = [set(fold[answered.cluster == name].tolist()) for name in answered.cluster_ids]
     assert all(len(folds) == 1 for folds in folds_of_cluster)
     sizes = np.bincount([folds.pop() for folds in folds_of_cluster])
     assert sizes.max() - sizes.min() <= 1
     assert len(sizes) == 5
-    np.testing.assert_array_equal(fold, deal(answered.cluster_index, 5, seed=42))
+    np.testing.assert_array_equal(fold, assign_folds(answered.cluster_index, 5, seed=42))
 
 
 def test_held_out_predictions_have_not_seen_their_cluster() -> None:

@@ -169,7 +169,7 @@ def test_without_log_probabilities_the_keys_are_null_and_it_is_said_once(
 ) -> None:
     from abstain.runs import solvers  # noqa: PLC0415
 
-    solvers._said.clear()
+    solvers._warned.clear()
     for _ in range(2):
         found = score_of(run_once(tmp_path, ask("tokens"), Script(reply("yes")), **YES_NO)).metadata
         assert [found[key] for key in ("token_msp", "token_pe", "token_energy")] == [None] * 3

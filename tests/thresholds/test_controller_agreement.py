@@ -20,7 +20,7 @@ from mapie.risk_control import BinaryClassificationController
 from scipy import stats
 
 from abstain import Items, choose_threshold
-from abstain.thresholds import RiskTable, Steps, fixed_sequence, holm_search
+from abstain.thresholds import RiskTable, fixed_sequence, holm_search
 
 GRID = np.linspace(0.0, 0.99, 100)
 
@@ -58,9 +58,8 @@ def ours(sure: Any, right: Any, risk: float, **options: Any) -> Any:
 def test_p_values_agree_but_for_errors_that_nobody_made(seed: int, risk: float) -> None:
     sure, right = drawn(seed)
     theirs = np.asarray(controller(sure, right, risk, "bonferroni_holm").p_values).ravel()
-    steps = Steps(GRID[::-1])
     evidence = RiskTable.of_rows(
-        sure, 1.0 - right, cluster=None, asked=np.array([float(len(sure))]), steps=steps
+        sure, 1.0 - right, cluster=None, asked=np.array([float(len(sure))]), thresholds=GRID[::-1]
     )
     found = evidence.hoeffding_bentkus(risk)[::-1]
     errors, answers = evidence.loss[::-1], evidence.answered[::-1]

@@ -12,12 +12,12 @@ from abstain import DataError
 from abstain.resampling import ClusterSums, keys_descending
 from abstain.thresholds import (
     RiskTable,
-    Steps,
     betting_wealth,
     binomial_p,
     binomial_upper,
     cluster_t_p,
     hoeffding_bentkus_p,
+    thresholds_between,
 )
 
 
@@ -110,7 +110,7 @@ def test_moments_are_those_of_the_rows(promise: str) -> None:
     asked = (np.bincount(cluster, minlength=12) + 2.0).astype(np.float64)
     evidence = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked, most=10, promise=promise)
     assert len(evidence) <= 11
-    for step, threshold in enumerate(evidence.steps.threshold):
+    for step, threshold in enumerate(evidence.thresholds):
         kept = confidence >= threshold
         above = brute(cluster, loss, kept, 0.3)
         if promise == "joint":
@@ -133,16 +133,16 @@ def test_the_t_test_never_believes_in_nothing_going_wrong() -> None:
 
 
 def test_a_step_lies_strictly_above_the_next_confidence() -> None:
-    steps, places = Steps.of_confidences(np.array([0.9, 0.8713, 0.8648]), np.ones(3), 3.0, None)
+    steps, places = thresholds_between(np.array([0.9, 0.8713, 0.8648]), np.ones(3), 3.0, None)
     assert places.tolist() == [0, 1, 2]
-    assert steps.threshold[1] == np.nextafter(0.8648, 1.0)
-    levels, _ = Steps.of_confidences(np.array([0.9, 0.6]), np.array([5.0, 5.0]), 10.0, None)
-    assert levels.threshold.tolist() == [0.9, 0.6]
+    assert steps[1] == np.nextafter(0.8648, 1.0)
+    levels, _ = thresholds_between(np.array([0.9, 0.6]), np.array([5.0, 5.0]), 10.0, None)
+    assert levels.tolist() == [0.9, 0.6]
 
 
 def test_few_steps_reach_each_hundredth_of_the_items() -> None:
     levels = np.linspace(1.0, 0.0, 1000)
-    steps, places = Steps.of_confidences(levels, np.ones(1000), 1000.0, 100)
+    steps, places = thresholds_between(levels, np.ones(1000), 1000.0, 100)
     assert len(steps) == 100
     assert (places + 1).tolist() == list(range(10, 1001, 10))
 
@@ -156,7 +156,7 @@ def test_a_tally_of_any_engine_gives_the_same_evidence() -> None:
     key, levels = keys_descending(confidence)
     tally = ClusterSums.of_rows(unit=cluster, key=key, columns=[loss], units=30, keys=len(levels))
     rows = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked)
-    read = RiskTable.of_tally(tally, levels, asked, binary=True)
-    assert read.steps.threshold.tolist() == rows.steps.threshold.tolist()
+    read = RiskTable.of_cluster_sums(tally, levels, asked, binary=True)
+    assert read.thresholds.tolist() == rows.thresholds.tolist()
     assert read.cluster_t(0.25, 0.05) == pytest.approx(rows.cluster_t(0.25, 0.05))
     assert read.betting(0.25) == pytest.approx(rows.betting(0.25))

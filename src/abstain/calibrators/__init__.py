@@ -1,9 +1,8 @@
 """Calibrators: from a raw confidence, or several signals, to a probability of being right.
 
-`train` and `fit_verbalized` learn from items and return a `Calibration`, which is the artifact: `to_json`
-writes it, `read_calibration` reads it back, `calibrator` is what it learned. The estimators below also work
-on plain arrays. JSON only, never pickle. How a calibrated confidence ranks items is judged by
-`abstain.evaluate`.
+`train` and `fit_verbalized` learn from items and return a `Calibration`, the artifact: `to_json` writes it,
+`read_calibration` reads it, and `calibrator` is the fitted estimator. The estimators also work on plain arrays.
+Artifacts are JSON, never pickle. `abstain.evaluate` evaluates how a calibrated confidence ranks items.
 """
 
 from abstain.calibrators._artifact import (

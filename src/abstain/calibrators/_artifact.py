@@ -1,10 +1,9 @@
-"""Calibration artifacts: what a calibrator learned, from what, and how well it did, as strict JSON.
+"""Calibration artifacts: a fitted calibrator, its source and its metrics, as strict JSON.
 
-Two forms: the temperature of a stated confidence, and a calibrator trained on features. The structures below
-are the schema (version "1") that `abstain schema calibration` publishes; reading checks every field before a
-number is used. ``metrics`` and ``validation_metrics`` keep the place and the meaning that other readers of
-this format know: they are in-sample. ``validation`` says so by name, and puts the held-out metrics beside
-them.
+There are two forms: the temperature of a verbalized confidence, and a calibrator trained on features. The structures
+below are the schema (version "1") that `abstain schema calibration` publishes. Reading checks every field before a
+number is used. ``metrics`` and ``validation_metrics`` are in-sample, as in other implementations of this format.
+``validation`` has in-sample and held-out metrics under these names.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class TrainingSource(Source, frozen=True, kw_only=True):
-    """The run that a calibrator was trained on, and how often its target came true there."""
+    """The run that a calibrator was trained on, with the proportion of positive targets."""
 
     positive_rate: float | None = None
     trained_at: str | None = None
 
 
 class Validation(Struct, frozen=True, kw_only=True):
-    """How well the calibrator does: on the rows it learned from, and on clusters that it had not seen."""
+    """Metrics of the calibrator on its training rows and on held-out clusters."""
 
     in_sample: Metrics
     held_out: Metrics | None
@@ -69,7 +68,7 @@ class Validation(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What both forms of artifact share."""
+    """Base class of both forms of artifact."""
 
     schema_version: Literal["1"] = "1"
     abstain_version: str | None = None
@@ -79,7 +78,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.calibrator!r})"
 
-    if TYPE_CHECKING:  # what each form has, and this one only promises
+    if TYPE_CHECKING:  # defined by every subclass
 
         @property
         def calibrator(self) -> Calibrator:
@@ -91,11 +90,11 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The signals that it takes; none for the temperature of a stated confidence."""
+        """The signals that it uses; empty for the temperature of a verbalized confidence."""
         return ()
 
     def to_json(self) -> bytes:
-        """Return the artifact as JSON that people can read, ending in a newline."""
+        """Return the artifact as indented JSON, ending in a newline."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
@@ -109,7 +108,7 @@ class VerbalizedMetrics(Struct, frozen=True, kw_only=True):
 
 
 class VerbalizedCalibration(Calibration, frozen=True, kw_only=True):
-    """The temperature of a stated confidence."""
+    """The temperature of a verbalized confidence."""
 
     method: Literal["temperature_scaling"]
     created_at: str | None = None
@@ -129,7 +128,7 @@ class VerbalizedCalibration(Calibration, frozen=True, kw_only=True):
 
 
 class TrainedCalibration(Calibration, frozen=True, kw_only=True):
-    """A calibrator trained on features; one form below for each kind of model."""
+    """A calibrator trained on features; each type of model has a subclass."""
 
     method: str
     version: Literal["1.0"] = "1.0"
@@ -153,7 +152,7 @@ class TrainedCalibration(Calibration, frozen=True, kw_only=True):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The signals that it takes."""
+        """The signals that it uses."""
         return self.features
 
 
@@ -212,7 +211,7 @@ TRAINED: dict[str, type[TrainedCalibration]] = {
 
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """Read a calibration artifact, ours or that of another writer of the format, and check all of it."""
+    """Read a calibration artifact of abstain or of another writer of the format, and check every field."""
     file = _files.SourceFile(path)
     record = _files.parse_json(file.read(), file)
     if not isinstance(record, dict) or not isinstance(record.get("method"), str):
@@ -224,13 +223,13 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
     form: type[Calibration] = TRAINED[method]
     if method == "temperature_scaling":
         record, form = _temperature_record(record, form)
-    place = f"{file}: not a {method} calibration artifact"
-    calibration = _files.convert(record, form, place)
+    message = f"{file}: not a {method} calibration artifact"
+    calibration = _files.convert(record, form, message)
     if isinstance(calibration, TrainedCalibration):
         try:
             _check_trained(calibration)
         except DataError as problem:
-            raise FormatError(f"{place}: {problem}") from None
+            raise FormatError(f"{message}: {problem}") from None
     return calibration
 
 
@@ -254,7 +253,7 @@ def calibration_schema() -> dict[str, Any]:
 def _temperature_record(
     record: dict[str, Any], form: type[Calibration]
 ) -> tuple[dict[str, Any], type[Calibration]]:
-    """Put the temperature where this form has it: other writers put it at the top or under the model."""
+    """Move the temperature to where abstain stores it: other writers store it at the top or under the model."""
     model = record.get("model")
     nested = model.get("temperature") if isinstance(model, dict) else None
     temperature = record.get("temperature", nested)

@@ -1,14 +1,12 @@
 """Calibrators: estimators that turn features into a probability of being right.
 
-scikit-learn's manner: make one, `fit` it, `predict` with it. Once fitted it does not change any more: fitting
-again or setting an attribute is an error. What it has learned is its `model`, a frozen record that goes into
-an artifact as it is. Items, signals and files are known elsewhere.
+As in scikit-learn: create one, `fit` it, `predict` with it. A fitted calibrator is frozen: fitting again or setting an
+attribute is an error. Its `model` is a frozen record that becomes part of an artifact.
 
-Venn-ABERS asks what isotonic regression would say of one more row, if it came true and if it did not. For a new
-score there are only so many places: at one of the ``k`` distinct scores that were seen, or in one of the ``k + 1``
-gaps around them. For each place and each outcome the isotonic value of the new row is found by merging it with the
-blocks to its left and right; the blocks of every prefix and suffix of the data are known from two passes, so that
-no place fits anew.
+Venn-ABERS needs the isotonic value of one additional row, for both outcomes of that row. A new score has only
+``2 k + 1`` possible positions: at one of the ``k`` distinct scores, or in one of the ``k + 1`` gaps. For each position
+and outcome, the isotonic value is found by merging the row with the blocks to its left and right. The blocks of every
+prefix and suffix are computed in two passes, so no position needs its own fit.
 """
 
 from __future__ import annotations
@@ -40,19 +38,19 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 TEMPERATURES = (0.05, 10.0)
-# Beyond these a beta calibrator is a step, which data that separate perfectly would push it towards for ever.
+# Bounds of the beta parameters, which would diverge if the scores separate the outcomes perfectly.
 _STEEPEST = 100.0
 # Squares of larger features would overflow.
 _LARGEST = 1e100
 
 
 class Calibrator(ABC):
-    """What all calibrators share.
+    """Base class of all calibrators.
 
     Attributes:
-        method: its name in artifacts and on the command line.
-        binary_target: True if it learns from outcomes that are 0 or 1, False if from any number in [0, 1].
-        one_feature: True if it takes exactly one feature.
+        method: the name in artifacts and on the command line.
+        binary_target: True if targets must be 0 or 1, False if they can be any number in [0, 1].
+        one_feature: True if there must be exactly one feature.
     """
 
     method: ClassVar[str]
@@ -60,29 +58,29 @@ class Calibrator(ABC):
     one_feature: ClassVar[bool] = True
 
     def fit(self, features: ArrayLike, target: ArrayLike, *, weights: ArrayLike | None = None) -> Self:
-        """Learn from features (rows,) or (rows, features) and one target per row; returns itself, from now on frozen.
+        """Learn from features (rows,) or (rows, features) and one target per row; return self, which is then frozen.
 
         Args:
             features: finite numbers.
-            target: 1 where the row came true, else 0; for calibrators of a loss any number in [0, 1].
+            target: 0 or 1; any number in [0, 1] if `binary_target` is False.
             weights: multiplicities.
         """
         if self.fitted:
             raise ArgumentError(f"this {type(self).__name__} is fitted already; make a new one to fit again")
         matrix = self._matrix(features)
         check = _validate.binary if self.binary_target else _validate.unit_interval
-        wanted = check(target, "target")
-        _validate.same_length(len(matrix), target=wanted)
-        weight = _validate.weights(weights, len(wanted), "weights")
+        targets = check(target, "target")
+        _validate.same_length(len(matrix), target=targets)
+        weight = _validate.weights(weights, len(targets), "weights")
         counted = weight > 0
-        if not len(wanted):
+        if not len(targets):
             raise DataError("target is empty; a calibrator needs rows to learn from")
-        if self.binary_target and len(np.unique(wanted[counted])) < 2:
+        if self.binary_target and len(np.unique(targets[counted])) < 2:
             raise DataError(
-                f"target is {wanted[counted][0]:g} for all {int(counted.sum())} rows; "
+                f"target is {targets[counted][0]:g} for all {int(counted.sum())} rows; "
                 f"a {self.method} calibrator needs rows of both outcomes"
             )
-        model = self._learn(matrix[counted], wanted[counted], weight[counted])
+        model = self._learn(matrix[counted], targets[counted], weight[counted])
         model.check(matrix.shape[1])
         object.__setattr__(self, "_model", model)
         return self
@@ -94,7 +92,7 @@ class Calibrator(ABC):
             raise ArgumentError(
                 f"this calibrator takes {self.model.features} features, got {matrix.shape[1]}"
             )
-        # A finite model and finite features can still overflow; what comes of it is judged below.
+        # Finite numbers can overflow in the model; the result is checked below.
         with np.errstate(over="ignore", invalid="ignore"):
             predicted = self.model.predict(matrix)
         return _validate.finite(
@@ -110,12 +108,12 @@ class Calibrator(ABC):
 
     @property
     def fitted(self) -> bool:
-        """True once it has learned."""
+        """True after `fit`."""
         return "_model" in self.__dict__
 
     @property
     def model(self) -> Model:
-        """What was learned, as frozen numbers."""
+        """The fitted model."""
         if not self.fitted:
             raise ArgumentError(f"this {type(self).__name__} is not fitted; call fit first")
         model: Model = self.__dict__["_model"]
@@ -134,7 +132,7 @@ class Calibrator(ABC):
 
     @abstractmethod
     def _learn(self, features: Floats, target: Floats, weight: Floats) -> Model:
-        """Return the model of checked rows, each of which counts."""
+        """Return the model of checked rows with positive weights."""
 
     def _matrix(self, features: ArrayLike) -> Floats:
         array = np.asarray(features)
@@ -146,8 +144,8 @@ class Calibrator(ABC):
         if not columns:
             raise ArgumentError("features are empty; name at least one")
         checked = [
-            _validate.finite(column, "features" if array.ndim == 1 else f"features[:, {place}]")
-            for place, column in enumerate(columns)
+            _validate.finite(column, "features" if array.ndim == 1 else f"features[:, {index}]")
+            for index, column in enumerate(columns)
         ]
         matrix = np.stack(checked, axis=1)
         if matrix.size and np.abs(matrix).max() > _LARGEST:
@@ -200,9 +198,8 @@ class LogisticCalibrator(Calibrator):
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
         scaler, standard = _standardised(features, weight)
-        # The solver's own tolerance, because artifacts are compared across writers: with a finer one the
-        # fourth digit of a coefficient moves, and the artifact of another writer could not be reproduced from
-        # its run.
+        # The default tolerance: a finer one changes the fourth digit of coefficients, and artifacts of other writers
+        # could not be reproduced.
         learner = LogisticRegression(C=1.0, max_iter=1000)
         learner.fit(standard, target, sample_weight=weight)
         return LinearModel(
@@ -252,7 +249,7 @@ class LinearCalibrator(Calibrator):
 
 
 class IsotonicCalibrator(Calibrator):
-    """Isotonic regression of one feature: the best fit that never falls, straight between thresholds, flat outside.
+    """Isotonic regression of one feature: the best non-decreasing fit, interpolated linearly.
 
     Reference: Zadrozny and Elkan, "Transforming Classifier Scores into Accurate Multiclass Probability
     Estimates", 2002.
@@ -303,8 +300,8 @@ class BetaCalibrator(Calibrator):
         bounds = [(0.0, _STEEPEST), (0.0, _STEEPEST), (-_STEEPEST, _STEEPEST)]
         start = np.array([1.0, 1.0, 0.0])
         options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000}
-        found = minimize(likelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        a, b, c = found.x.tolist()
+        optimum = minimize(likelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        a, b, c = optimum.x.tolist()
         return BetaModel(a=a, b=b, c=c)
 
 
@@ -327,11 +324,10 @@ class HistogramBinningCalibrator(Calibrator):
     def _learn(self, features: Floats, target: Floats, weight: Floats) -> HistogramModel:
         bin_, edges = row_bins(features[:, 0], weight, self.bins, "quantile")
         count, total = total_by(bin_, weight, self.bins), total_by(bin_, weight * target, self.bins)
-        held = count > 0
-        # An empty bin shares its lower edge with the next one; what is left are the lower edges of filled
-        # bins.
-        lower_edges = edges[:-1][held]
-        values = np.clip(total[held] / count[held], 0.0, 1.0)
+        filled = count > 0
+        # An empty bin has the same lower edge as the next bin.
+        lower_edges = edges[:-1][filled]
+        values = np.clip(total[filled] / count[filled], 0.0, 1.0)
         return HistogramModel(edges=tuple(lower_edges[1:].tolist()), values=tuple(values.tolist()))
 
 
@@ -381,7 +377,7 @@ def _standardised(features: Floats, weight: Floats) -> tuple[Scaler, Floats]:
     """Return the features with mean 0 and population standard deviation 1; a spread of 0 becomes 1."""
     mean = np.average(features, axis=0, weights=weight)
     spread = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weight))
-    # A column of one repeated number has no spread, whatever rounding in its mean says.
+    # The spread of a constant column is exactly 0, but rounding of its mean may give a tiny number.
     spread = np.where(np.ptp(features, axis=0) == 0.0, 1.0, spread)
     return Scaler(mean=tuple(mean.tolist()), std=tuple(spread.tolist())), (features - mean) / spread
 
@@ -396,11 +392,11 @@ def venn_abers_steps(score: Floats, outcome: Floats, weight: Floats) -> tuple[Fl
     >>> lower.tolist(), upper.tolist()
     ([0.0, 0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0, 1.0])
     """
-    distinct, place = np.unique(score, return_inverse=True)
-    blocks = _Blocks(total_by(place, weight), total_by(place, weight * outcome))
-    places = range(2 * len(distinct) + 1)
+    distinct, group = np.unique(score, return_inverse=True)
+    blocks = _Blocks(total_by(group, weight), total_by(group, weight * outcome))
+    positions = range(2 * len(distinct) + 1)
     lower, upper = (
-        np.array([blocks.value_of(position, label) for position in places]) for label in (0.0, 1.0)
+        np.array([blocks.value_of(position, label) for position in positions]) for label in (0.0, 1.0)
     )
     return distinct, lower, upper
 
@@ -436,22 +432,21 @@ class _Blocks:
         left, right = group - 1, group + inside
         count, total = 1.0, label
         if inside:
-            count, total = count + self._size(group, group), total + self._sum(group, group)
+            count += self._size(group, group)
+            total += self._sum(group, group)
         merged = True
         while merged:
             merged = False
             while right < self._groups and self._mean(right, self._end[right]) <= total / count:
-                count, total = (
-                    count + self._size(right, self._end[right]),
-                    total + self._sum(right, self._end[right]),
-                )
-                right, merged = self._end[right] + 1, True
+                end = self._end[right]
+                count += self._size(right, end)
+                total += self._sum(right, end)
+                right, merged = end + 1, True
             while left >= 0 and self._mean(self._start[left], left) >= total / count:
-                count, total = (
-                    count + self._size(self._start[left], left),
-                    total + self._sum(self._start[left], left),
-                )
-                left, merged = self._start[left] - 1, True
+                start = self._start[left]
+                count += self._size(start, left)
+                total += self._sum(start, left)
+                left, merged = start - 1, True
         return min(max(total / count, 0.0), 1.0)
 
     def _size(self, first: int, last: int) -> float:

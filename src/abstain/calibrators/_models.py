@@ -1,7 +1,7 @@
-"""Fitted models: what a calibrator has learned, as frozen records of plain numbers that know how to predict.
+"""Fitted models: frozen records of plain numbers with a `predict` method.
 
-They are the ``model`` part of a calibration artifact, so that reading one back is reading its JSON: nothing
-is pickled. Each checks that its numbers can be what they say. How they are fitted is known to the estimators.
+They are the ``model`` part of a calibration artifact, so reading one is reading JSON. `check` verifies that the numbers
+are consistent. The estimators fit them.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ Numbers = Annotated[tuple[float, ...], Meta(min_length=1)]
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """What every model can do."""
+    """Base class of all models."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.features} feature{'s' if self.features > 1 else ''})"
 
-    if TYPE_CHECKING:  # every model has its own
+    if TYPE_CHECKING:  # defined by every subclass
 
         def predict(self, features: Floats) -> Floats:
             """Map (rows, features) to one calibrated confidence per row."""
 
     @property
     def features(self) -> int:
-        """How many features it takes."""
+        """Number of features."""
         return 1
 
     def check(self, features: int) -> None:
-        """Raise a `DataError` unless the numbers make a model of so many features."""
+        """Raise a `DataError` unless the numbers are a valid model of this many features."""
         if features != self.features:
             raise DataError(f"the model takes {self.features} features, got {features}")
 
@@ -59,7 +59,7 @@ class TemperatureModel(Model, frozen=True, kw_only=True):
 
 
 class Scaler(Struct, frozen=True, kw_only=True):
-    """How features were standardised; a spread of 0 counts as 1."""
+    """Mean and standard deviation of the features; a standard deviation of 0 counts as 1."""
 
     mean: Numbers
     std: Numbers
@@ -82,7 +82,7 @@ class LinearModel(Model, frozen=True, kw_only=True):
 
     @property
     def features(self) -> int:
-        """How many features it takes."""
+        """Number of features."""
         return len(self.coefficients)
 
     def check(self, features: int) -> None:
@@ -96,7 +96,7 @@ class LinearModel(Model, frozen=True, kw_only=True):
 
 
 class IsotonicModel(Model, frozen=True, kw_only=True):
-    """Straight lines between thresholds, flat outside them."""
+    """Linear interpolation between thresholds, constant outside them."""
 
     x_thresholds: Numbers
     y_thresholds: Numbers
@@ -106,9 +106,13 @@ class IsotonicModel(Model, frozen=True, kw_only=True):
         return np.interp(features[:, 0], self.x_thresholds, self.y_thresholds)
 
     def check(self, features: int) -> None:
-        """Raise unless both rise together."""
+        """Raise unless both are ascending and of equal length."""
         super().check(features)
-        _paired(self.x_thresholds, self.y_thresholds, "model.x_thresholds", "model.y_thresholds")
+        if len(self.x_thresholds) != len(self.y_thresholds):
+            raise DataError(
+                f"model.x_thresholds has {len(self.x_thresholds)} numbers and model.y_thresholds has "
+                f"{len(self.y_thresholds)}; they go in pairs"
+            )
         _ascending(self.x_thresholds, "model.x_thresholds")
         _ascending(self.y_thresholds, "model.y_thresholds", strictly=False)
         _within_unit(self.y_thresholds, "model.y_thresholds")
@@ -128,7 +132,7 @@ class BetaModel(Model, frozen=True, kw_only=True):
 
 
 class HistogramModel(Model, frozen=True, kw_only=True):
-    """One value per bin; bins are left-closed, and the outer ones reach as far as need be."""
+    """One value per bin; bins are closed on the left, and the outer ones are unbounded."""
 
     edges: tuple[float, ...]
     values: Numbers
@@ -138,7 +142,7 @@ class HistogramModel(Model, frozen=True, kw_only=True):
         return np.array(self.values)[np.searchsorted(self.edges, features[:, 0], side="right")]
 
     def check(self, features: int) -> None:
-        """Raise unless the inner edges rise and there is one value for each bin between them."""
+        """Raise unless the inner edges are ascending and there is one value per bin."""
         super().check(features)
         if len(self.values) != len(self.edges) + 1:
             raise DataError(f"model.values has {len(self.values)} numbers for {len(self.edges)} inner edges")
@@ -163,8 +167,8 @@ class VennAbersModel(Model, frozen=True, kw_only=True):
         score = features[:, 0]
         thresholds = np.array(self.x_thresholds)
         below = np.searchsorted(thresholds, score, side="left")
-        place = below + np.searchsorted(thresholds, score, side="right")
-        return np.array(self.lower)[place], np.array(self.upper)[place]
+        step = below + np.searchsorted(thresholds, score, side="right")
+        return np.array(self.lower)[step], np.array(self.upper)[step]
 
     def check(self, features: int) -> None:
         """Raise unless there are steps below, at and above every threshold, the lower below the upper."""
@@ -187,19 +191,14 @@ def clipped(probability: Floats) -> Floats:
 
 def logit(probability: Floats) -> Floats:
     """Return ``log(p / (1 - p))``, p clipped by 1e-6."""
-    inside = clipped(probability)
-    return np.log(inside) - np.log1p(-inside)
+    probability = clipped(probability)
+    return np.log(probability) - np.log1p(-probability)
 
 
 def sigmoid(value: Floats) -> Floats:
     """Return ``1 / (1 + exp(-value))`` without overflow."""
-    small = np.exp(-np.abs(value))
-    return np.where(value >= 0.0, 1.0, small) / (1.0 + small)
-
-
-def _paired(first: tuple[float, ...], second: tuple[float, ...], name: str, other: str) -> None:
-    if len(first) != len(second):
-        raise DataError(f"{name} has {len(first)} numbers and {other} has {len(second)}; they go in pairs")
+    decay = np.exp(-np.abs(value))
+    return np.where(value >= 0.0, 1.0, decay) / (1.0 + decay)
 
 
 def _ascending(values: tuple[float, ...], name: str, *, strictly: bool = True) -> None:

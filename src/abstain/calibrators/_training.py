@@ -1,12 +1,10 @@
-"""Training: from items to a calibration artifact, with metrics that were held out beside those that were not.
+"""Training: from items to a calibration artifact, with in-sample and held-out metrics.
 
-Only answered items teach. Held-out metrics come from cross-validation by cluster: the clusters are dealt into
-folds, a fold's items are predicted by a calibrator that saw none of its clusters, and all predictions are
-judged together. So nobody needs to report a metric that the calibrator was fitted to.
+Only answered items are used. Held-out metrics come from cross-validation by cluster: the items of a fold are predicted
+by a calibrator that saw none of its clusters, and all predictions are evaluated together.
 
-A feature is a signal by its name. Where the signal is null a cautious default stands in, and how often that
-happened is counted, so that it can be said aloud; a signal that an item does not have at all is an error. A
-target says what it means to be right.
+A feature is a signal. A null is replaced by a cautious default and counted. A signal that an item does not have at all
+is an error.
 """
 
 from __future__ import annotations
@@ -58,24 +56,24 @@ FEW_CLUSTERS = 20
 # What the artifact calls temperature_scaling is asked for as temperature elsewhere.
 OTHER_WORDS = {"temperature": "temperature_scaling"}
 _VERBALIZED = "verbalized_confidence"
-# The middle of the scale of 1 to 5 on which models state their confidence.
+# The middle of the scale of verbalized confidence, 1 to 5.
 _MIDDLE = 3.0
 
 
 def fit_verbalized(
     items: Items, *, folds: int = 5, seed: int = 42, created_at: datetime | None = None
 ) -> VerbalizedCalibration:
-    """Fit the temperature of the confidence that a model states on a scale of 1 to 5.
+    """Fit the temperature of a verbalized confidence on a scale of 1 to 5.
 
-    ``v = (verbalized_confidence - 1) / 4`` of answered items that have one; the target is correctness.
+    ``v = (verbalized_confidence - 1) / 4`` of answered items that have one. The target is correctness.
 
     Args:
         items: the items to learn from.
-        folds: how many folds the clusters are dealt into for the held-out metrics.
-        seed: how they are dealt.
-        created_at: the time that the artifact bears; now when left out.
+        folds: number of folds of the cross-validation.
+        seed: seed of the assignment of clusters to folds.
+        created_at: the time in the artifact. Default: now.
     """
-    rows = _answered(items)
+    rows = _answered_items(items)
     signal = rows.signals.get(_VERBALIZED)
     if signal is None:
         raise SignalError(
@@ -97,16 +95,10 @@ def fit_verbalized(
     before = ((stated - 1.0) / 4.0)[:, None]
     target = target_values(rows, "correctness")
     fitted = TemperatureScalingCalibrator().fit(before, target)
-    held_out, reason, dealt = _cross_validated(
-        TemperatureScalingCalibrator, before, target, rows, folds, seed
-    )
-
-    def measured(after: Floats) -> dict[str, float | None]:
-        return _before_and_after(target, before[:, 0], after)
-
+    held_out, reason, split = _cross_validate(TemperatureScalingCalibrator, before, target, rows, folds, seed)
     model = fitted.model
     assert isinstance(model, TemperatureModel)
-    in_sample = measured(fitted.predict(before))
+    in_sample = _before_and_after(target, before[:, 0], fitted.predict(before))
     return VerbalizedCalibration(
         method="temperature_scaling",
         abstain_version=version("abstain"),
@@ -116,8 +108,8 @@ def fit_verbalized(
         metrics=VerbalizedMetrics(**in_sample),
         validation=Validation(
             in_sample=in_sample,
-            held_out=None if held_out is None else measured(held_out),
-            method=dealt,
+            held_out=None if held_out is None else _before_and_after(target, before[:, 0], held_out),
+            method=split,
             reason=reason,
         ),
         warnings=(*_temperature_warnings(model), *_cluster_warnings(rows)),
@@ -143,15 +135,15 @@ def train(
         features: names of signals, as a sequence or separated by commas. Default: the confidence, if a signal has
             one of its usual names.
         target: "correctness", "near_correct" or "loss".
-        folds: how many folds the clusters are dealt into for the held-out metrics.
-        seed: how they are dealt.
-        trained_at: the time that the artifact bears; now when left out.
+        folds: number of folds of the cross-validation.
+        seed: seed of the assignment of clusters to folds.
+        trained_at: the time in the artifact. Default: now.
     """
     method = _validate.choice(OTHER_WORDS.get(method, method), "method", CALIBRATORS)
     _validate.choice(target, "target", TARGETS)
     names = _feature_names(features, items)
     estimator = _estimator(method, target, len(names))
-    rows = _answered(items)
+    rows = _answered_items(items)
     extracted = extract_features(rows, names)
     wanted = target_values(rows, target)
     if target in BINARY_TARGETS and len(np.unique(wanted)) < 2:
@@ -162,13 +154,13 @@ def train(
         fitted = estimator().fit(extracted.matrix, wanted)
     except DataError as problem:
         raise DataError(f"{', '.join(names)}: {problem}") from None
-    held_out, reason, dealt = _cross_validated(estimator, extracted.matrix, wanted, rows, folds, seed)
-    measured = _binary_metrics if target in BINARY_TARGETS else _loss_metrics
-    in_sample = measured(wanted, fitted.predict(extracted.matrix))
+    held_out, reason, split = _cross_validate(estimator, extracted.matrix, wanted, rows, folds, seed)
+    compute_metrics = _binary_metrics if target in BINARY_TARGETS else _loss_metrics
+    in_sample = compute_metrics(wanted, fitted.predict(extracted.matrix))
     filled = extracted.filled_counts()
     source = TrainingSource(
         **_source(rows),
-        # A loss is no event, and so has no rate at which it comes true.
+        # A loss is not an event, so it has no positive rate.
         positive_rate=float(wanted.mean()) if target in BINARY_TARGETS else None,
         trained_at=_timestamp(trained_at),
     )
@@ -182,8 +174,8 @@ def train(
         validation_metrics={name: value for name, value in in_sample.items() if name != "nll"},
         validation=Validation(
             in_sample=in_sample,
-            held_out=None if held_out is None else measured(wanted, held_out),
-            method=dealt,
+            held_out=None if held_out is None else compute_metrics(wanted, held_out),
+            method=split,
             reason=reason,
         ),
         filled=filled,
@@ -211,13 +203,13 @@ def _feature_names(features: str | Iterable[str] | None, items: Items) -> list[s
 
 
 def filled_message(filled: dict[str, int], rows: int) -> str:
-    """Return the sentence that says how many nulls were filled in."""
+    """Return the sentence about the number of nulls that were filled in."""
     parts = ", ".join(f"{name} for {count} of {rows} items" for name, count in filled.items())
     return f"null features were filled in with defaults: {parts}"
 
 
 def _estimator(method: str, target: str, features: int) -> Callable[[], Calibrator]:
-    estimator: Any = CALIBRATORS[method]
+    estimator = CALIBRATORS[method]
     if estimator.one_feature and features != 1:
         raise ArgumentError(
             f"method {method} takes one feature, got {features}; use logistic to combine several"
@@ -225,44 +217,43 @@ def _estimator(method: str, target: str, features: int) -> Callable[[], Calibrat
     if target == "loss" and method in ("logistic", "platt"):
         return LinearCalibrator
     if target == "loss" and estimator.binary_target:
-        fitting = [name for name, known in CALIBRATORS.items() if not known.binary_target]
+        suitable = [name for name, calibrator in CALIBRATORS.items() if not calibrator.binary_target]
         raise ArgumentError(
-            f"method {method} learns from a target of 0 or 1; for the target loss use {', '.join(fitting)}"
+            f"method {method} learns from a target of 0 or 1; for the target loss use {', '.join(suitable)}"
         )
-    made: Callable[[], Calibrator] = estimator
-    return made
+    return estimator
 
 
-def _answered(items: Items) -> Items:
+def _answered_items(items: Items) -> Items:
     rows = items.take(items.answered)
     if not len(rows):
         raise DataError("no item is answered; a calibrator learns from answered items only")
     return rows
 
 
-def _cross_validated(
+def _cross_validate(
     make: Callable[[], Calibrator], features: Floats, target: Floats, rows: Items, folds: int, seed: int
 ) -> tuple[Floats | None, str, str]:
-    """Predict every row by a calibrator that saw none of its cluster; None and a reason where that cannot be done."""
+    """Return held-out predictions of all rows, None with a reason if that is impossible, and the method in words."""
     folds = _validate.whole(folds, "folds", least=2)
     clusters = len(rows.cluster_ids)
     parts = min(folds, clusters)
-    dealt = f"{parts}-fold cross-validation by {rows.cluster_noun}"
+    method = f"{parts}-fold cross-validation by {rows.cluster_noun}"
     if clusters < 2:
         return None, f"one {rows.cluster_noun} alone cannot be held out", "none"
-    fold = deal(rows.cluster_index, parts, seed)
+    fold = assign_folds(rows.cluster_index, parts, seed)
     predicted = np.empty(len(rows))
     for part in range(parts):
         held = fold == part
         try:
             predicted[held] = make().fit(features[~held], target[~held]).predict(features[held])
         except DataError as problem:
-            return None, f"without fold {part + 1} of {parts}, {problem}", dealt
-    return predicted, "", dealt
+            return None, f"without fold {part + 1} of {parts}, {problem}", method
+    return predicted, "", method
 
 
-def deal(cluster: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
-    """Return the fold of every row: clusters are shuffled and dealt like cards, and none is ever split."""
+def assign_folds(cluster: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
+    """Return the fold of every row; clusters are assigned at random and never split."""
     order = np.random.default_rng(_validate.seed(seed)).permutation(int(cluster.max()) + 1)
     fold_of_cluster = np.empty(len(order), np.intp)
     fold_of_cluster[order] = np.arange(len(order)) % folds
@@ -295,8 +286,8 @@ def _loss_metrics(target: Floats, predicted: Floats) -> dict[str, float | None]:
 
 
 def _source(rows: Items) -> dict[str, Any]:
-    known = {name: rows.provenance.get(name) for name in ("path", "run_id", "git_commit", "mode", "sha256")}
-    return {**known, "n_samples": len(rows), "n_clusters": len(rows.cluster_ids)}
+    source = {name: rows.provenance.get(name) for name in ("path", "run_id", "git_commit", "mode", "sha256")}
+    return {**source, "n_samples": len(rows), "n_clusters": len(rows.cluster_ids)}
 
 
 def _filled_warnings(filled: dict[str, int], rows: int) -> tuple[ResultWarning, ...]:
@@ -332,7 +323,7 @@ class Features:
     Attributes:
         names: the signals, in the order of the columns.
         matrix: the values, (items, features).
-        filled: True where a null was filled in, (items, features).
+        filled: True if a null was filled in, (items, features).
     """
 
     names: tuple[str, ...]
@@ -343,14 +334,14 @@ class Features:
         return f"Features({len(self.names)} features of {len(self.matrix)} items)"
 
     def filled_counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
-        """Return how many values of each feature were filled in, among `rows`; features without any are left out."""
+        """Return the number of filled values of each feature among `rows`, without features that have none."""
         filled = self.filled if rows is None else self.filled[rows]
         counts = filled.sum(axis=0).tolist()
         return {name: count for name, count in zip(self.names, counts, strict=True) if count}
 
 
 def extract_features(items: Items, names: Iterable[str]) -> Features:
-    """Return signals as features; a null becomes 0 (similarities and most others) or 3 (``*confidence*``).
+    """Return signals as features; a null becomes 3 for ``*confidence*``, otherwise 0.
 
     A missing value in the confidence of a table (a column with one of its usual names) is an error.
 
@@ -376,7 +367,7 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
             )
         if signal.absent.any():
             raise SignalError(f"feature {name} is missing for {items.where(signal.absent)}")
-        # The confidence of a table has no known scale to take a default from.
+        # The scale of a confidence column is unknown, so there is no default.
         if name.casefold() in CONFIDENCE_NAMES:
             items.check_stated(name, signal.null & items.answered)
         filled.append(signal.null)
@@ -385,15 +376,15 @@ def extract_features(items: Items, names: Iterable[str]) -> Features:
 
 
 def null_default(name: str) -> float:
-    """Return what a null counts as: the middle of 1 to 5 for a stated confidence, else 0."""
+    """Return the value for a null: the middle of 1 to 5 for a verbalized confidence, otherwise 0."""
     return _MIDDLE if "confidence" in name and "similarity" not in name else 0.0
 
 
 def target_values(items: Items, target: str) -> Floats:
-    """Return the target of every answered item; NaN elsewhere.
+    """Return the target of every answered item; NaN for others.
 
-    ``correctness`` is 1 where the answer is right, ``near_correct`` where it is off by at most 1, and
-    ``loss`` is ``1 - |prediction - truth| / width`` of the declared scale.
+    ``correctness`` is 1 if the answer is right, ``near_correct`` is 1 if it is off by at most 1, and ``loss`` is
+    ``1 - |prediction - truth| / width`` of the declared scale.
 
     >>> from abstain import Items
     >>> target_values(Items.from_arrays([3, 0, 2], [1, 0, 1], scale=(0, 3)), "loss").round(4)

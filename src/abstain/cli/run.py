@@ -191,7 +191,7 @@ def run_command(
         signals=SignalPlan.parse(signals).sampled(consistency_samples, consistency_temperature),
         modes=tuple(modes or ["zero_shot"]),
         examples=None if examples is None else str(examples),
-        named=asking.named,
+        table_options=asking.named,
         structured=provider.structured,
         seed=seed,
         base_url=provider.base_url,
@@ -231,13 +231,13 @@ def _show_plan(prepared: Prepared) -> None:
 
 def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) -> None:
     from abstain import _outputs, _process  # noqa: PLC0415
-    from abstain.runs import Running, execute, run_content  # noqa: PLC0415
+    from abstain.runs import execute, run_content  # noqa: PLC0415
 
     plan = prepared.plan
     _outputs.check_folder(plan.log_dir)
     with progress_bar("asking", prepared.samples, wanted=not quiet) as advance:
         try:
-            logs = execute(prepared, Running(advance=advance))
+            logs = execute(prepared, advance)
         except KeyboardInterrupt:
             say_error(f"interrupted; what was answered is kept in {plan.log_dir}: --resume goes on with it")
             _process.stop_is_told()

@@ -1,17 +1,18 @@
-"""The metrics of MAPIE, by its names, its arguments and their order; every value is computed by `abstain.metrics`.
+"""The metrics of MAPIE with its names, arguments and argument order; every value is computed by `abstain.metrics`.
 
     from abstain.compat.mapie import regression_coverage_score, expected_calibration_error
 
-A program that calls ``mapie.metrics`` needs no other change than the import. Where MAPIE's value is not what its
-documentation says, or depends on the order of rows, ours is what is returned:
+A program that calls ``mapie.metrics`` only needs another import. If MAPIE's value contradicts its documentation or
+depends on the order of rows, abstain's value is returned:
 
-- a calibration error has as many bins as asked for, where MAPIE has one fewer; bins are closed on the left, where
-  MAPIE's are on the right; "array split" gives bins of equal mass, whatever the order of the rows;
-- tied scores are one step of the cumulative differences, without any jitter, and Kuiper's range includes the start;
-- what cannot vary by chance is NaN, where MAPIE divides by zero;
-- intervals of one width that stand across a border of strata are spread evenly over both sides, where MAPIE follows
-  the order of the rows, and any number of strata may be asked for;
-- infinite bounds are legal, and crossed ones an error, except in the Winkler score, where MAPIE turns them round.
+- A calibration error has as many bins as requested; MAPIE has one fewer. Bins are closed on the left; MAPIE's are
+  closed on the right. "array split" gives bins of equal mass, independent of the order of the rows.
+- Tied scores are one step of the cumulative differences, without jitter, and Kuiper's range includes the start.
+- A statistic that cannot vary by chance is NaN; MAPIE divides by zero.
+- Intervals of equal width at a boundary between strata are divided evenly; MAPIE follows the order of the rows. Any
+  number of strata is allowed.
+- Infinite bounds are allowed. Crossed bounds are an error, except in the Winkler score, where they are swapped as in
+  MAPIE.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ __all__ = [
     "top_label_ece",
 ]
 
-# MAPIE's words for how bins are made, and ours.
+# MAPIE's binning strategies and ours.
 _STRATEGIES = {"uniform": "uniform", "quantile": "quantile", "array split": "quantile"}
 
 
@@ -82,8 +83,8 @@ def regression_ssc(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: int = 3)
     >>> regression_ssc([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], num_bins=2)
     array([[1. , 0.5]])
     """
-    found = intervals.interval_size_stratified_coverage(y_true, y_intervals, bins=num_bins)
-    return np.atleast_2d(found.coverage)
+    strata = intervals.interval_size_stratified_coverage(y_true, y_intervals, bins=num_bins)
+    return np.atleast_2d(strata.coverage)
 
 
 def regression_ssc_score(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: int = 3) -> Floats:
@@ -92,13 +93,12 @@ def regression_ssc_score(y_true: ArrayLike, y_intervals: ArrayLike, num_bins: in
     >>> regression_ssc_score([1, 1, 1, 9], [[0, 1], [0, 2], [0, 3], [0, 4]], num_bins=2)
     array([0.5])
     """
-    return np.atleast_1d(
-        intervals.interval_size_stratified_coverage(y_true, y_intervals, bins=num_bins).score
-    )
+    strata = intervals.interval_size_stratified_coverage(y_true, y_intervals, bins=num_bins)
+    return np.atleast_1d(strata.score)
 
 
 def hsic(y_true: ArrayLike, y_intervals: ArrayLike, kernel_sizes: ArrayLike = (1, 1)) -> Floats:
-    """Return how far coverage depends on width, one value per level: see `abstain.metrics.interval_hsic`.
+    """Return the dependence of coverage on width, one value per level: see `abstain.metrics.interval_hsic`.
 
     >>> hsic([0, 0, 5], [[0, 1], [0, 1], [0, 3]]).round(6)
     array([0.525164])
@@ -181,10 +181,10 @@ def expected_calibration_error(
     """Return the expected calibration error: see `abstain.metrics.expected_calibration_error`.
 
     Args:
-        y_true: 1 where the prediction is right, else 0.
-        y_scores: the confidence of every row, or (rows, classes), whose largest is the confidence.
-        num_bins: how many bins.
-        split_strategy: "uniform" (when None), "quantile" or "array split".
+        y_true: 1 if the prediction is right, 0 otherwise.
+        y_scores: the confidence of every row, or (rows, classes); the largest is then the confidence.
+        num_bins: number of bins.
+        split_strategy: "uniform" (default), "quantile" or "array split".
         classwise: average the error of every class instead; see `abstain.metrics.classwise_calibration_error`.
         class_labels: the true class of every row, for `classwise`.
 
@@ -194,8 +194,8 @@ def expected_calibration_error(
     settings = {"bins": num_bins, "strategy": _strategy(split_strategy)}
     scores = np.asarray(y_scores)
     if not classwise:
-        stated = scores.max(axis=1) if scores.ndim == 2 and scores.shape[1] else scores
-        return calibration.expected_calibration_error(y_true, stated, **settings)  # type: ignore[arg-type]
+        confidence = scores.max(axis=1) if scores.ndim == 2 and scores.shape[1] else scores
+        return calibration.expected_calibration_error(y_true, confidence, **settings)  # type: ignore[arg-type]
     if class_labels is None:
         raise ArgumentError("class_labels must be given with classwise=True: the true class of every row")
     return calibration.classwise_calibration_error(class_labels, scores, **settings)  # type: ignore[arg-type]
@@ -214,10 +214,10 @@ def top_label_ece(
     Args:
         y_true: the true label of every row.
         y_scores: (rows, classes) probabilities, or the largest of every row.
-        y_score_arg: the predicted label of every row, where `y_scores` holds the largest.
-        num_bins: how many bins.
-        split_strategy: "uniform" (when None), "quantile" or "array split".
-        classes: the class of each column of `y_scores`; 0, 1, 2, ... when None.
+        y_score_arg: the predicted label of every row, if `y_scores` is the largest probability of every row.
+        num_bins: number of bins.
+        split_strategy: "uniform" (default), "quantile" or "array split".
+        classes: the class of each column of `y_scores`. Default: 0, 1, 2, ...
 
     >>> round(top_label_ece([0, 1, 1], [0.9, 0.7, 0.6], [0, 0, 1]), 6)
     0.4
@@ -229,7 +229,7 @@ def top_label_ece(
 
 
 def kolmogorov_smirnov_statistic(y_true: ArrayLike, y_score: ArrayLike) -> float:
-    """Return how far the cumulative differences stray: see `abstain.metrics.kolmogorov_smirnov`.
+    """Return the largest absolute cumulative difference: see `abstain.metrics.kolmogorov_smirnov`.
 
     >>> round(kolmogorov_smirnov_statistic([0, 1, 0, 1, 0], [0.1, 0.9, 0.21, 0.9, 0.5]), 3)
     0.978
@@ -247,7 +247,7 @@ def kolmogorov_smirnov_cdf(x: float) -> float:
 
 
 def kolmogorov_smirnov_p_value(y_true: ArrayLike, y_score: ArrayLike) -> float:
-    """Return how often right scores would stray as far.
+    """Return the probability of a statistic at least as large if the scores are calibrated.
 
     >>> round(kolmogorov_smirnov_p_value([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]), 3)
     0.024
@@ -256,7 +256,7 @@ def kolmogorov_smirnov_p_value(y_true: ArrayLike, y_score: ArrayLike) -> float:
 
 
 def kuiper_statistic(y_true: ArrayLike, y_score: ArrayLike) -> float:
-    """Return how wide the cumulative differences range, their start included: see `abstain.metrics.kuiper`.
+    """Return the range of the cumulative differences, including their start: see `abstain.metrics.kuiper`.
 
     >>> round(kuiper_statistic([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]), 2)
     2.51
@@ -274,7 +274,7 @@ def kuiper_cdf(x: float) -> float:
 
 
 def kuiper_p_value(y_true: ArrayLike, y_score: ArrayLike) -> float:
-    """Return how often right scores would range as wide.
+    """Return the probability of a range at least as large if the scores are calibrated.
 
     >>> round(kuiper_p_value([1, 0, 0, 0], [0.9, 0.8, 0.7, 0.6]), 3)
     0.048
@@ -292,7 +292,7 @@ def spiegelhalter_statistic(y_true: ArrayLike, y_score: ArrayLike) -> float:
 
 
 def spiegelhalter_p_value(y_true: ArrayLike, y_score: ArrayLike) -> float:
-    """Return how often right scores would give as large a z; one-sided, as in MAPIE: only overconfidence counts.
+    """Return the p-value of Spiegelhalter's z, one-sided as in MAPIE: only overconfidence counts.
 
     >>> round(spiegelhalter_p_value([1, 0, 1, 0, 1, 0], [0.8, 0.3, 0.5, 0.5, 0.7, 0.1]), 4)
     0.8486

@@ -1,8 +1,8 @@
-"""Metric objects: the metrics as things that are called with a list of evaluation results.
+"""Metric objects: metrics that are called with a list of evaluation results.
 
-``metric(results)`` checks the rows and returns a `MetricScore` with the value, its counts, its breakdown and its
-details. The objects compute nothing themselves: each is an entry of the registry, so that its value is the one of
-every other door. A metric of the user's subclasses `abstain.metrics.BaseMetric`, as these do.
+``metric(results)`` checks the rows and returns a `MetricScore` with the value, counts, breakdown and details. Each
+object is an entry of the metric registry, so its value is the same as from every other entry point. Custom metrics
+subclass `abstain.metrics.BaseMetric`, as these do.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ __all__ = [
 ]
 
 STAGE = "ckd_stage"
-# Groups are called by their metadata key and value; this key has a shorter name in the files that use it.
+# A group is named by its metadata key and value; this key is abbreviated.
 _SHORT_NAMES = {STAGE: "stage"}
 
 
 class BuiltInMetric(BaseMetric):
-    """A metric of the registry as an object, broken down by a metadata key; subclasses name theirs.
+    """A metric of the registry as an object, broken down by a metadata key; subclasses set `name`.
 
     Attributes:
         metric: the entry of the registry.
@@ -61,7 +61,7 @@ class BuiltInMetric(BaseMetric):
     metric: MetricSpecification
 
     def __init_subclass__(cls) -> None:
-        # A subclass of the user's has a name of its own, and the entry of the class that it is made from.
+        # A custom subclass with another name inherits the entry of its base class.
         if cls.name in METRICS:
             cls.metric = METRICS[cls.name]
             cls.direction, cls.unit = cls.metric.direction, cls.metric.unit
@@ -73,25 +73,24 @@ class BuiltInMetric(BaseMetric):
         return f"{type(self).__name__}(by={self.by!r})"
 
     def specification(self, name: str = "") -> MetricSpecification:
-        """Return the registry's entry, with what this object was made with."""
+        """Return the registry entry with the options of this object."""
         if type(self).compute is not BuiltInMetric.compute:
             return super().specification(name)
         return replace(self.metric, name=name or self.name)
 
     def compute(self, results: list[EvaluationResult]) -> MetricScore:
-        """Compute the metric from the columns of the rows."""
+        """Compute the metric, its breakdown and its details."""
         columns = columns_of(results, guided="should_abstain" in self.metric.needs)
-        abstained = int(columns.abstained.sum())
+        n_evaluated, n_abstained = int(self._rows(columns).sum()), int(columns.abstained.sum())
         problem = self.metric.problem(columns)
         if problem is not None:
-            details = {"reason": problem.code}
-            return MetricScore(self.name, math.nan, {}, self._n_undefined(columns), abstained, details)
+            return MetricScore(self.name, math.nan, {}, n_evaluated, n_abstained, {"reason": problem.code})
         return MetricScore(
             name=self.name,
             value=self.metric.point(columns),
             breakdown=self._breakdown(columns, results),
-            n_evaluated=int(self._rows(columns).sum()),
-            n_abstained=abstained,
+            n_evaluated=n_evaluated,
+            n_abstained=n_abstained,
             details=self._details(columns),
         )
 
@@ -99,37 +98,30 @@ class BuiltInMetric(BaseMetric):
         """The rows that are scored."""
         return np.ones(len(columns), np.bool_)
 
-    def _n_undefined(self, columns: Columns) -> int:
-        """How many rows count as evaluated where the metric is undefined."""
-        return int(self._rows(columns).sum())
-
     def _details(self, columns: Columns) -> dict[str, Any]:  # noqa: ARG002
         return {}
 
     def _breakdown(self, columns: Columns, results: Sequence[EvaluationResult]) -> dict[str, float]:
         if self.by is None:
             return {}
-        self._check_key(self.by, results)
-        labels = np.array([_group(result.metadata.get(self.by), self.by) for result in results])
-        scored, breakdown = self._rows(columns), {}
-        for label in dict.fromkeys(sorted(labels.tolist())):
-            part = columns.take((labels == label) & scored)
-            if len(part) and self.metric.problem(part) is None:
-                breakdown[label] = self.metric.point(part)
-        return breakdown
-
-    @staticmethod
-    def _check_key(key: str, results: Sequence[EvaluationResult]) -> None:
-        # The usual key may be missing throughout, as it is where nobody thought of stages; one that was named may not.
         keys = dict.fromkeys(str(name) for result in results for name in result.metadata)
-        if key not in keys and key != STAGE:
+        # The default key may be missing from all rows; a requested one may not.
+        if self.by not in keys and self.by != STAGE:
             raise ArgumentError(
-                f"unknown group column {key!r}{_validate.suggestion(key, keys)}; {_validate.listed_columns(keys)}"
+                f"unknown group column {self.by!r}{_validate.suggestion(self.by, keys)}; "
+                f"{_validate.listed_columns(keys)}"
             )
+        groups = np.array([_group_name(result.metadata.get(self.by), self.by) for result in results])
+        scored, breakdown = self._rows(columns), {}
+        for group in sorted(set(groups.tolist())):
+            part = columns.take((groups == group) & scored)
+            if len(part) and self.metric.problem(part) is None:
+                breakdown[group] = self.metric.point(part)
+        return breakdown
 
 
 class Accuracy(BuiltInMetric):
-    """Correct / all; an abstention is wrong even where a stored prediction happens to be right.
+    """Correct / all; an abstention is wrong even if the stored prediction is right.
 
     Args:
         treat_abstention_as_neutral: leave abstentions out of both counts.
@@ -240,8 +232,8 @@ class ExpectedCalibrationError(BuiltInMetric):
     """Bin-size-weighted gap between accuracy and mean confidence over equal-width bins on [0, 1].
 
     Args:
-        n_bins: how many bins; bin ``min(floor(n_bins * c), n_bins - 1)`` holds a confidence ``c``.
-        by: a metadata key to break the error down by; the gap of every bin when None.
+        n_bins: number of bins; bin ``min(floor(n_bins * c), n_bins - 1)`` holds a confidence ``c``.
+        by: the metadata key of the breakdown. Default: the gap of every bin.
 
     >>> rows = [EvaluationResult(1, 1, confidence=0.9), EvaluationResult(0, 1, confidence=0.8)]
     >>> round(ExpectedCalibrationError()(rows).value, 6)
@@ -272,15 +264,15 @@ class ExpectedCalibrationError(BuiltInMetric):
         curve = reliability_curve(part.correct, part.confidence, bins=self.n_bins)
         return [
             {
-                "bin": place,
-                "low": place / self.n_bins,
-                "high": (place + 1) / self.n_bins,
-                "count": int(curve.count[place]),
-                "accuracy": float(curve.accuracy[place]),
-                "mean_confidence": float(curve.confidence[place]),
-                "gap": abs(float(curve.gap[place])),
+                "bin": index,
+                "low": index / self.n_bins,
+                "high": (index + 1) / self.n_bins,
+                "count": int(curve.count[index]),
+                "accuracy": float(curve.accuracy[index]),
+                "mean_confidence": float(curve.confidence[index]),
+                "gap": abs(float(curve.gap[index])),
             }
-            for place in range(self.n_bins)
+            for index in range(self.n_bins)
         ]
 
 
@@ -329,7 +321,7 @@ def default_calibration_metrics() -> list[BaseMetric]:
 
 
 def default_benchmark_metrics() -> list[BaseMetric]:
-    """Return the whole safety table: accuracy, calibration, then abstention and deferral.
+    """Return all of these: accuracy, calibration, abstention and deferral.
 
     >>> len(default_benchmark_metrics())
     8
@@ -338,21 +330,21 @@ def default_benchmark_metrics() -> list[BaseMetric]:
 
 
 def columns_of(results: Sequence[EvaluationResult], *, guided: bool) -> Columns:
-    """Return checked and judged rows as columns, all in one unit; guidance only where it is asked for."""
-    advice = [result.metadata.get("should_abstain") if guided else None for result in results]
+    """Return checked results as columns; `guided` reads whether each row should have been declined."""
+    should_abstain = [result.metadata.get("should_abstain") if guided else None for result in results]
     return Columns.of(
         len(results),
         answered=np.array([not result.abstained for result in results], dtype=np.bool_),
         truth=labels.truths([result.ground_truth for result in results], "ground_truth"),
         prediction=labels.column([result.prediction for result in results], "prediction"),
         confidence=_validate.floats([result.confidence for result in results], "confidence"),
-        should_abstain=guidance(np.fromiter(advice, dtype=object, count=len(advice))),
+        should_abstain=guidance(np.fromiter(should_abstain, dtype=object, count=len(should_abstain))),
         results=results,
     )
 
 
-def _group(value: object, key: str) -> str:
-    """Return what a group is called: its key and value, such as ``stage_3``."""
+def _group_name(value: object, key: str) -> str:
+    """Return the name of a group, such as ``stage_3``."""
     short = _SHORT_NAMES.get(key, key)
     if value is None or (key == STAGE and isinstance(value, (int, float)) and value < 0):
         return f"unknown_{short}"

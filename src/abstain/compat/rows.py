@@ -1,8 +1,7 @@
-"""Rows as objects: selective metrics for a list of `ItemPrediction`.
+"""Selective metrics of a list of `ItemPrediction`, for code that holds one object per item.
 
-A thin face on `abstain.metrics.selective` for code that holds one object per item. The loss is the absolute
-error unless another is named; ``abs_norm`` is on the item scale 0 to 3. Each ``compute_x`` is ``x`` of the arrays;
-where that is NaN because a coverage cannot be reached, it is None here.
+Each ``compute_x`` is `abstain.metrics.x` of the arrays of the items. The default loss is the absolute error, and
+``abs_norm`` divides it by the width of the item scale 0 to 3. A risk at a coverage that cannot be reached is None.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
     from abstain.metrics.curves import RiskCoverageCurve, TieSensitivity
 
+    Predictions = Sequence["ItemPrediction"]
+
 __all__ = [
     "ItemPrediction",
     "compute_augrc",
@@ -40,8 +41,7 @@ __all__ = [
     "compute_tie_sensitivity",
 ]
 
-
-# The item scale of the system whose interface this is; "abs_norm" divides by its width.
+# The item scale of the system that this interface comes from.
 _SCALE = (0.0, 3.0)
 
 
@@ -50,11 +50,11 @@ class ItemPrediction:
     """One prediction with its confidence.
 
     Attributes:
-        score: what the model said, or None if it abstained.
-        ground_truth: what is right.
+        score: the prediction; None if the model abstained.
+        ground_truth: the true score.
         confidence: higher is more confident.
-        participant_id: the cluster that the item belongs to.
-        item: the item's name.
+        participant_id: the cluster of the item.
+        item: the name of the item.
 
     >>> ItemPrediction(score=3, ground_truth=1, confidence=0.8).absolute_error
     2
@@ -77,8 +77,8 @@ class ItemPrediction:
         return 0 if self.score is None else abs(self.score - self.ground_truth)
 
 
-def compute_risk_coverage_curve(items: Sequence[ItemPrediction], *, loss: str = "abs") -> RiskCoverageCurve:
-    """Return the working points.
+def compute_risk_coverage_curve(items: Predictions, *, loss: str = "abs") -> RiskCoverageCurve:
+    """Return the operating points.
 
     >>> compute_risk_coverage_curve([ItemPrediction(2, 2, 1.0), ItemPrediction(None, 1, 0.0)])[0]
     (0.5, 0.0)
@@ -86,9 +86,7 @@ def compute_risk_coverage_curve(items: Sequence[ItemPrediction], *, loss: str = 
     return curves.risk_coverage_curve(**_arrays(items, loss))
 
 
-def compute_aurc(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
-) -> float:
+def compute_aurc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
     """Return the AURC.
 
     >>> compute_aurc([ItemPrediction(2, 1, 1.0), ItemPrediction(None, 0, 0.0)])
@@ -97,9 +95,7 @@ def compute_aurc(
     return selective.aurc(**_arrays(items, loss), convention=convention)
 
 
-def compute_augrc(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
-) -> float:
+def compute_augrc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
     """Return the AUGRC.
 
     >>> compute_augrc([ItemPrediction(2, 1, 1.0), ItemPrediction(None, 0, 0.0)])
@@ -108,9 +104,7 @@ def compute_augrc(
     return selective.augrc(**_arrays(items, loss), convention=convention)
 
 
-def compute_aurc_optimal(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
-) -> float:
+def compute_aurc_optimal(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
     """Return the AURC of a perfect ranking.
 
     >>> compute_aurc_optimal([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -119,9 +113,7 @@ def compute_aurc_optimal(
     return selective.aurc_optimal(**_arrays(items, loss), convention=convention)
 
 
-def compute_augrc_optimal(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
-) -> float:
+def compute_augrc_optimal(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
     """Return the AUGRC of a perfect ranking.
 
     >>> compute_augrc_optimal([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -130,9 +122,7 @@ def compute_augrc_optimal(
     return selective.augrc_optimal(**_arrays(items, loss), convention=convention)
 
 
-def compute_eaurc(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
-) -> float:
+def compute_eaurc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
     """Return the excess AURC.
 
     >>> compute_eaurc([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -141,9 +131,7 @@ def compute_eaurc(
     return selective.eaurc(**_arrays(items, loss), convention=convention)
 
 
-def compute_eaugrc(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
-) -> float:
+def compute_eaugrc(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
     """Return the excess AUGRC.
 
     >>> compute_eaugrc([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
@@ -152,10 +140,8 @@ def compute_eaugrc(
     return selective.eaugrc(**_arrays(items, loss), convention=convention)
 
 
-def compute_aurc_achievable(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", convention: str = "trapezoid"
-) -> float:
-    """Return the AURC of the lower convex hull of the working points.
+def compute_aurc_achievable(items: Predictions, *, loss: str = "abs", convention: str = "trapezoid") -> float:
+    """Return the AURC of the lower convex hull of the operating points.
 
     >>> compute_aurc_achievable([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)])
     0.875
@@ -164,53 +150,43 @@ def compute_aurc_achievable(
 
 
 def compute_aurc_at_coverage(
-    items: Sequence[ItemPrediction],
-    target_coverage: float,
-    *,
-    loss: str = "abs",
-    convention: str = "trapezoid",
+    items: Predictions, target_coverage: float, *, loss: str = "abs", convention: str = "trapezoid"
 ) -> float:
     """Return the AURC up to a coverage.
 
     >>> compute_aurc_at_coverage([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)], 0.5)
     0.5
     """
-    at = _validate.coverage(target_coverage, "target_coverage")
-    return selective.aurc_at_coverage(**_arrays(items, loss), coverage=at, convention=convention)
+    coverage = _validate.coverage(target_coverage, "target_coverage")
+    return selective.aurc_at_coverage(**_arrays(items, loss), coverage=coverage, convention=convention)
 
 
 def compute_augrc_at_coverage(
-    items: Sequence[ItemPrediction],
-    target_coverage: float,
-    *,
-    loss: str = "abs",
-    convention: str = "trapezoid",
+    items: Predictions, target_coverage: float, *, loss: str = "abs", convention: str = "trapezoid"
 ) -> float:
     """Return the AUGRC up to a coverage.
 
     >>> compute_augrc_at_coverage([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)], 0.5)
     0.125
     """
-    at = _validate.coverage(target_coverage, "target_coverage")
-    return selective.augrc_at_coverage(**_arrays(items, loss), coverage=at, convention=convention)
+    coverage = _validate.coverage(target_coverage, "target_coverage")
+    return selective.augrc_at_coverage(**_arrays(items, loss), coverage=coverage, convention=convention)
 
 
 def compute_risk_at_coverage(
-    items: Sequence[ItemPrediction], target_coverage: float, *, loss: str = "abs"
+    items: Predictions, target_coverage: float, *, loss: str = "abs"
 ) -> float | None:
-    """Return the selective risk at a coverage, or None when too few items are answered to reach it.
+    """Return the selective risk at a coverage, None if too few items are answered to reach it.
 
     >>> compute_risk_at_coverage([ItemPrediction(2, 1, 1.0), ItemPrediction(0, 0, 0.5)], target_coverage=1.0)
     0.5
     """
-    at = _validate.coverage(target_coverage, "target_coverage")
-    risk = selective.risk_at_coverage(**_arrays(items, loss), coverage=at)
+    coverage = _validate.coverage(target_coverage, "target_coverage")
+    risk = selective.risk_at_coverage(**_arrays(items, loss), coverage=coverage)
     return None if math.isnan(risk) else risk
 
 
-def compute_coverage_at_risk(
-    items: Sequence[ItemPrediction], target_risk: float, *, loss: str = "abs"
-) -> float:
+def compute_coverage_at_risk(items: Predictions, target_risk: float, *, loss: str = "abs") -> float:
     """Return the largest coverage whose selective risk is at most `target_risk`.
 
     >>> compute_coverage_at_risk([ItemPrediction(2, 1, 0.1), ItemPrediction(0, 0, 0.5)], 0.2)
@@ -219,7 +195,7 @@ def compute_coverage_at_risk(
     return selective.coverage_at_risk(**_arrays(items, loss), risk=target_risk)
 
 
-def compute_cmax(items: Sequence[ItemPrediction]) -> float:
+def compute_cmax(items: Predictions) -> float:
     """Return the largest coverage that can be reached.
 
     >>> compute_cmax([ItemPrediction(2, 1, 0.1), ItemPrediction(None, 0, 0.5)])
@@ -228,9 +204,7 @@ def compute_cmax(items: Sequence[ItemPrediction]) -> float:
     return selective.cmax(**_arrays(items, "abs"))
 
 
-def compute_tie_sensitivity(
-    items: Sequence[ItemPrediction], *, loss: str = "abs", area: str = "aurc"
-) -> TieSensitivity:
+def compute_tie_sensitivity(items: Predictions, *, loss: str = "abs", area: str = "aurc") -> TieSensitivity:
     """Return the best and the worst area over all orders of tied items.
 
     >>> compute_tie_sensitivity([ItemPrediction(2, 1, 1), ItemPrediction(0, 0, 1)]).worst
@@ -239,7 +213,7 @@ def compute_tie_sensitivity(
     return curves.tie_sensitivity(**_arrays(items, loss), area=area)
 
 
-def _arrays(items: Sequence[ItemPrediction], loss: str) -> dict[str, Any]:
+def _arrays(items: Predictions, loss: str) -> dict[str, Any]:
     answered = np.array([item.is_predicted for item in items], dtype=np.bool_)
     truth = np.array([item.ground_truth for item in items], dtype=np.float64)
     score = np.array([math.nan if item.score is None else item.score for item in items], dtype=np.float64)

@@ -41,7 +41,7 @@ from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text,
 from abstain.items import Items
 from abstain.metrics.registry import METRICS, PENALIZED, find_metric
 from abstain.readers.engines import Countable
-from abstain.thresholds import BROKEN, KEPT, per_cent, promise_words
+from abstain.thresholds import BROKEN, KEPT, guarantee_clause, per_cent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -297,14 +297,16 @@ def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -
 
 def _promise_check(kept: PolicyCheck) -> GateCheck:
     """The check of a policy as a condition: its promise is broken, kept, or it cannot be told."""
-    condition = PolicyCondition(f"the promise is broken that {promise_words(kept.policy)}", kept.policy.risk)
+    condition = PolicyCondition(
+        f"the promise is broken that {guarantee_clause(kept.policy)}", kept.policy.risk
+    )
     verdict = {BROKEN: "fail", KEPT: "pass"}.get(kept.verdict, INCONCLUSIVE)
     if not kept.answered:
         verdict = "fail"
     risk, ends = per_cent(kept.risk.value), kept.risk.interval
     told = risk if ends is None else f"{risk} [{per_cent(ends[0])}, {per_cent(ends[1])}]"
     outcome = {"fail": "broken", "pass": "kept"}.get(verdict, INCONCLUSIVE)
-    words = f"the promise that {promise_words(kept.policy)} is {outcome}: its risk is {told}"
+    words = f"the promise that {guarantee_clause(kept.policy)} is {outcome}: its risk is {told}"
     if not kept.answered:
         words = "nothing was answered, and a run that answers nothing never passes"
     return GateCheck(condition, verdict, kept.risk, words, condition.number)

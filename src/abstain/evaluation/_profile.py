@@ -23,7 +23,7 @@ from abstain.losses import SHARES
 from abstain.metrics import measure_metrics, reliability_curve
 from abstain.metrics.curves import curve_of, optimal_curve
 from abstain.metrics.registry import METRICS
-from abstain.thresholds import promised_thresholds
+from abstain.thresholds import guaranteed_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -181,7 +181,7 @@ def _promised(curve: RiskCoverageCurve, basis: ResultData, name: str) -> dict[fl
     if items.members is not None:  # a promise is made over single clusters
         return {}
     rows = basis.work.rows(name)
-    thresholds = promised_thresholds(
+    thresholds = guaranteed_thresholds(
         items, rows.confidence, rows.loss, PROMISED_RISKS, sure=basis.settings.level
     )
     return {

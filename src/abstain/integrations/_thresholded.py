@@ -191,7 +191,7 @@ def _abstain_label(requested: Any, classes: NDArray[Any]) -> Any:
     label = requested
     if label is None:
         label = NUMERIC_LABEL if classes.dtype.kind in "biuf" else TEXT_LABEL
-    if any(label == each for each in classes.tolist()):
+    if any(label == name for name in classes.tolist()):
         raise ArgumentError(
             f"abstain_label {label!r} is one of the classes; pass a label that is not (abstain_label=)"
         )

@@ -5,14 +5,15 @@
     @scorer(metrics=[accuracy(), coverage(), selective_accuracy(), aurc("token_msp", cluster="patient")])
     def graded(): ...
 
-Every selective, safety and calibration metric of `abstain.metrics` is registered by its name, so that
-``inspect score log.eval --metric abstain/augrc`` finds it; `METRICS` holds them all. Scores are read by the rules by
-which `abstain.read` reads a log, and judged by `abstain.evaluate`: a metric inside Inspect is the number that
-``abstain evaluate log.eval`` gives. A score with the value N, or with the reason refusal or no_response, is an
-abstention; NaN is unscored and left out. Every epoch counts as an answer of its own, before Inspect reduces epochs,
-because that reduction turns an abstention into a zero. Answers are ranked by a confidence made of the numbers in
-``Score.metadata``; `token_confidence` makes such numbers of the model's log-probabilities. A metric that is undefined
-is NaN, and a warning in the log says why: an evaluation that took hours does not fail for want of a number.
+Every selective, safety and calibration metric of `abstain.metrics` is registered by its name, so
+``inspect score log.eval --metric abstain/augrc`` finds it; `METRICS` contains all of them. Scores are read as
+`abstain.read` reads a log and evaluated by `abstain.evaluate`, so the value is that of ``abstain evaluate log.eval``.
+
+- A score with the value N, or with the reason refusal or no_response, is an abstention. NaN is unscored and left out.
+- Every epoch counts as a separate answer, because Inspect's reduction of epochs turns an abstention into a zero.
+- Answers are ranked by a confidence made of the numbers in ``Score.metadata``. `token_confidence` computes such numbers
+  from the model's log-probabilities.
+- An undefined metric is NaN, with a warning in the log: a long evaluation does not fail because of one number.
 """
 
 from __future__ import annotations
@@ -42,13 +43,12 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "augrc", "aurc", "coverage", "selective_accuracy", "token_confidence"]
 
 _LOG = logging.getLogger(__name__)
-# Beside the metrics of these modules, what ranks right answers before wrong ones.
-_FURTHER = ("correctness_auroc",)
 
 
-def _registered(name: str, *, known_as: str | None = None) -> Callable[..., Metric]:
-    """Return a metric of the registry as one of Inspect's."""
+def _inspect_metric(name: str, *, inspect_name: str | None = None) -> Callable[..., Metric]:
+    """Return a metric of the registry as an Inspect metric, by default with the same name."""
     specification = find_metric(name)
+    shown = inspect_name or name
 
     def create(
         confidence: str | None = None,
@@ -59,31 +59,30 @@ def _registered(name: str, *, known_as: str | None = None) -> Callable[..., Metr
         at: float | None = None,
     ) -> Metric:
         chosen = specification if at is None else specification.at(at)
-        how = interval or ("none" if cluster is None else "jackknife")
+        method = interval or ("none" if cluster is None else "jackknife")
 
-        def measure(scores: list[SampleScore]) -> float | dict[str, float]:
-            settings = {"confidence": confidence, "convention": convention, "interval": how}
-            found = _estimate(chosen, scores, cluster, settings)
-            if how == "none":
-                return found[0]
-            shown = known_as or name
-            return {shown: found[0], f"{shown}_low": found[1], f"{shown}_high": found[2]}
+        def compute(scores: list[SampleScore]) -> float | dict[str, float]:
+            settings = {"confidence": confidence, "convention": convention, "interval": method}
+            value, low, high = _estimate(chosen, scores, cluster, settings)
+            if method == "none":
+                return value
+            return {shown: value, f"{shown}_low": low, f"{shown}_high": high}
 
-        return measure
+        return compute
 
-    create.__name__ = create.__qualname__ = known_as or name
+    create.__name__ = create.__qualname__ = shown
     create.__doc__ = f"""{specification.summary[:1].upper()}{specification.summary[1:]}.
 
     Args:
-        confidence: what ranks answers: a variant, or a key of ``Score.metadata``; the default of `abstain.evaluate`
-            when left out.
+        confidence: the confidence that ranks answers: a variant, or a key of ``Score.metadata``. Default: that of
+            `abstain.evaluate`.
         convention: how areas are integrated; see `abstain.metrics.selective`.
-        cluster: the key of the sample's metadata that says what belongs together; the sample when left out. With it,
-            the metric has an interval: its ends stand beside the value, as ``_low`` and ``_high``.
-        interval: "jackknife", "percentile", "bca" or "none", where it does not go by the cluster.
-        at: the metric's parameter, where it has one, such as the coverage.
+        cluster: the metadata key of the cluster. Default: the sample. With a key, the metric has a confidence interval,
+            with the additional values ``_low`` and ``_high``.
+        interval: "jackknife", "percentile", "bca" or "none". Default: "jackknife" with `cluster`, otherwise "none".
+        at: the parameter of the metric, such as the coverage, if it has one.
     """
-    return metric(name=known_as or name, scores="unreduced")(create)
+    return metric(name=shown, scores="unreduced")(create)
 
 
 def _estimate(
@@ -108,45 +107,34 @@ def _estimate(
 
 
 def _items(scores: list[SampleScore], cluster: str | None) -> Items:
-    """Return the items that the log of these scores would hold."""
+    """Return the items that a log of these scores would contain."""
     epochs: Counter[object] = Counter()
     samples = []
     for score in scores:
         epochs[score.sample_id] += 1
-        told = score.score.model_dump(mode="python", include={"value", "answer", "reason", "metadata"})
+        content = score.score.model_dump(mode="python", include={"value", "answer", "reason", "metadata"})
         sample = {
             "id": score.sample_id,
             "epoch": epochs[score.sample_id],
-            # A metric is not told the target of a sample; `abstain.runs.judged` writes it down.
+            # Inspect does not pass the target to a metric; `abstain.runs.judged` stores it in the metadata.
             "target": str((score.score.metadata or {}).get("target", "")),
-            "scores": {"score": told},
+            "scores": {"score": content},
             "metadata": score.sample_metadata,
         }
         samples.append(json.dumps(sample, default=str).encode())
     return items_of_samples(samples, cluster=cluster, what="the scores")
 
 
-coverage = _registered("answer_rate", known_as="coverage")
-selective_accuracy = _registered("selective_accuracy")
-aurc = _registered("aurc")
-augrc = _registered("augrc")
-
-METRICS: dict[str, Callable[..., Metric]] = {
-    "coverage": coverage,
-    "selective_accuracy": selective_accuracy,
-    "aurc": aurc,
-    "augrc": augrc,
-}
-for _name in (
-    *(found.name for module in (selective, abstention, calibration) for found in module.METRICS),
-    *_FURTHER,
-):
-    if _name not in METRICS:
-        METRICS[_name] = _registered(_name)
+coverage = _inspect_metric("answer_rate", inspect_name="coverage")
+METRICS: dict[str, Callable[..., Metric]] = {"coverage": coverage}
+for _module in (selective, abstention, calibration):
+    METRICS |= {_metric.name: _inspect_metric(_metric.name) for _metric in _module.METRICS}
+METRICS["correctness_auroc"] = _inspect_metric("correctness_auroc")
+selective_accuracy, aurc, augrc = METRICS["selective_accuracy"], METRICS["aurc"], METRICS["augrc"]
 
 
 def token_confidence(state: TaskState) -> dict[str, float]:
-    """Return what the log-probabilities of an answer say, for ``Score.metadata``; nothing when there are none.
+    """Return token signals of an answer for ``Score.metadata``; empty without log-probabilities.
 
     ``Score(value=..., metadata=token_confidence(state))`` gives ``token_msp``, ``token_pe`` and
     ``token_energy``, and under ``confidence`` the first of them.
@@ -163,8 +151,8 @@ def token_confidence(state: TaskState) -> dict[str, float]:
         }
         for token in logprobs.content
     ]
-    found = token_signals(tokens)
-    signals = {"confidence": found.token_msp, "token_msp": found.token_msp}
+    computed = token_signals(tokens)
+    signals = {"confidence": computed.token_msp, "token_msp": computed.token_msp}
     if all(token.top_logprobs for token in logprobs.content):
-        signals |= {"token_pe": found.token_pe, "token_energy": found.token_energy}
+        signals |= {"token_pe": computed.token_pe, "token_energy": computed.token_energy}
     return signals

@@ -1,10 +1,9 @@
 """scikit-learn: a classifier that may decline, and metrics, scorers and a display for such classifiers.
 
 The functions take ``(y_true, y_proba)`` and work with `sklearn.metrics.make_scorer`
-(``response_method="predict_proba"``); the scorers take ``(estimator, X, y)``, know the estimator's classes,
-and serve `cross_validate`, `GridSearchCV` and the like. A scorer's value is higher for a better model, so
-losses come with their sign turned. The confidence of a prediction is its probability; a prediction whose
-probability lies below `threshold` is an abstention.
+(``response_method="predict_proba"``). The scorers take ``(estimator, X, y)`` and work with `cross_validate`,
+`GridSearchCV` and the like. A scorer's value is higher for a better model, so losses are negative. The confidence of a
+prediction is its probability. A prediction whose probability is below `threshold` is an abstention.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ __all__ = [
     "selective_accuracy_scorer",
 ]
 
-# Lines on the same axes are told apart by more than their colour.
+# Lines on the same axes differ not only in colour.
 _DASHES = ("-", "--", "-.", ":")
-# Below this coverage a handful of rows make the risk; it may leave the picture.
-_EARLY = 0.05
+# Below this coverage the risk rests on few rows and does not determine the range of the axis.
+_LEAST_COVERAGE = 0.05
 
 
 def aurc_loss(
@@ -65,10 +64,10 @@ def aurc_loss(
 
     Args:
         y_true: the true classes.
-        y_proba: probabilities, one column per class, or those of the second class alone.
-        labels: the class of each column; the sorted classes of `y_true` when left out.
+        y_proba: probabilities, one column per class, or only those of the second class.
+        labels: the class of each column. Default: the sorted classes of `y_true`.
         sample_weight: multiplicities.
-        threshold: the least probability that is answered.
+        threshold: the smallest probability that is answered.
         convention: how the area is integrated.
 
     >>> aurc_loss([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
@@ -107,10 +106,9 @@ def selective_accuracy_score(
     sample_weight: ArrayLike | None = None,
     threshold: float = 0.0,
 ) -> float:
-    """Return the accuracy of what is answered: from `threshold` on, or of the most confident share `coverage`.
+    """Return the accuracy of answered rows: at `threshold`, or of the most confident proportion `coverage`.
 
-    NaN where nothing is answered or the coverage cannot be reached. The other arguments are those of
-    `aurc_loss`.
+    NaN if nothing is answered or the coverage cannot be reached. The other arguments are those of `aurc_loss`.
 
     >>> selective_accuracy_score([0, 1, 1], [0.1, 0.8, 0.4], coverage=0.6)
     1.0
@@ -132,7 +130,7 @@ def coverage_score(
     sample_weight: ArrayLike | None = None,
     threshold: float = 0.0,
 ) -> float:
-    """Return the share of rows whose prediction reaches `threshold`; the arguments are those of `aurc_loss`.
+    """Return the proportion of rows whose prediction reaches `threshold`; the arguments are those of `aurc_loss`.
 
     >>> coverage_score([0, 1, 1], [0.1, 0.8, 0.4], threshold=0.7)
     0.6666666666666666
@@ -160,7 +158,7 @@ def coverage_at_risk_score(
 
 @dataclass(frozen=True)
 class Scorer:
-    """A scorer: ``scorer(estimator, X, y)``, higher is better; ``scorer(threshold=0.7)`` is one with other settings.
+    """A scorer: ``scorer(estimator, X, y)``, higher is better; ``scorer(threshold=0.7)`` changes settings.
 
     Default threshold: that of a `ThresholdedClassifier`, whose declined rows are abstentions; 0 for other estimators.
 
@@ -193,7 +191,7 @@ class Scorer:
         probabilities, classes = _probabilities(estimator, X)
         settings = {**self.settings, **settings, "labels": classes, "sample_weight": sample_weight}
         if isinstance(estimator, ThresholdedClassifier):
-            settings.setdefault("threshold", _own_threshold(estimator))
+            settings.setdefault("threshold", _threshold_of(estimator))
         return self.sign * self.function(y_true, probabilities, **settings)
 
     def __repr__(self) -> str:
@@ -209,21 +207,21 @@ coverage_at_risk_scorer = Scorer("coverage_at_risk_scorer", coverage_at_risk_sco
 
 
 class RiskCoverageDisplay:
-    """The risk-coverage curve of a classifier, in the manner of scikit-learn's displays; needs matplotlib to plot.
+    """The risk-coverage curve of a classifier, like scikit-learn's displays; plotting needs matplotlib.
 
     Build it with `from_estimator` or `from_predictions`. Several on the same axes (``ax=``) have lines of different
     dashes, and the band of each has the colour of its line.
 
     Attributes:
-        curve: the working points: coverage, selective_risk, generalized_risk, threshold.
-        band: the working points with the interval of the risk at each; None where no band was asked for.
+        curve: the operating points: coverage, selective_risk, generalized_risk, threshold.
+        band: the operating points with confidence intervals of the risk; None without a band.
         aurc: the area under the curve.
         augrc: the area under the generalized curve.
-        estimator_name: what the legend says.
-        line_: the line, once plotted.
-        band_: the band, once plotted; None where there is none.
-        ax_: the axes, once plotted.
-        figure_: the figure, once plotted.
+        estimator_name: the name in the legend.
+        line_: the line after plotting.
+        band_: the band after plotting; None without a band.
+        ax_: the axes after plotting.
+        figure_: the figure after plotting.
     """
 
     def __init__(
@@ -268,13 +266,13 @@ class RiskCoverageDisplay:
             X: the features.
             y: the true classes.
             sample_weight: multiplicities.
-            threshold: the least probability that is answered. Default: that of a `ThresholdedClassifier`, else 0.
-            cluster: ids of what belongs together, such as a patient; each row is a cluster of its own when left out.
-            level: confidence level of the band, which holds the risk at each threshold by itself; None for no band.
-            name: for the legend; the estimator's class when left out.
+            threshold: the smallest probability that is answered. Default: that of a `ThresholdedClassifier`, or 0.
+            cluster: ids of clusters, such as patients. Default: each row is its own cluster.
+            level: confidence level of the pointwise band; None for no band.
+            name: the name in the legend. Default: the estimator's class.
             risk: "selective" or "generalized".
-            ax: matplotlib axes; new ones when left out.
-            **kwargs: for ``ax.plot``.
+            ax: matplotlib axes. Default: new ones.
+            **kwargs: passed to ``ax.plot``.
         """
         probabilities, classes = _probabilities(estimator, X)
         return cls.from_predictions(
@@ -282,7 +280,7 @@ class RiskCoverageDisplay:
             probabilities,
             labels=classes,
             sample_weight=sample_weight,
-            threshold=_own_threshold(estimator) if threshold is None else threshold,
+            threshold=_threshold_of(estimator) if threshold is None else threshold,
             cluster=cluster,
             level=level,
             name=name if name is not None else type(estimator).__name__,
@@ -321,7 +319,7 @@ class RiskCoverageDisplay:
     def plot(
         self, *, ax: Any = None, name: str | None = None, risk: str = "selective", **kwargs: Any
     ) -> Self:
-        """Draw the curve as the step function that it is: every working point holds until the next is reached."""
+        """Draw the curve as a step function: every operating point is valid until the next."""
         _validate.choice(risk, "risk", ("selective", "generalized"))
         if ax is None:
             try:
@@ -338,7 +336,7 @@ class RiskCoverageDisplay:
         if not {"linestyle", "ls"} & set(kwargs):
             settings["linestyle"] = _DASHES[before % len(_DASHES)]
         (self.line_,) = ax.plot(self.curve.coverage, values, **settings)
-        highest = [*values[self.curve.coverage >= _EARLY], *values[-1:]]
+        highest = [*values[self.curve.coverage >= _LEAST_COVERAGE], *values[-1:]]
         if self.band is not None:
             highest += self._draw_band(ax, risk)
         ax.set(xlabel="Coverage", ylabel=f"{risk.capitalize()} risk", xlim=(0.0, 1.0))
@@ -348,7 +346,7 @@ class RiskCoverageDisplay:
         return self
 
     def _draw_band(self, ax: Any, risk: str) -> list[float]:
-        """Fill the band, and return how high it reaches where more than a handful of rows make it."""
+        """Fill the band, and return its upper ends above the least coverage."""
         assert self.band is not None
         low, high = getattr(self.band, f"{risk}_low"), getattr(self.band, f"{risk}_high")
         self.band_ = ax.fill_between(
@@ -360,13 +358,12 @@ class RiskCoverageDisplay:
             alpha=0.15,
             linewidth=0.0,
         )
-        reached = high[(self.band.coverage >= _EARLY) & ~np.isnan(high)]
-        return [float(value) for value in reached]
+        return high[(self.band.coverage >= _LEAST_COVERAGE) & ~np.isnan(high)].tolist()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Predictions:
-    """The checked rows of one call: 0/1 losses, the probability of the predicted class, who abstains."""
+    """Checked rows: 0/1 losses, the probability of the predicted class, and abstentions."""
 
     truth: NDArray[Any]
     predicted: NDArray[Any]
@@ -385,9 +382,9 @@ class _Predictions:
         threshold: float,
     ) -> _Predictions:
         truth = _validate.one_dimensional(y_true, "y_true")
-        table = _table(y_proba)
+        table = _probability_table(y_proba)
         _validate.same_length(len(truth), y_proba=table)
-        classes = _classes(truth, labels, table.shape[1])
+        classes = _column_classes(truth, labels, table.shape[1])
         unknown = ~np.isin(truth, classes)
         if unknown.any():
             raise DataError(f"y_true at row {int(np.argmax(unknown))} is none of the labels")
@@ -410,7 +407,7 @@ class _Predictions:
         )
 
     def band(self, cluster: ArrayLike | None, level: float) -> WorkingPoints | None:
-        """The interval of the risk at each threshold, made as `evaluate` makes it; None where nothing is answered."""
+        """Return the confidence interval of the risk at each threshold by `evaluate`; None if nothing is answered."""
         items = Items.from_arrays(
             self.truth,
             self.predicted,
@@ -419,8 +416,8 @@ class _Predictions:
             cluster=None if cluster is None else np.asarray(cluster).tolist(),
             weight=self.weight,
         )
-        judged = evaluate(items, confidence="confidence", loss="zero_one", level=level)
-        points = judged.profile().points["confidence"]
+        result = evaluate(items, confidence="confidence", loss="zero_one", level=level)
+        points = result.profile().points["confidence"]
         return points if len(points) else None
 
     def curve(self) -> curves.RiskCoverageCurve:
@@ -429,7 +426,7 @@ class _Predictions:
         )
 
 
-def _table(y_proba: ArrayLike) -> Floats:
+def _probability_table(y_proba: ArrayLike) -> Floats:
     table = np.asarray(y_proba, dtype=np.float64)
     if table.ndim == 1:
         table = np.stack([1.0 - table, table], axis=1)
@@ -445,7 +442,7 @@ def _table(y_proba: ArrayLike) -> Floats:
     return table
 
 
-def _classes(truth: NDArray[Any], labels: ArrayLike | None, columns: int) -> NDArray[Any]:
+def _column_classes(truth: NDArray[Any], labels: ArrayLike | None, columns: int) -> NDArray[Any]:
     classes = np.unique(truth) if labels is None else np.asarray(labels)
     if len(classes) != columns:
         whose = "y_true has" if labels is None else "labels has"
@@ -455,7 +452,7 @@ def _classes(truth: NDArray[Any], labels: ArrayLike | None, columns: int) -> NDA
     return classes
 
 
-def _own_threshold(estimator: Any) -> float:
+def _threshold_of(estimator: Any) -> float:
     """Return the threshold of an estimator that declines rows itself; 0 for any other."""
     if not isinstance(estimator, ThresholdedClassifier):
         return 0.0

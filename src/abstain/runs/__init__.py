@@ -1,11 +1,9 @@
-"""Runs: from a table of questions to a judged model, on Inspect AI (the extra ``inspect``).
+"""Runs: ask a model the questions of a table, on Inspect AI (the extra ``inspect``).
 
-`may_abstain` and the solvers beside it ask with leave to decline and record signals, `judged` scores what they find,
-`abstain.runs.tasks` makes a task of a table; all are known to Inspect by name (``abstain/ask``). `RunPlan` says what
-`abstain run` does, `prepare` checks it without a call, `execute` does it. Providers, concurrency, retries, caching and
-logs are Inspect's own: nothing of them is written again here.
-
-Each name is loaded when it is first used, so that what needs Inspect is only imported where it is asked for.
+`may_abstain` and the other solvers allow the model to decline and record signals, `judged` scores the answers, and
+`abstain.runs.tasks` makes a task from a table. Inspect knows all of them by name (``abstain/ask``). `RunPlan` has the
+arguments of `abstain run`, `prepare` checks it without a call, and `execute` runs it. Providers, concurrency, retries,
+caching and logs are Inspect's.
 """
 
 from __future__ import annotations
@@ -13,11 +11,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from abstain.runs._plan import Prepared, RunPlan, prepare, shown_prompts
+from abstain.runs._run_file import confidences_of, run_content
+from abstain.runs._signal_plan import SignalPlan
+from abstain.runs.questions import QuestionSet, read_examples, read_questions
+
 if TYPE_CHECKING:
-    from abstain.runs._run_file import confidences_of, run_content
-    from abstain.runs._running import Prepared, Running, RunPlan, execute, prepare, shown_prompts
-    from abstain.runs._signal_plan import SignalPlan
-    from abstain.runs.questions import QuestionSet, read_examples, read_questions
+    from abstain.runs._execution import execute
     from abstain.runs.scoring import judged
     from abstain.runs.solvers import (
         ask,
@@ -30,59 +30,10 @@ if TYPE_CHECKING:
         verbalized_confidence,
     )
 
-# The module of each public name: it is imported when the name is first used.
-_NAMES = {
-    "abstain.runs._run_file": (
-        "confidences_of",
-        "run_content",
-    ),
-    "abstain.runs._running": (
-        "Prepared",
-        "Running",
-        "RunPlan",
-        "execute",
-        "prepare",
-        "shown_prompts",
-    ),
-    "abstain.runs._signal_plan": ("SignalPlan",),
-    "abstain.runs.questions": (
-        "QuestionSet",
-        "read_examples",
-        "read_questions",
-    ),
-    "abstain.runs.scoring": ("judged",),
-    "abstain.runs.solvers": (
-        "ask",
-        "consistency",
-        "evidence",
-        "may_abstain",
-        "p_true",
-        "semantic_entropy",
-        "token_signals",
-        "verbalized_confidence",
-    ),
-}
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 __all__ = [
     "Prepared",
     "QuestionSet",
     "RunPlan",
-    "Running",
     "SignalPlan",
     "ask",
     "confidences_of",
@@ -101,3 +52,17 @@ __all__ = [
     "token_signals",
     "verbalized_confidence",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the names that need Inspect when they are first used; all others are imported above."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = {"execute": "_execution", "judged": "scoring"}.get(name, "solvers")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,8 +1,7 @@
-"""Asking: one question to the model, its reply read strictly, asked again once, and what became of it.
+"""Ask a model one question and read its reply strictly; an unreadable reply is requested once more.
 
-This is the one place that calls the model under test for an answer. A reply that cannot be read twice is a failure with
-its reason, never an abstention. A provider that says itself that it refused (its content filter) is an abstention: that
-is no guess.
+This is the only place that calls the model under test for an answer. Two unreadable replies are a failure with a
+reason, never an abstention. A refusal that the provider itself reports (its content filter) is an abstention.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from inspect_ai.model import (
 from inspect_ai.util import JSONSchema
 
 from abstain.runs import _prompts
-from abstain.runs._replies import PROBLEMS, Reply, UnreadableReply
+from abstain.runs._replies import Reply, UnreadableReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,19 +31,18 @@ if TYPE_CHECKING:
     from abstain.runs._replies import ReplyForm
 
 TOP_LOGPROBS = 5
-_SCHEMA_NAME = "reply"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What came of a question.
+    """A question and its reply.
 
     Attributes:
-        messages: the conversation, the last reply included.
+        messages: the conversation, including the last reply.
         output: the model's last output.
-        reply: what it says; None where it could not be read.
-        problem: the code of what could not be read of it, even the second time.
-        refused: True where the provider says that it refused.
+        reply: the content of the reply; None if it is unreadable.
+        problem: the code of the problem if the second reply is not in the requested form either.
+        refused: True if the provider reports a refusal.
     """
 
     messages: list[ChatMessage]
@@ -61,37 +59,37 @@ async def ask(
     *,
     model: Model | None = None,
 ) -> Exchange:
-    """Ask, read the reply, and if it cannot be read ask once more, saying why."""
-    told = list(messages)
+    """Ask and read the reply; if it is unreadable, state the problem and ask once more."""
+    conversation = list(messages)
     problem: UnreadableReply | None = None
-    asked = model or get_model()
+    model = model or get_model()
     for attempt in range(2):
-        output = await asked.generate(told, config=config)
-        told = [*told, output.message if output.choices else ChatMessageAssistant(content="")]
+        output = await model.generate(conversation, config=config)
+        conversation.append(output.message if output.choices else ChatMessageAssistant(content=""))
         if output.stop_reason == "content_filter":
-            return Exchange(told, output, Reply(), refused=True)
+            return Exchange(conversation, output, Reply(), refused=True)
         try:
             reply = read(output.completion, cut_off=output.stop_reason in ("max_tokens", "model_length"))
-            return Exchange(told, output, reply)
+            return Exchange(conversation, output, reply)
         except UnreadableReply as unreadable:
             problem = unreadable
         if attempt == 0:
-            told = [*told, ChatMessageUser(content=_prompts.reminder(str(problem)))]
+            conversation.append(ChatMessageUser(content=_prompts.REMINDER.format(problem=problem)))
     assert problem is not None
-    return Exchange(told, output, problem.reply, problem.code)
+    return Exchange(conversation, output, problem.reply, problem.code)
 
 
 def config_for(form: ReplyForm | None = None, **settings: Any) -> GenerateConfig:
-    """Return how the model is asked: with the schema of a form, where structured output is wanted."""
-    given = {name: value for name, value in settings.items() if value is not None}
+    """Return the settings of a call, with the schema of a form for structured output."""
+    settings = {name: value for name, value in settings.items() if value is not None}
     if form is not None:
         schema = JSONSchema.model_validate(form.schema())
-        given["response_schema"] = ResponseSchema(name=_SCHEMA_NAME, json_schema=schema, strict=True)
-    return GenerateConfig(**given)
+        settings["response_schema"] = ResponseSchema(name="reply", json_schema=schema, strict=True)
+    return GenerateConfig(**settings)
 
 
 def token_dicts(output: ModelOutput) -> list[dict[str, Any]]:
-    """Return the log-probabilities of an output as plain data; none where the backend gave none."""
+    """Return the log-probabilities of an output as plain data; empty if the backend gave none."""
     logprobs = output.choices[0].logprobs if output.choices else None
     if logprobs is None:
         return []
@@ -105,8 +103,3 @@ def token_dicts(output: ModelOutput) -> list[dict[str, Any]]:
         }
         for token in logprobs.content
     ]
-
-
-def why(code: str) -> str:
-    """Return the sentence of a problem."""
-    return PROBLEMS[code]

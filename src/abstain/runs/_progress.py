@@ -1,4 +1,4 @@
-"""Progress: Inspect tells of every sample that ends, and whoever shows a bar is told of it."""
+"""Progress: an Inspect hook that reports every finished sample, for a progress bar."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _listeners: list[Callable[[int], None]] = []
 
 @hooks(name="abstain_progress", description="Tells abstain run of samples that are done.")
 class Progress(Hooks):
-    """Inspect's hook; silent unless somebody listens."""
+    """Reports finished samples to all listeners."""
 
     def enabled(self) -> bool:
-        """Return whether anybody listens."""
+        """Return whether there are listeners."""
         return bool(_listeners)
 
     async def on_sample_end(self, data: SampleEnd) -> None:  # noqa: ARG002
@@ -29,7 +29,7 @@ class Progress(Hooks):
 
 @contextlib.contextmanager
 def reporting_to(listener: Callable[[int], None]) -> Iterator[None]:
-    """Tell a function of every sample that ends within the statement."""
+    """Call a function with 1 for every sample that ends inside the ``with`` block."""
     _listeners.append(listener)
     try:
         yield

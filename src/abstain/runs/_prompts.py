@@ -1,7 +1,7 @@
-"""Prompts: every word that a model is asked with, in one place, with a version.
+"""All texts that a model is asked with, except the user's, in one place and with a version.
 
-A run's provenance holds the version, these texts, and the user's template; so a run can be asked again in the same
-words. Whoever changes a text changes `VERSION`. Texts of a table are filled in elsewhere, and never stored here.
+The provenance of a run contains the version, these texts and the user's template, so the run can be repeated in the
+same words. Change `VERSION` when you change a text.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PROMPTS = {
 
 
 def form(*, answer: str | None, confidence: tuple[float, float] | None, quotes: bool) -> str:
-    """Return what a prompt says of the reply; without an `answer`, of fields about one that was given.
+    """Return the instructions for a reply; without an `answer`, for fields about an earlier answer.
 
     >>> print(form(answer='one of "yes", "no"', confidence=None, quotes=False))
     You may decline: where you cannot tell the answer, decline rather than guess.
@@ -77,13 +77,8 @@ def form(*, answer: str | None, confidence: tuple[float, float] | None, quotes: 
     return "\n".join(lines)
 
 
-def reminder(problem: str) -> str:
-    """Return what is said to a model whose reply could not be read, once."""
-    return REMINDER.format(problem=problem)
-
-
 def sha256() -> str:
-    """Return the hash of all texts: what tells that the words changed though the version did not."""
+    """Return the hash of all texts, which detects a changed text under the same version."""
     return hashlib.sha256(
         "\x00".join(f"{name}={text}" for name, text in PROMPTS.items()).encode()
     ).hexdigest()

@@ -1,9 +1,9 @@
-"""Replies: the form that a model is asked to answer in, and a parser that never guesses.
+"""The form of a reply, and a parser that never guesses.
 
-A reply is one JSON object. ``answer`` is one of the choices, a number of the scale, or text; null declines, and nothing
-else does. Fields beside it carry what the model says of its answer. The form gives the words of the prompt, the schema
-for providers with structured output, and the parser: what does not fit is an `UnreadableReply` with a code and a
-sentence that show nothing of what was said. Who is asked, and how often, is known to `_asking`.
+A reply is one JSON object. ``answer`` is one of the choices, a number of the scale, or text; only null declines. Other
+fields have the confidence and the quotes. The form provides the instructions for the prompt, the schema for structured
+output, and the parser. A reply in another form is an `UnreadableReply` with a code and a sentence that reveal nothing
+of its text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from abstain import labels
 from abstain.runs import _prompts
 
-# Scales of more values are not listed one by one.
+# Larger scales are not listed value by value.
 _MOST_LISTED = 101
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 PROBLEMS = {
@@ -34,11 +34,11 @@ PROBLEMS = {
 
 
 class UnreadableReply(Exception):  # noqa: N818
-    """A reply that is not in the form asked for.
+    """A reply that is not in the requested form.
 
     Attributes:
-        code: what is wrong, one of `PROBLEMS`.
-        reply: what of it could be read, where the answer could.
+        code: the problem, a key of `PROBLEMS`.
+        reply: the readable part, if it includes the answer.
     """
 
     def __init__(self, code: str, reply: Reply | None = None) -> None:
@@ -49,12 +49,12 @@ class UnreadableReply(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said.
+    """The content of a reply.
 
     Attributes:
-        answer: the answer as text, as the choices spell it; None where the model declined.
-        confidence: how sure the model says it is, on the scale of the form; None where it does not say.
-        quotes: what it copied from the text; None where it was not asked to.
+        answer: the answer as text, spelled as in the choices; None if the model declined.
+        confidence: the stated confidence on the scale of the form; None without one.
+        quotes: the quotes from the text; None if none were requested.
     """
 
     answer: str | None = None
@@ -63,20 +63,20 @@ class Reply:
 
     @property
     def declined(self) -> bool:
-        """True where the model took the way out."""
+        """True if the model declined."""
         return self.answer is None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """What a reply must hold.
+    """The requested content of a reply.
 
     Attributes:
-        answered: True where an answer is asked for, False where only a field beside an earlier one is.
-        choices: the answers that there can be; any text when None.
-        scale: the lowest and highest number that an answer can be.
-        confidence: the scale of a stated confidence, where one is asked for.
-        quotes: True where quotes are asked for.
+        answered: True if an answer is requested, False for fields about an earlier answer.
+        choices: the possible answers; None for any text.
+        scale: the lowest and highest possible number.
+        confidence: the scale of the stated confidence; None if none is requested.
+        quotes: True if quotes are requested.
 
     >>> form = ReplyForm(scale=(0, 3), confidence=(1, 5))
     >>> form.parse('{"answer": 2, "confidence": "4"}')
@@ -96,7 +96,7 @@ class ReplyForm:
 
     @property
     def instructions(self) -> str:
-        """What the prompt says of the form."""
+        """The instructions for the prompt."""
         return _prompts.form(
             answer=self._answer_words() if self.answered else None,
             confidence=self.confidence,
@@ -104,7 +104,7 @@ class ReplyForm:
         )
 
     def schema(self) -> dict[str, Any]:
-        """Return the form as a JSON Schema; numbers are enumerated as text, which every provider takes."""
+        """Return the form as a JSON Schema; numbers are enumerated as text, which every provider accepts."""
         nothing = {"type": "null"}
         fields: dict[str, Any] = {}
         if self.answered:
@@ -122,7 +122,7 @@ class ReplyForm:
         }
 
     def parse(self, text: str, *, cut_off: bool = False) -> Reply:
-        """Return what a reply says, or raise `UnreadableReply`; a reply that is `cut_off` is never read."""
+        """Return the content of a reply, or raise `UnreadableReply`; a reply that is `cut_off` is never read."""
         if cut_off:
             raise UnreadableReply("cut_off")
         record = _object(text)
@@ -167,16 +167,15 @@ class ReplyForm:
             raise UnreadableReply("no_text")
         if self.choices is None:
             return _own_words(value)
-        # One rule says when two labels are the same, here as in every table.
-        said = labels.canonical(value, "answer", 0)
-        found = [choice for choice in self.choices if labels.canonical(choice, "choice", 0) == said]
-        if not found:
+        label = labels.canonical(value, "answer", 0)
+        matching = [choice for choice in self.choices if labels.canonical(choice, "choice", 0) == label]
+        if not matching:
             raise UnreadableReply("no_choice")
-        return found[0]
+        return matching[0]
 
 
 def verdict(text: str, *, cut_off: bool = False) -> bool:
-    """Return what a judge says of two answers: ``{"same": true}`` or false."""
+    """Return the verdict of a judge on two answers: ``{"same": true}`` or false."""
     if cut_off:
         raise UnreadableReply("cut_off")
     same = _object(text).get("same")
@@ -186,7 +185,7 @@ def verdict(text: str, *, cut_off: bool = False) -> bool:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """Return the one object that a text is, bare or in one fence; nothing is looked for within other text."""
+    """Parse a text that is one JSON object, optionally in one code fence; an object inside other text is refused."""
     plain = text.strip()
     if not plain:
         raise UnreadableReply("empty")
@@ -203,14 +202,14 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError("duplicate key")
+    return record
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _own_words(value: str | float) -> str:
@@ -221,7 +220,7 @@ def _own_words(value: str | float) -> str:
 
 
 def _within(value: object, scale: tuple[float, float]) -> float | None:
-    """Return the number of a scale that a value is or spells; whole where both ends are."""
+    """Return a value, or a text that spells it, as a number of a scale; whole if both ends are whole."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     number = labels.canonical(value, "answer", 0)
@@ -234,7 +233,7 @@ def _within(value: object, scale: tuple[float, float]) -> float | None:
 
 
 def _is_whole(scale: tuple[float, float]) -> bool:
-    # A scale of 0 to 1 is one of probabilities: nobody means its two ends alone.
+    # A scale of 0 to 1 means probabilities.
     return scale != (0.0, 1.0) and all(float(end).is_integer() for end in scale)
 
 

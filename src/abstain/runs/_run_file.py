@@ -1,8 +1,8 @@
-"""From the logs of a run to its run file: one experiment per mode, with its provenance.
+"""The run file of finished logs: one experiment per mode, with its provenance.
 
-The logs are read by `abstain.read`, as anybody would read them. A table of questions becomes records by cluster, with
-an outcome for every item. An instrument becomes the run file of the system that the format comes from: a participant
-with an item that failed has failed as a whole, and whoever succeeded has every item in every map.
+The logs are read by `abstain.read`. A table of questions becomes records by cluster, with an outcome for every item. An
+instrument becomes the run file of the system that the format comes from: a participant with a failed item has failed as
+a whole, and a successful participant has every item in every map.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from abstain.runs._running import FinishedLog, Prepared, RunPlan
+    from abstain.runs._execution import FinishedLog
+    from abstain.runs._plan import Prepared, RunPlan
     from abstain.runs._signal_plan import SignalPlan
     from abstain.runs.questions import QuestionSet
 
-# What the reader of a log adds, and what a prompt was made of: neither belongs in a run file.
-_OF_THE_LOG = ("answer", "target", "grade", "text", "choices", "scale", "item", "mode")
+# Columns that the log reader adds, and parts of prompts: neither belongs in a run file.
+_LOG_COLUMNS = ("answer", "target", "grade", "text", "choices", "scale", "item", "mode")
 _SAMPLES = "consistency_samples"
-_NOTHING_RETRIEVED = ("retrieval_similarity_mean", "retrieval_similarity_max")
+_COUNTS = ("retrieval_reference_count", "consistency_modal_count", "consistency_unread", "semantic_meanings")
+_RETRIEVAL_SIGNALS = ("retrieval_similarity_mean", "retrieval_similarity_max")
 
 
 def run_content(prepared: Prepared, logs: Sequence[FinishedLog]) -> bytes:
@@ -59,32 +61,30 @@ def run_content(prepared: Prepared, logs: Sequence[FinishedLog]) -> bytes:
 
 
 def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
-    """Return the items of one mode: as the log says, but with answers on a scale as numbers of that scale."""
+    """Return the items of one mode as in its log, with answers on a scale as numbers."""
     questions = prepared.questions
-    key = prepared.plan.named.get("cluster") if questions is None else questions.cluster_key
+    key = prepared.plan.table_options.get("cluster") if questions is None else questions.cluster_key
     items = read(log.path, cluster=key, scorer="judged")
-    samples = _samples(log, [str(name) for name in items.item.tolist()])
+    ids = [str(name) for name in items.item.tolist()]
+    samples = _consistency_samples(log, ids)
     if questions is None:
-        return _with_run_signals(
-            replace(items, metadata={**items.metadata, **samples}), prepared.plan.signals
-        )
-    ids = {question.id: question for question in questions.questions}
-    asked = [ids[str(name)] for name in items.item.tolist()]
+        items = replace(items, metadata={**items.metadata, **samples})
+        return _with_run_signals(items, prepared.plan.signals)
+    question_of = {question.id: question for question in questions.questions}
+    asked = [question_of[name] for name in ids]
+    metadata = {name: column for name, column in items.metadata.items() if name not in _LOG_COLUMNS}
     changes: dict[str, Any] = {
         "item": identifiers([question.item for question in asked]),
-        "metadata": {name: column for name, column in items.metadata.items() if name not in _OF_THE_LOG}
-        | samples,
+        "metadata": metadata | samples,
     }
     if questions.scale is not None:
-        answers = items.metadata["answer"].tolist()
-        said = [
-            float(answer) if outcome == Outcome.ANSWERED else math.nan
-            for answer, outcome in zip(answers, items.outcome.tolist(), strict=True)
-        ]
+        answers = zip(items.metadata["answer"].tolist(), items.outcome.tolist(), strict=True)
+        changes["prediction"] = np.array(
+            [float(answer) if outcome == Outcome.ANSWERED else math.nan for answer, outcome in answers]
+        )
         changes["truth"] = np.array(
             [math.nan if question.truth is None else float(question.truth) for question in asked]
         )
-        changes["prediction"] = np.array(said)
         changes["scale"] = questions.scale
     if key is None:
         changes["cluster"] = changes["item"]
@@ -92,45 +92,45 @@ def items_of_log(prepared: Prepared, log: FinishedLog) -> Items:
 
 
 def confidences_of(path: Path, plan: RunPlan) -> tuple[list[str], dict[str, str]]:
-    """Return the confidences that the signals of a run make in every mode, and why others cannot be made."""
-    unserved: dict[str, str] = {}
+    """Return the confidences that a run provides in every mode, and why others are not available."""
+    unavailable: dict[str, str] = {}
     for mode in plan.modes:
         items = read(path, mode=mode)
         for name in plan.signals.confidences:
             try:
                 confidence_values(items, name)
             except SignalError as problem:
-                unserved.setdefault(name, str(problem).partition("; this source")[0])
-    return [name for name in plan.signals.confidences if name not in unserved], unserved
+                unavailable.setdefault(name, str(problem).partition("; this source")[0])
+    return [name for name in plan.signals.confidences if name not in unavailable], unavailable
 
 
-def _samples(log: FinishedLog, names: Sequence[str]) -> dict[str, Any]:
-    """Return the samples of consistency as a column, where there are any: lists are no signals."""
-    kept = {}
+def _consistency_samples(log: FinishedLog, ids: Sequence[str]) -> dict[str, Any]:
+    """Return the column of sampled answers, if there are any: lists cannot be signals."""
+    samples_of = {}
     for sample in log.log.samples or []:
         score = (sample.scores or {}).get("judged")
-        found = (score.metadata or {}).get(_SAMPLES) if score is not None else None
-        if found is not None:
-            kept[str(sample.id)] = found
-    return {_SAMPLES: _validate.objects([kept.get(name) for name in names])} if kept else {}
+        samples = (score.metadata or {}).get(_SAMPLES) if score is not None else None
+        if samples is not None:
+            samples_of[str(sample.id)] = samples
+    return {_SAMPLES: _validate.objects([samples_of.get(name) for name in ids])} if samples_of else {}
 
 
 def _with_run_signals(items: Items, plan: SignalPlan) -> Items:
-    """Let a signal that was asked for be null where it could not be measured, and say that nothing was retrieved.
+    """Return items with null for requested signals that could not be measured, and without retrieved references.
 
-    Confidences made of similarities count what was not retrieved as 0.
+    Confidences made of similarities count missing references as 0.
     """
     rows = len(items)
-    nothing = Signal(np.full(rows, np.nan), np.zeros(rows, np.bool_))
+    nulls, not_absent = np.full(rows, np.nan), np.zeros(rows, np.bool_)
     signals = dict(items.signals)
-    for name in (*_asked_for(plan), *_NOTHING_RETRIEVED):
-        found = signals.get(name, nothing)
-        signals[name] = Signal(found.values, nothing.absent)
-    signals["retrieval_reference_count"] = Signal(np.zeros(rows), nothing.absent)
+    for name in (*_recorded_signals(plan), *_RETRIEVAL_SIGNALS):
+        values = signals[name].values if name in signals else nulls
+        signals[name] = Signal(values, not_absent)
+    signals["retrieval_reference_count"] = Signal(np.zeros(rows), not_absent)
     return replace(items, signals=signals)
 
 
-def _asked_for(plan: SignalPlan) -> tuple[str, ...]:
+def _recorded_signals(plan: SignalPlan) -> tuple[str, ...]:
     """Return the signals that a plan records."""
     return (
         *(("verbalized_confidence",) if plan.verbalized is not None else ()),
@@ -145,8 +145,10 @@ def _asked_for(plan: SignalPlan) -> tuple[str, ...]:
 def _experiment(prepared: Prepared, log: FinishedLog) -> dict[str, Any]:
     items = items_of_log(prepared, log)
     questions = prepared.questions
-    seeds = questions is not None and questions.instrument is not None
-    experiment = _seed_experiment(prepared, log, items) if seeds else experiment_of(items, mode=log.mode)
+    if questions is not None and questions.instrument is not None:
+        experiment = _instrument_experiment(prepared, questions, log, items)
+    else:
+        experiment = experiment_of(items, mode=log.mode)
     experiment["provenance"] |= _provenance(prepared, log, items)
     experiment["results"] |= _summary(prepared, log, experiment["results"]["results"], items)
     return experiment
@@ -159,12 +161,11 @@ def _provenance(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str,
         if plan.signals.samples
         else {}
     )
-    clusters = len(items.cluster_ids)
     return {
         "mode": log.mode,
         "split": None,
         "quantitative_model": plan.model,
-        "participants_requested": clusters,
+        "participants_requested": len(items.cluster_ids),
         "participants_evaluated": len(set(items.cluster[items.outcome != Outcome.FAILED].tolist())),
         "consistency_enabled": plan.signals.consistency,
         **consistency,
@@ -180,7 +181,7 @@ def _provenance(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str,
             "examples": len(prepared.examples[log.mode]),
         },
         "questions": {"path": plan.source, "sha256": None if questions is None else questions.sha256},
-        "instrument": plan.named.get("instrument"),
+        "instrument": plan.table_options.get("instrument"),
         "log": str(log.path),
         "failures": dict(log.failures),
     }
@@ -204,34 +205,29 @@ def _summary(
 
 
 def _mean_error(items: Items) -> float | None:
-    """Return the mean absolute error of the answers on a scale; None where they are labels or there are none."""
+    """Return the mean absolute error of answers on a scale; None for labels or without answers."""
     rows = items.answered
     if items.scale is None or not rows.any():
         return None
     return float(np.abs(items.truth[rows] - items.prediction[rows]).mean())
 
 
-def _seed_experiment(prepared: Prepared, log: FinishedLog, items: Items) -> dict[str, Any]:
-    questions = prepared.questions
-    assert questions is not None
-    rows: dict[Any, list[int]] = {}
+def _instrument_experiment(
+    prepared: Prepared, questions: QuestionSet, log: FinishedLog, items: Items
+) -> dict[str, Any]:
+    rows: dict[str, list[int]] = {}
     for row, participant in enumerate(items.cluster.tolist()):
-        rows.setdefault(participant, []).append(row)
-    order = dict.fromkeys(question.cluster for question in questions.questions)
+        rows.setdefault(str(participant), []).append(row)
+    participants = dict.fromkeys(question.cluster for question in questions.questions)
     records = [
-        _participant(participant, rows[_as_in(rows, participant)], items, questions, prepared.plan.signals)
-        for participant in order
+        _participant(participant, rows[str(participant)], items, questions, prepared.plan.signals)
+        for participant in participants
     ]
     low, high = items.scale or (0.0, 3.0)
     return {
         "provenance": {"mode": log.mode, "scale": [low, high]},
         "results": {"results": records},
     }
-
-
-def _as_in(rows: dict[Any, list[int]], participant: Any) -> Any:
-    # A log whose clusters are not all whole numbers names them as text.
-    return participant if participant in rows else str(participant)
 
 
 def _participant(
@@ -242,12 +238,12 @@ def _participant(
     record: dict[str, Any] = {"participant_id": participant, "success": not failed}
     if failed:
         return record | {"error": f"{failed} of {len(rows)} items failed"}
-    place = {str(items.item[row]): row for row in rows}
-    names = [name for name in questions.instrument.instrument.items if name in place]
-    signals = {name: _signals(items, place[name], plan) for name in names}
+    row_of = {str(items.item[row]): row for row in rows}
+    names = [name for name in questions.instrument.instrument.items if name in row_of]
+    signals = {name: _signals(items, row_of[name], plan) for name in names}
     record |= {
-        "ground_truth_items": {name: _number(items.truth[place[name]]) for name in names},
-        "predicted_items": {name: _number(items.prediction[place[name]]) for name in names},
+        "ground_truth_items": {name: _number(items.truth[row_of[name]]) for name in names},
+        "predicted_items": {name: _number(items.prediction[row_of[name]]) for name in names},
         "item_signals": signals,
     }
     if plan.evidence:
@@ -256,20 +252,15 @@ def _participant(
 
 
 def _signals(items: Items, row: int, plan: SignalPlan) -> dict[str, Any]:
-    """Return the signals of an item; those that were asked for and could not be measured are null."""
-    found: dict[str, Any] = signals_of_row(items, row)
+    """Return the signals of an item; requested signals that could not be measured are null."""
+    signals: dict[str, Any] = signals_of_row(items, row)
     if plan.consistency:
-        found[_SAMPLES] = items.metadata[_SAMPLES][row]
+        signals[_SAMPLES] = items.metadata[_SAMPLES][row]
     if plan.evidence:
-        found["llm_evidence_count"] = int(found.get("llm_evidence_count") or 0)
-    whole = (
-        "retrieval_reference_count",
-        "consistency_modal_count",
-        "consistency_unread",
-        "semantic_meanings",
-    )
+        signals["llm_evidence_count"] = int(signals.get("llm_evidence_count") or 0)
     return {
-        name: int(value) if name in whole and value is not None else value for name, value in found.items()
+        name: int(value) if name in _COUNTS and value is not None else value
+        for name, value in signals.items()
     }
 
 
@@ -280,14 +271,12 @@ def _number(value: float) -> float | int | None:
 
 
 def _git() -> tuple[str | None, bool | None]:
-    """Return the commit of the working directory and whether it has changes; nothing where it is no repository."""
+    """Return the commit of the working directory and whether it has changes; None outside a repository."""
     try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10
-        ).stdout.strip()
-        changes = subprocess.run(
-            ["git", "status", "--porcelain"], capture_output=True, text=True, check=True, timeout=10
-        ).stdout
+        commit, changes = (
+            subprocess.run(["git", *command], capture_output=True, text=True, check=True, timeout=10).stdout
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        )
     except (OSError, subprocess.SubprocessError):
         return None, None
-    return commit, bool(changes.strip())
+    return commit.strip(), bool(changes.strip())

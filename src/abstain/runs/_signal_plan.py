@@ -1,7 +1,7 @@
-"""Which signals a run records, and what they cost: the text after ``--signals`` as data.
+"""The signals of a run and their number of calls: the option ``--signals`` as data.
 
 ``verbalized`` (``verbalized:0-100``), ``tokens``, ``consistency:5``, ``p_true``, ``semantic_entropy``
-(``semantic_entropy:judge=MODEL``) and ``evidence``, separated by commas. How each is measured is known to `solvers`.
+(``semantic_entropy:judge=MODEL``) and ``evidence``, separated by commas. `solvers` measures them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from abstain.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NAMES = ("verbalized", "tokens", "consistency", "p_true", "semantic_entropy", "evidence")
 DEFAULT_SCALE = (1.0, 5.0)
 DEFAULT_SAMPLES = 5
 DEFAULT_TEMPERATURE = 0.7
@@ -26,17 +25,17 @@ JUDGE = "judge="
 
 @dataclass(frozen=True, slots=True)
 class SignalPlan:
-    """What is recorded beside each answer.
+    """The signals that are recorded with each answer.
 
     Attributes:
-        verbalized: the scale of the confidence that the model states, or None.
-        tokens: True where log-probabilities are asked for.
-        samples: how many further samples are drawn for agreement; 0 for none.
-        consistency: True where their agreement is recorded.
-        temperature: at which they are drawn.
-        p_true: True where the model is asked whether its answer is true.
-        equivalence: what makes two samples mean the same: "normalised" or "judge=MODEL"; None without the entropy.
-        evidence: True where quotes are asked for.
+        verbalized: the scale of the verbalized confidence; None without it.
+        tokens: True if log-probabilities are requested.
+        samples: number of further samples per item.
+        consistency: True if the agreement of the samples is recorded.
+        temperature: the temperature of the samples.
+        p_true: True if the model is asked whether its answer is true.
+        equivalence: when two samples mean the same: "normalised" or "judge=MODEL"; None without semantic entropy.
+        evidence: True if quotes are requested.
 
     >>> plan = SignalPlan.parse("verbalized,tokens,consistency:3")
     >>> plan.samples, plan.calls, plan.verbalized
@@ -54,23 +53,23 @@ class SignalPlan:
 
     @classmethod
     def parse(cls, text: str) -> SignalPlan:
-        """Return the plan that a text such as ``verbalized,consistency:5`` stands for; ``none`` for none."""
+        """Parse a text such as ``verbalized,consistency:5``; ``none`` means no signals."""
         plan, seen = cls(), set[str]()
         for part in (piece.strip() for piece in text.split(",")):
             if part in ("", "none"):
                 continue
             name, _, detail = part.partition(":")
-            _validate.choice(name, "signal", NAMES)
+            _validate.choice(name, "signal", _PARSERS)
             if name in seen:
                 raise ArgumentError(f"the signal {name} is named twice")
             seen.add(name)
-            plan = replace(plan, **_READ[name](detail))
+            plan = replace(plan, **_PARSERS[name](detail))
         if plan.equivalence is not None and not plan.samples:
             plan = replace(plan, samples=DEFAULT_SAMPLES)
         return plan
 
     def sampled(self, samples: int | None, temperature: float | None) -> SignalPlan:
-        """Return the plan with another number of samples, or another temperature; one sample and more are agreement."""
+        """Return the plan with another number of samples, which turns consistency on, or another temperature."""
         plan = self
         if temperature is not None:
             if not 0.0 <= _validate.real(temperature, "--consistency-temperature") <= 2.0:
@@ -88,24 +87,24 @@ class SignalPlan:
 
     @property
     def judge(self) -> str | None:
-        """The model that judges whether samples mean the same, where one does."""
+        """The model that decides whether samples mean the same, if any."""
         if self.equivalence is None or self.equivalence == NORMALISED:
             return None
         return self.equivalence.removeprefix(JUDGE)
 
     @property
     def calls(self) -> int:
-        """How many calls of the model an item costs, if every reply can be read at once."""
+        """Number of model calls per item if every first reply is readable."""
         return 1 + self.samples + self.p_true
 
     @property
     def judge_calls(self) -> int:
-        """How many calls of the judge an item costs at most: one per pair of samples, where all differ."""
+        """Maximum number of judge calls per item: one per pair of samples."""
         return self.samples * (self.samples - 1) // 2 if self.judge else 0
 
     @property
     def confidences(self) -> list[str]:
-        """The confidences that the signals make, by the names that `abstain.evaluate` knows."""
+        """The confidences that the signals provide, by their names in `abstain.evaluate`."""
         made = {
             "llm": self.evidence,
             "verbalized": self.verbalized is not None,
@@ -116,13 +115,13 @@ class SignalPlan:
         }
         return [name for name, wanted in made.items() if wanted]
 
-    def told(self) -> dict[str, Any]:
-        """Return the plan for a file."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @property
     def text(self) -> str:
-        """Return the plan as it is typed, but for the temperature."""
+        """The plan as text for `parse`, without the temperature."""
         scale = "" if self.verbalized in (None, DEFAULT_SCALE) else ":{:g}-{:g}".format(*self.verbalized)
         how = "" if self.equivalence == NORMALISED else f":{self.equivalence}"
         parts = {
@@ -136,7 +135,7 @@ class SignalPlan:
         return ",".join(name for name, wanted in parts.items() if wanted)
 
 
-def _scale(detail: str) -> dict[str, Any]:
+def _parse_scale(detail: str) -> dict[str, Any]:
     if not detail:
         return {"verbalized": DEFAULT_SCALE}
     low, dash, high = detail.partition("-")
@@ -149,7 +148,7 @@ def _scale(detail: str) -> dict[str, Any]:
     return {"verbalized": _validate.scale(ends, "the scale of verbalized")}
 
 
-def _samples(detail: str) -> dict[str, Any]:
+def _parse_samples(detail: str) -> dict[str, Any]:
     if detail and not detail.isdecimal():
         raise ArgumentError(f"consistency takes a number of samples, such as consistency:5, got {detail!r}")
     count = int(detail) if detail else DEFAULT_SAMPLES
@@ -157,13 +156,13 @@ def _samples(detail: str) -> dict[str, Any]:
     return {"samples": count, "consistency": True}
 
 
-def _equivalence(detail: str) -> dict[str, Any]:
+def _parse_equivalence(detail: str) -> dict[str, Any]:
     if detail not in ("", NORMALISED) and not (detail.startswith(JUDGE) and detail != JUDGE):
         raise ArgumentError(f"semantic_entropy takes {NORMALISED} or {JUDGE}MODEL, got {detail!r}")
     return {"equivalence": detail or NORMALISED}
 
 
-def _alone(name: str) -> Callable[[str], dict[str, Any]]:
+def _flag(name: str) -> Callable[[str], dict[str, Any]]:
     def read(detail: str) -> dict[str, Any]:
         if detail:
             raise ArgumentError(f"the signal {name} takes nothing after a colon, got {detail!r}")
@@ -172,11 +171,11 @@ def _alone(name: str) -> Callable[[str], dict[str, Any]]:
     return read
 
 
-_READ: dict[str, Callable[[str], dict[str, Any]]] = {
-    "verbalized": _scale,
-    "tokens": _alone("tokens"),
-    "consistency": _samples,
-    "p_true": _alone("p_true"),
-    "semantic_entropy": _equivalence,
-    "evidence": _alone("evidence"),
+_PARSERS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "verbalized": _parse_scale,
+    "tokens": _flag("tokens"),
+    "consistency": _parse_samples,
+    "p_true": _flag("p_true"),
+    "semantic_entropy": _parse_equivalence,
+    "evidence": _flag("evidence"),
 }

@@ -1,7 +1,7 @@
-"""The words of instruments: what each item asks, and what the ends of its scale mean.
+"""The wording of instruments: the question of each item, and the meaning of the numbers of its scale.
 
-An instrument itself, its items, scale and tiers, is known to `abstain.metrics.instruments`. A JSON file that declares
-one may hold ``questions`` (item: words) and ``scale_words`` (number: words) beside it.
+`abstain.metrics.instruments` has the items, the scale and the tiers. A JSON file that declares an instrument may also
+contain ``questions`` (item: words) and ``scale_words`` (number: words).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WordedInstrument:
-    """An instrument and its words.
+    """An instrument and its wording.
 
     Attributes:
         instrument: the items, their scale and the tiers.
-        questions: what each item asks; its name where nothing stands here.
-        scale_words: what a number of the scale means.
+        questions: the question of each item. Default: its name.
+        scale_words: the meaning of the numbers of the scale.
     """
 
     instrument: Instrument
@@ -33,7 +33,7 @@ class WordedInstrument:
 
     @property
     def meaning(self) -> str:
-        """The words of the scale, for a prompt."""
+        """The meaning of the scale, for a prompt."""
         words = ", ".join(f"{number} = {text}" for number, text in self.scale_words.items())
         return f" ({words})" if words else ""
 
@@ -63,7 +63,7 @@ _WORDS = {
 
 
 def find_worded(name: str) -> WordedInstrument:
-    """Return an instrument with its words: by name, or as a JSON file declares it.
+    """Return an instrument with its wording, by name or from a JSON file.
 
     >>> find_worded("PHQ-8").questions["Tired"]
     'feeling tired or having little energy'
@@ -78,7 +78,7 @@ def find_worded(name: str) -> WordedInstrument:
 
 
 def _words(declared: Mapping[str, Any], key: str) -> dict[str, str]:
-    found = declared.get(key, {})
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+    words = declared.get(key, {})
+    if not isinstance(words, dict) or not all(isinstance(text, str) for text in words.values()):
         raise DataError(f"{key} must be an object of texts")
-    return found
+    return words

@@ -1,7 +1,7 @@
-"""Signals of a run, worked out from what was said: pure functions, each with its definition.
+"""Signals of a run, computed from replies by pure functions.
 
-Token signals and agreement over samples are those of `abstain.confidence`; here stand the ones that only a run can
-record. None is a signal that could not be measured, and is never replaced by a number.
+Token signals and consistency are those of `abstain.confidence`; the other signals are defined here. None is a signal
+that could not be measured, and is never replaced by a number.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ CONSISTENCY_KEYS = (
 
 
 def token_record(tokens: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Return the three token signals of a reply; null where the backend gave no log-probabilities.
+    """Return the three token signals of a reply; null if the backend gave no log-probabilities.
 
     >>> half = math.log(0.5)
-    >>> found = token_record([{"logprob": half, "top_logprobs": [{"logprob": half}, {"logprob": half}]}])
-    >>> {name: abs(round(value, 6)) for name, value in found.items()}
+    >>> signals = token_record([{"logprob": half, "top_logprobs": [{"logprob": half}, {"logprob": half}]}])
+    >>> {name: abs(round(value, 6)) for name, value in signals.items()}
     {'token_msp': 0.5, 'token_pe': 0.693147, 'token_energy': 0.0}
     >>> token_record([])
     {'token_msp': None, 'token_pe': None, 'token_energy': None}
     """
-    found: dict[str, float | None] = dict.fromkeys(TOKEN_KEYS)
+    signals: dict[str, float | None] = dict.fromkeys(TOKEN_KEYS)
     if not tokens:
-        return found
+        return signals
     if all(token.get("top_logprobs") for token in tokens):
-        return {**found, **asdict(token_signals(tokens))}
-    # The probability of what was chosen needs no alternatives; entropy and mass do.
-    own = [{**token, "top_logprobs": [{"logprob": token["logprob"]}]} for token in tokens]
-    return {**found, "token_msp": token_signals(own).token_msp}
+        return signals | asdict(token_signals(tokens))
+    # Unlike entropy and energy, the probability of the chosen tokens needs no alternatives.
+    chosen = [{**token, "top_logprobs": [{"logprob": token["logprob"]}]} for token in tokens]
+    return signals | {"token_msp": token_signals(chosen).token_msp}
 
 
 def stated_confidence(value: float | None, scale: tuple[float, float]) -> float | None:
-    """Return a stated confidence on the scale of 1 to 5 that run files have.
+    """Return a stated confidence on the scale of run files, 1 to 5.
 
     >>> stated_confidence(75, (0, 100)), stated_confidence(4, (1, 5)), stated_confidence(None, (1, 5))
     (4.0, 4.0, None)
@@ -66,59 +66,58 @@ def stated_confidence(value: float | None, scale: tuple[float, float]) -> float 
 
 
 def answer_consistency(samples: Sequence[str | None]) -> dict[str, Any]:
-    """Return how far samples agree; None is an abstention. Nothing to compare: every signal is null.
+    """Return the agreement of samples, and the samples; None is an abstention. Without samples, all signals are null.
 
-    Answers that are all numbers are compared as numbers and have a spread; others are compared as labels, and have
-    none: their ``consistency_score_std`` and ``consistency_modal_score`` are null. A tie prefers abstention, else the
-    smallest number, or of other labels the one that was said first. The samples themselves come along.
+    If all answers are numbers, they are compared as numbers. Otherwise they are compared as labels, and
+    ``consistency_score_std`` and ``consistency_modal_score`` are null. A tie prefers abstention, then the smallest
+    number or the first label.
 
-    >>> found = answer_consistency(["2", "2", "1", None])
-    >>> found["consistency_modal_score"], found["consistency_modal_confidence"], found["consistency_na_rate"]
+    >>> signals = answer_consistency(["2", "2", "1", None])
+    >>> signals["consistency_modal_score"], signals["consistency_modal_confidence"], signals["consistency_na_rate"]
     (2.0, 0.5, 0.25)
-    >>> found["consistency_samples"]
+    >>> signals["consistency_samples"]
     [2, 2, 1, None]
     >>> answer_consistency(["Paris", "paris ", None])["consistency_modal_answer"]
     'Paris'
     """
-    keys: dict[str, Any] = dict.fromkeys(CONSISTENCY_KEYS)
-    said = [None if sample is None else labels.canonical(sample, "sample", 0) for sample in samples]
+    signals: dict[str, Any] = dict.fromkeys(CONSISTENCY_KEYS)
     if not samples:
-        return {**keys, "consistency_samples": [], "consistency_modal_answer": None}
-    numeric = all(value is None or isinstance(value, (int, float)) for value in said)
+        return {**signals, "consistency_samples": [], "consistency_modal_answer": None}
+    answers = [None if sample is None else labels.canonical(sample, "sample", 0) for sample in samples]
+    numeric = all(answer is None or isinstance(answer, (int, float)) for answer in answers)
     codes: dict[Any, float] = {}
     numbers = [
-        None if value is None else float(value) if numeric else codes.setdefault(value, float(len(codes)))
-        for value in said
+        None if answer is None else float(answer) if numeric else codes.setdefault(answer, float(len(codes)))
+        for answer in answers
     ]
-    keys |= asdict(consistency_signals(numbers))
-    modal = keys["consistency_modal_score"]
-    place = None if modal is None else numbers.index(modal)
+    signals |= asdict(consistency_signals(numbers))
+    modal = signals["consistency_modal_score"]
     if not numeric:
-        keys |= {"consistency_modal_score": None, "consistency_score_std": None}
+        signals |= {"consistency_modal_score": None, "consistency_score_std": None}
     return {
-        **keys,
-        "consistency_samples": said if numeric else list(samples),
-        "consistency_modal_answer": None if place is None else samples[place],
+        **signals,
+        "consistency_samples": answers if numeric else list(samples),
+        "consistency_modal_answer": None if modal is None else samples[numbers.index(modal)],
     }
 
 
 def meanings_by_words(answers: Sequence[str | None]) -> list[int]:
-    """Return a number per answer, the same for answers that are the same label; to decline is one meaning, too.
+    """Return a number per answer, equal for equal labels; declining is one meaning.
 
     >>> meanings_by_words(["Paris", " paris", None, "Lyon", None])
     [0, 0, 1, 2, 1]
     """
-    seen: dict[Any, int] = {}
+    numbers: dict[Any, int] = {}
     keys = [
         ("declined",) if is_missing(answer) else labels.canonical(answer, "answer", 0) for answer in answers
     ]
-    return [seen.setdefault(key, len(seen)) for key in keys]
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 def discrete_entropy(meanings: Sequence[int]) -> float | None:
-    """Return the entropy in nats of how often each meaning was said; null where nothing was.
+    """Return the entropy of the meanings in nats; null without samples.
 
-    Discrete semantic entropy: each sample counts the same, whatever its probability (Farquhar, Kossen, Kuhn and Gal,
+    Discrete semantic entropy: each sample counts equally, whatever its probability (Farquhar, Kossen, Kuhn and Gal,
     2024, doi:10.1038/s41586-024-07421-0).
 
     >>> discrete_entropy([0, 0, 0]), round(discrete_entropy([0, 0, 1, 1]), 6)
@@ -126,15 +125,15 @@ def discrete_entropy(meanings: Sequence[int]) -> float | None:
     """
     if not meanings:
         return None
-    shares = [count / len(meanings) for count in Counter(meanings).values()]
-    return abs(-math.fsum(share * math.log(share) for share in shares))
+    proportions = [count / len(meanings) for count in Counter(meanings).values()]
+    return abs(-math.fsum(proportion * math.log(proportion) for proportion in proportions))
 
 
 def probability_of_true(tokens: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return P(True): the mass of A among that of A and B, at the first token that is not blank.
+    """Return P(True): the probability of A divided by that of A and B, at the first token that is not blank.
 
     A model that is shown its answer says A for true and B for false (Kadavath et al., 2022, arXiv:2207.05221). Null
-    where the backend gives no log-probabilities, or neither letter is among the likeliest tokens.
+    if the backend gives no log-probabilities, or neither letter is among the most likely tokens.
 
     >>> top = [{"token": "A", "logprob": math.log(0.6)}, {"token": " B", "logprob": math.log(0.2)}]
     >>> round(probability_of_true([{"token": "A", "logprob": math.log(0.6), "top_logprobs": top}]), 6)
@@ -155,9 +154,9 @@ def probability_of_true(tokens: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def quote_signals(quotes: Sequence[str] | None, text: str) -> dict[str, float | int | None]:
-    """Return how many quotes stand in the text letter by letter, and which share of them does not.
+    """Return the number of quotes that occur verbatim in the text, and the proportion that does not.
 
-    A quote that is given twice counts once, and one without letters counts as none. No quotes: the share is null.
+    Duplicate quotes count once, and blank ones do not count. Without quotes the proportion is null.
 
     >>> quote_signals(["slept badly", "felt fine", "slept badly"], "I slept badly again.")
     {'llm_evidence_count': 1, 'evidence_unsupported_share': 0.5}
@@ -166,7 +165,7 @@ def quote_signals(quotes: Sequence[str] | None, text: str) -> dict[str, float | 
     """
     if quotes is None:
         return {"llm_evidence_count": None, "evidence_unsupported_share": None}
-    given = dict.fromkeys(quote.strip() for quote in quotes if quote.strip())
-    standing = sum(quote in text for quote in given)
-    share = (len(given) - standing) / len(given) if given else None
-    return {"llm_evidence_count": standing, "evidence_unsupported_share": share}
+    distinct = {quote.strip() for quote in quotes if quote.strip()}
+    supported = sum(quote in text for quote in distinct)
+    unsupported = (len(distinct) - supported) / len(distinct) if distinct else None
+    return {"llm_evidence_count": supported, "evidence_unsupported_share": unsupported}

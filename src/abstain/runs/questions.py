@@ -1,8 +1,8 @@
-"""Questions: from a table to what a model is asked, item by item, with everything checked before the first call.
+"""Read a table of questions, with everything checked before the first call.
 
-A row is one item (`read_questions`), or with an instrument one participant, whose text is asked about once per item. A
-prompt is a column, or a template that names columns in braces; a template knows columns and nothing else. Errors name
-the row, the column and the item, and show nothing of what a cell says.
+A row is one item (`read_questions`). With an instrument, a row is one participant, whose text is asked about once per
+item. A prompt is a column, or a template that names columns in braces. Errors name the row, the column and the item,
+and never show the content of a cell.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ __all__ = ["MODES", "Example", "Question", "QuestionSet", "read_examples", "read
 MODES = ("zero_shot", "few_shot")
 _QUESTION_NAMES = ("question", "prompt", "input")
 _TEXT_NAMES = ("text", "transcript", "context", "document_text", "passage")
-# A name of a sample is the name of a member of its log.
-_NO_NAME = str.maketrans({"/": "_", "\\": "_"})
+# The id of a sample becomes a file name inside its log.
+_FORBIDDEN_IN_IDS = str.maketrans({"/": "_", "\\": "_"})
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One item that a model is asked for.
+    """One item that a model is asked about.
 
     Attributes:
-        id: the name of its sample, unique.
-        item: its name.
-        cluster: what it belongs to; None where the table has no clusters.
-        prompt: what is asked, before the form of the reply.
-        truth: what is right, as text; None where that is not known.
-        choices: the answers that there can be, where they are listed.
-        should_abstain: whether it is better left unanswered; None where nobody says.
-        text: what quotes must stand in.
+        id: the unique id of its sample.
+        item: the name of the item.
+        cluster: the cluster of the item; None without clusters.
+        prompt: the question, without the instructions for the reply.
+        truth: the right answer as text; None if unknown.
+        choices: the possible answers, if they are listed.
+        should_abstain: whether the model should decline; None if unknown.
+        text: the text that quotes must come from.
         metadata: further columns, as text.
     """
 
@@ -69,13 +69,13 @@ class QuestionSet:
 
     Attributes:
         questions: the items, in the order of the table.
-        label: what the table is called.
+        label: the name of the table.
         sha256: the hash of its content.
-        columns: which column plays which part.
-        template: the user's template, where there is one.
-        scale: the lowest and highest answer, where answers are numbers.
-        instrument: the instrument, where the rows are participants.
-        cluster_key: the name of the cluster's column.
+        columns: the column of each role.
+        template: the user's template, if any.
+        scale: the lowest and highest answer, if answers are numbers.
+        instrument: the instrument, if rows are participants.
+        cluster_key: the cluster column.
     """
 
     questions: tuple[Question, ...] = field(repr=False)
@@ -90,7 +90,7 @@ class QuestionSet:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question that is shown with its answer; the answer is None where declining is right."""
+    """A question that is shown with its answer; None if declining is right."""
 
     prompt: str = field(repr=False)
     answer: str | None
@@ -117,20 +117,20 @@ def read_questions(
 
     Args:
         table: CSV, Parquet or JSONL.
-        question: the column with what is asked; else one called question, prompt or input.
-        template: what is asked, with columns in braces: ``{text} Is {drug} mentioned?``.
-        item: the column with the names of the items; else by its usual names, else the number of the row.
-        cluster: the column that says what belongs together; else by its usual names.
-        truth: the column with what is right; else by its usual names. An empty cell is an item without a truth.
-        choices: the column with the answers that there can be, or those answers themselves, divided by ``|``; else a
-            column called choices.
-        scale: the lowest and highest answer, where answers are numbers.
-        should_abstain: the column that says which items are better left unanswered; else one of that name.
-        text: the column with the text that is asked about; else one called text, transcript, context or passage.
+        question: the column of questions. Default: a column named question, prompt or input.
+        template: the question with columns in braces: ``{text} Is {drug} mentioned?``.
+        item: the column of item names. Default: a column with a usual name, otherwise the row number.
+        cluster: the column of clusters. Default: a column with a usual name.
+        truth: the column of right answers. Default: a column with a usual name. An empty cell is an unknown truth.
+        choices: the column of possible answers, or the answers themselves, separated by ``|``. Default: a column named
+            choices.
+        scale: the lowest and highest answer, if answers are numbers.
+        should_abstain: the column of items that should be declined. Default: a column of that name.
+        text: the column of texts. Default: a column named text, transcript, context, document_text or passage.
         instrument: ask the items of an instrument about the text of each row, which is a participant.
-        limit: read so many items, or participants, and no more.
-        needs_text: True where quotes are asked for, so that there must be a text.
-        format: "csv", "parquet" or "jsonl", where the content does not tell.
+        limit: the maximum number of items or participants to read.
+        needs_text: True if quotes are requested, so that a text is required.
+        format: "csv", "parquet" or "jsonl". Default: detected from the content.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "q.csv"
@@ -139,7 +139,15 @@ def read_questions(
     [(1, 'yes', ('yes', 'no')), (2, 'no', ('yes', 'no'))]
     """
     source = open_table(table, format=format)
-    named = _Named(question, item, cluster, truth, choices, should_abstain, text)
+    named = {
+        "question": question,
+        "item": item,
+        "cluster": cluster,
+        "truth": truth,
+        "choices": choices,
+        "should_abstain": should_abstain,
+        "text": text,
+    }
     if limit is not None:
         _validate.whole(limit, "limit", least=1)
     if instrument is not None:
@@ -148,31 +156,32 @@ def read_questions(
                 "an instrument has its own questions and scale; leave question, choices and scale out"
             )
         with rows_named_by(source.paths):
-            return _of_instrument(source, named, find_worded(instrument), template, limit)
+            return _read_participants(source, named, find_worded(instrument), template, limit)
+    ends = None if scale is None else _validate.scale(scale)
     with rows_named_by(source.paths):
-        return _of_rows(source, named, template, _scale(scale), limit, needs_text=needs_text)
+        return _read_items(source, named, template, ends, limit, needs_text=needs_text)
 
 
 def read_examples(table: str | os.PathLike[str], questions: QuestionSet, **named: Any) -> list[Example]:
-    """Read the examples of a few-shot prompt: a table in the form of the questions; none of them may be a question."""
+    """Read the examples of a few-shot prompt, a table like that of the questions; no example may be a question."""
     if questions.instrument is not None:
         raise ArgumentError("examples go with a table of questions, not with an instrument")
-    given = {name: value for name, value in named.items() if name not in ("limit", "needs_text")}
-    found = read_questions(table, **given)
-    asked = {question.prompt for question in questions.questions}
-    for row, example in enumerate(found.questions):
-        if example.prompt in asked:
+    options = {name: value for name, value in named.items() if name not in ("limit", "needs_text")}
+    example_set = read_questions(table, **options)
+    prompts = {question.prompt for question in questions.questions}
+    for row, example in enumerate(example_set.questions):
+        if example.prompt in prompts:
             raise DataError(
-                f"{found.label}: the example at {row_of_file(expand(table), row)} is one of the questions of "
+                f"{example_set.label}: the example at {row_of_file(expand(table), row)} is one of the questions of "
                 f"{questions.label}; a model must not be shown what it is asked"
             )
         if example.truth is None and not example.should_abstain:
             raise DataError(
-                f"{found.label}: the example at {row_of_file(expand(table), row)} has no truth to be shown"
+                f"{example_set.label}: the example at {row_of_file(expand(table), row)} has no truth to be shown"
             )
     return [
         Example(example.prompt, None if example.should_abstain else example.truth)
-        for example in found.questions
+        for example in example_set.questions
     ]
 
 
@@ -191,79 +200,65 @@ def with_examples(prompt: str, examples: Iterable[Example]) -> str:
     return _prompts.EXAMPLES.format(examples="\n\n".join(shown), question=prompt) if shown else prompt
 
 
-def read_template(given: str | None) -> str | None:
-    """Return a template: the text itself, or after an ``@`` the file that holds it."""
-    if given is None or not given.startswith("@"):
-        return given
+def read_template(template: str | None) -> str | None:
+    """Return a template; after an ``@``, the content of the named file."""
+    if template is None or not template.startswith("@"):
+        return template
+    path = template[1:]
     try:
-        return _files.read_bytes(given[1:]).decode()
+        return _files.read_bytes(path).decode()
     except UnicodeDecodeError:
-        raise DataError(f"{given[1:]}: the template must be UTF-8 text") from None
+        raise DataError(f"{path}: the template must be UTF-8 text") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """The columns that the user names."""
-
-    question: str | None
-    item: str | None
-    cluster: str | None
-    truth: str | None
-    choices: str | None
-    should_abstain: str | None
-    text: str | None
-
-
-def _of_rows(
+def _read_items(
     table: SourceTable,
-    named: _Named,
+    named: Mapping[str, str | None],
     template: str | None,
     scale: tuple[float, float] | None,
     limit: int | None,
     *,
     needs_text: bool,
 ) -> QuestionSet:
-    columns = _columns(table, named, template, needs_text=needs_text)
-    prompt = _template(columns, template)
-    fields = _fields(prompt, table)
-    prompts = _filled(table, prompt, fields)
+    columns = _find_columns(table, named, template, needs_text=needs_text)
+    prompt_template = _prompt_template(columns, template)
+    fields = _template_fields(prompt_template, table)
+    prompts = _fill_template(table, prompt_template, fields)
     rows = len(prompts)
+    nothing: list[Any] = [None] * rows
     truths = table.texts(columns["truth"])
-    options = _options(table, named.choices, columns, rows)
-    if scale is not None and any(options):
+    choices = _read_choices(table, named["choices"], columns, rows)
+    if scale is not None and any(choices):
         raise ArgumentError(f"{table.label}: answers have choices or a scale, not both; leave one out")
-    names = _names(table, columns, rows)
-    clusters: list[Any] = table.labels(columns["cluster"]).tolist() if "cluster" in columns else [None] * rows
-    ids = _ids(table, names, clusters)
-    guides: list[Any] = (
-        table.flags(columns["should_abstain"]).tolist() if "should_abstain" in columns else [None] * rows
-    )
-    texts = table.texts(columns["text"]) if "text" in columns else [None] * rows
+    names = table.labels(columns["item"]).tolist() if "item" in columns else list(range(1, rows + 1))
+    clusters = table.labels(columns["cluster"]).tolist() if "cluster" in columns else nothing
+    ids = _unique_ids(table, names, clusters)
+    declines = table.flags(columns["should_abstain"]).tolist() if "should_abstain" in columns else nothing
+    texts = table.texts(columns["text"]) if "text" in columns else nothing
     used = {*columns.values(), *fields}
-    kept = {
+    metadata = {
         name: table.texts(name)
         for name, kind in table.kinds.items()
         if name not in used and kind not in ("list", "other")
     }
-    found = []
-    for row in range(rows if limit is None else min(limit, rows)):
-        place = f"{table.label}: item {_validate.place_name(names[row])}"
-        truth = _truth(truths[row], options[row], scale, place)
-        found.append(
-            Question(
-                id=ids[row],
-                item=names[row],
-                cluster=clusters[row],
-                prompt=prompts[row],
-                truth=truth,
-                choices=options[row],
-                should_abstain=guides[row],
-                text=texts[row],
-                metadata={name: column[row] for name, column in kept.items()},
-            )
+    questions = [
+        Question(
+            id=ids[row],
+            item=names[row],
+            cluster=clusters[row],
+            prompt=prompts[row],
+            truth=_checked_truth(
+                truths[row], choices[row], scale, f"{table.label}: item {_validate.place_name(names[row])}"
+            ),
+            choices=choices[row],
+            should_abstain=declines[row],
+            text=texts[row],
+            metadata={name: column[row] for name, column in metadata.items()},
         )
+        for row in range(rows if limit is None else min(limit, rows))
+    ]
     return QuestionSet(
-        tuple(found),
+        tuple(questions),
         table.label,
         table.sha256(),
         columns,
@@ -273,25 +268,26 @@ def _of_rows(
     )
 
 
-def _columns(table: SourceTable, named: _Named, template: str | None, *, needs_text: bool) -> dict[str, str]:
+def _find_columns(
+    table: SourceTable, named: Mapping[str, str | None], template: str | None, *, needs_text: bool
+) -> dict[str, str]:
     columns: dict[str, str] = {}
     for role in ("item", "cluster", "truth"):
-        given = getattr(named, role)
-        found = given or usual_column(table, role, taken=columns.values())
-        if found is not None:
-            columns[role] = _has(table, found)
+        column = named[role] or usual_column(table, role, taken=columns.values())
+        if column is not None:
+            columns[role] = _check_column(table, column)
     if "truth" not in columns:
         raise ArgumentError(
             f"{table.label}: which column is the truth? Name it (truth, --truth); {table.listed_columns}"
         )
-    for role, usual in (
+    for role, usual_names in (
         ("should_abstain", ("should_abstain",)),
         ("text", _TEXT_NAMES),
         ("question", _QUESTION_NAMES),
     ):
-        found = getattr(named, role) or next((name for name in usual if name in table.kinds), None)
-        if found is not None:
-            columns[role] = _has(table, found)
+        column = named[role] or next((name for name in usual_names if name in table.kinds), None)
+        if column is not None:
+            columns[role] = _check_column(table, column)
     if "question" not in columns and template is None:
         raise ArgumentError(
             f"{table.label}: which column is the question? Name it (question, --question), or give a template "
@@ -302,22 +298,23 @@ def _columns(table: SourceTable, named: _Named, template: str | None, *, needs_t
             f"{table.label}: the signal evidence needs the text that quotes must stand in; name its column (text, "
             "--text)"
         )
-    if named.choices is None and "choices" in table.kinds:
+    choices = named["choices"]
+    if choices is None and "choices" in table.kinds:
         columns["choices"] = "choices"
-    elif named.choices is not None and "|" not in named.choices:
-        columns["choices"] = _has(table, named.choices)
+    elif choices is not None and "|" not in choices:
+        columns["choices"] = _check_column(table, choices)
     return columns
 
 
-def _has(table: SourceTable, name: str) -> str:
+def _check_column(table: SourceTable, name: str) -> str:
     if name not in table.kinds:
         hint = _validate.suggestion(name, table.kinds)
         raise ArgumentError(f"{table.label}: has no column {name!r}{hint}; {table.listed_columns}")
     return name
 
 
-def _template(columns: Mapping[str, str], template: str | None) -> str:
-    """Return the template, or the one that asks the question, about the text where there is one."""
+def _prompt_template(columns: Mapping[str, str], template: str | None) -> str:
+    """Return the user's template. Default: the question, preceded by the text if there is one."""
     if template is not None:
         if not template.strip():
             raise ArgumentError("the template is empty")
@@ -328,15 +325,15 @@ def _template(columns: Mapping[str, str], template: str | None) -> str:
     return _prompts.WITH_TEXT.replace("{text}", "{" + columns["text"] + "}").replace("{question}", question)
 
 
-def _fields(template: str, table: SourceTable) -> tuple[str, ...]:
-    """Return the columns that a template names; anything but a plain name is refused."""
+def _template_fields(template: str, table: SourceTable) -> list[str]:
+    """Return the columns that a template names; formats and conversions are refused."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError:
         raise ArgumentError(
             "the template has a brace without its other half; write {{ and }} for braces that are meant"
         ) from None
-    fields: dict[str, None] = {}
+    fields = []
     for _, name, form, conversion in parts:
         if name is None:
             continue
@@ -347,12 +344,12 @@ def _fields(template: str, table: SourceTable) -> tuple[str, ...]:
                 f"the template names {shown!r}, which is no column of {table.label}{hint}; "
                 f"{table.listed_columns}"
             )
-        fields[name] = None
-    return tuple(fields)
+        fields.append(name)
+    return list(dict.fromkeys(fields))
 
 
-def _filled(table: SourceTable, template: str, fields: Sequence[str]) -> list[str]:
-    """Return the template filled in for every row; a column that is named must say something."""
+def _fill_template(table: SourceTable, template: str, fields: Sequence[str]) -> list[str]:
+    """Return the template filled in for every row; a named column must not have empty cells."""
     cells = {name: table.texts(name) for name in fields}
     for name, column in cells.items():
         empty = [row for row, cell in enumerate(column) if cell is None]
@@ -365,100 +362,96 @@ def _filled(table: SourceTable, template: str, fields: Sequence[str]) -> list[st
     rows = len(next(iter(cells.values()))) if cells else table.rows
     if not rows:
         raise DataError(f"{table.label}: the table has no rows")
-    # Put together by hand: a cell may hold braces of its own.
+    # Not str.format, which cannot handle column names such as "a.b".
     return [
         "".join(before + ("" if name is None else str(cells[name][row])) for before, name in parts)
         for row in range(rows)
     ]
 
 
-def _options(
-    table: SourceTable, given: str | None, columns: Mapping[str, str], rows: int
+def _read_choices(
+    table: SourceTable, named: str | None, columns: Mapping[str, str], rows: int
 ) -> list[tuple[str, ...] | None]:
-    if given is not None and "|" in given:
-        listed = tuple(dict.fromkeys(part.strip() for part in given.split("|") if part.strip()))
+    if named is not None and "|" in named:
+        listed = tuple(dict.fromkeys(part.strip() for part in named.split("|") if part.strip()))
         if len(listed) < 2:
             raise ArgumentError(f"choices must be at least two answers divided by |, got {len(listed)}")
         return [listed] * rows
     if "choices" not in columns:
         return [None] * rows
-    found = [tuple(dict.fromkeys(options)) or None for options in table.lists(columns["choices"])]
-    for row, options in enumerate(found):
-        if options is not None and len(options) < 2:
+    choices = [tuple(dict.fromkeys(cell)) or None for cell in table.lists(columns["choices"])]
+    for row, answers in enumerate(choices):
+        if answers is not None and len(answers) < 2:
             raise DataError(f"{table.label}: the choices at {row_name(row)} are fewer than two")
-    return found
+    return choices
 
 
-def _names(table: SourceTable, columns: Mapping[str, str], rows: int) -> list[Any]:
-    return table.labels(columns["item"]).tolist() if "item" in columns else list(range(1, rows + 1))
-
-
-def _ids(table: SourceTable, names: Sequence[Any], clusters: Sequence[Any]) -> list[str]:
+def _unique_ids(table: SourceTable, names: Sequence[Any], clusters: Sequence[Any]) -> list[str]:
     pairs = list(zip(clusters, names, strict=True))
-    twice = [pair for pair, count in Counter(pairs).items() if count > 1]
-    if twice:
-        cluster, name = twice[0]
+    duplicates = [pair for pair, count in Counter(pairs).items() if count > 1]
+    if duplicates:
+        cluster, name = duplicates[0]
         whose = "" if cluster is None else f" of {_validate.place_name(cluster)}"
-        rows = [row for row, pair in enumerate(pairs) if pair == twice[0]]
+        rows = [row for row, pair in enumerate(pairs) if pair == duplicates[0]]
         raise DataError(
             f"{table.label}: the item {_validate.place_name(name)}{whose} stands twice (rows {rows[0]} and {rows[1]}; "
-            f"{len(twice)} such items); items must be unique"
+            f"{len(duplicates)} such items); items must be unique"
         )
     if len(set(map(str, names))) == len(names):
-        found = [str(name) for name in names]
+        ids = [str(name) for name in names]
     else:
-        found = [f"{cluster}:{name}" for cluster, name in pairs]
-    safe = [name.translate(_NO_NAME) for name in found]
-    # Names that only differ in what a log cannot hold are told apart by their rows.
-    return safe if len(set(safe)) == len(safe) else [f"{row}:{name}" for row, name in enumerate(safe)]
+        ids = [f"{cluster}:{name}" for cluster, name in pairs]
+    ids = [name.translate(_FORBIDDEN_IN_IDS) for name in ids]
+    # Names that differ only in forbidden characters get the row as a prefix.
+    return ids if len(set(ids)) == len(ids) else [f"{row}:{name}" for row, name in enumerate(ids)]
 
 
-def _truth(
+def _checked_truth(
     value: str | None, choices: Sequence[str] | None, scale: tuple[float, float] | None, place: str
 ) -> str | None:
     if value is None:
         return None
-    said = labels.canonical(value, "truth", 0)
+    label = labels.canonical(value, "truth", 0)
     if choices is not None:
-        found = [choice for choice in choices if labels.canonical(choice, "choice", 0) == said]
-        if not found:
+        matching = [choice for choice in choices if labels.canonical(choice, "choice", 0) == label]
+        if not matching:
             raise DataError(f"{place}: the truth is none of its {len(choices)} choices")
-        return found[0]
+        return matching[0]
     if scale is None:
         return value
-    if not isinstance(said, (int, float)) or not scale[0] <= said <= scale[1]:
+    if not isinstance(label, (int, float)) or not scale[0] <= label <= scale[1]:
         raise DataError(f"{place}: the truth is no number of the scale of {scale[0]:g} to {scale[1]:g}")
-    return f"{said:g}"
+    return f"{label:g}"
 
 
-def _scale(given: Sequence[float] | None) -> tuple[float, float] | None:
-    return None if given is None else _validate.scale(given)
-
-
-def _of_instrument(
-    table: SourceTable, named: _Named, form: WordedInstrument, template: str | None, limit: int | None
+def _read_participants(
+    table: SourceTable,
+    named: Mapping[str, str | None],
+    form: WordedInstrument,
+    template: str | None,
+    limit: int | None,
 ) -> QuestionSet:
     columns: dict[str, str] = {}
-    cluster = named.cluster or usual_column(table, "cluster")
-    text = named.text or next((name for name in _TEXT_NAMES if name in table.kinds), None)
-    for role, found in (("cluster", cluster), ("text", text)):
-        if found is None:
+    cluster = named["cluster"] or usual_column(table, "cluster")
+    text = named["text"] or next((name for name in _TEXT_NAMES if name in table.kinds), None)
+    for role, column in (("cluster", cluster), ("text", text)):
+        if column is None:
             raise ArgumentError(
                 f"{table.label}: which column is the {role}? Name it ({role}, --{role}); "
                 f"{table.listed_columns}"
             )
-        columns[role] = _has(table, found)
-    people = table.labels(columns["cluster"]).tolist()
-    _ids(table, people, [None] * len(people))
-    texts = _filled(table, "{" + columns["text"] + "}", [columns["text"]])
-    shown = texts if template is None else _filled(table, template, _fields(template, table))
+        columns[role] = _check_column(table, column)
+    participants = table.labels(columns["cluster"]).tolist()
+    _unique_ids(table, participants, [None] * len(participants))  # refuses duplicates
+    texts = _fill_template(table, "{" + columns["text"] + "}", [columns["text"]])
+    shown = texts if template is None else _fill_template(table, template, _template_fields(template, table))
     instrument = form.instrument
     truths = {name: table.texts(_item_column(table, name, instrument.name)) for name in instrument.items}
     low, high = instrument.item_scale
-    asked: list[Question] = []
-    for row, person in enumerate(people[:limit]):
+    questions: list[Question] = []
+    for row, participant in enumerate(participants[:limit]):
         for name in instrument.items:
-            place = f"{table.label}: participant {_validate.place_name(person)}, item {name}"
+            place = f"{table.label}: participant {_validate.place_name(participant)}, item {name}"
             prompt = _prompts.INSTRUMENT.format(
                 text=shown[row],
                 instrument=instrument.name,
@@ -467,23 +460,23 @@ def _of_instrument(
                 words=form.meaning,
                 item=form.questions.get(name, name),
             )
-            truth = _truth(truths[name][row], None, (low, high), place)
+            truth = _checked_truth(truths[name][row], None, (low, high), place)
             if truth is None:
                 raise DataError(
                     f"{place}: the truth is missing, and a run file of an instrument has all of them"
                 )
-            asked.append(
+            questions.append(
                 Question(
-                    id=f"{person}:{name}".translate(_NO_NAME),
+                    id=f"{participant}:{name}".translate(_FORBIDDEN_IN_IDS),
                     item=name,
-                    cluster=person,
+                    cluster=participant,
                     prompt=prompt,
                     truth=truth,
                     text=texts[row],
                 )
             )
     return QuestionSet(
-        tuple(asked),
+        tuple(questions),
         table.label,
         table.sha256(),
         columns,
@@ -495,19 +488,19 @@ def _of_instrument(
 
 
 def _item_column(table: SourceTable, item: str, instrument: str) -> str:
-    """Return the column with the truth of an item: its name, or that with the instrument's before it."""
+    """Return the column with the truth of an item: its name, with or without the instrument as a prefix."""
     prefixed = f"{instrument.replace('-', '')}_{item}"
-    found = next((name for name in (item, prefixed) if name in table.kinds), None)
-    if found is None:
-        raise ArgumentError(
-            f"{table.label}: has no column {item!r} or {prefixed!r} with the truth of that item of {instrument}; "
-            f"{table.listed_columns}"
-        )
-    return found
+    for name in (item, prefixed):
+        if name in table.kinds:
+            return name
+    raise ArgumentError(
+        f"{table.label}: has no column {item!r} or {prefixed!r} with the truth of that item of {instrument}; "
+        f"{table.listed_columns}"
+    )
 
 
 def digest(questions: QuestionSet, examples: Sequence[Example] = ()) -> str:
-    """Return the hash of what is asked, word by word, so that a run goes on with what it began with."""
+    """Return the hash of questions and examples, so that a run continues only with the same ones."""
     content = hashlib.sha256()
     for question in questions.questions:
         parts = (question.id, question.prompt, question.truth, question.choices, questions.scale)

@@ -1,4 +1,4 @@
-"""What Inspect AI finds under ``abstain/`` once abstain is installed: the entry point of its group ``inspect_ai``."""
+"""The entry point of the group ``inspect_ai``: everything that Inspect finds under ``abstain/``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scorer for Inspect AI that goes with the solvers: it judges the answer and writes the signals to the log."""
+"""The Inspect scorer for the solvers of abstain: it scores the answer and writes the signals to the log."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ UNREADABLE = "invalid_response_format"
 
 @scorer(metrics=[METRICS["coverage"](), METRICS["selective_accuracy"]()])
 def judged() -> Scorer:
-    """Score what the solvers of `abstain.runs` recorded: C, I, N for an abstention; NaN where nothing could be read.
+    """Score the record of the solvers of `abstain.runs`: C, I, N for an abstention, NaN for an unreadable reply.
 
-    On a scale, the score is the share of it that the answer is right by, ``1 - |answer - target| / (high - low)``. The
-    signals stand in ``Score.metadata`` under their names, with the target as text. A sample without a target is not
-    scored.
+    On a scale, the score is ``1 - |answer - target| / (high - low)``. ``Score.metadata`` has the signals by name and
+    the target as text. A sample without a target is not scored.
     """
 
     async def score(state: TaskState, target: Target) -> Score:

@@ -1,6 +1,6 @@
-"""A table of questions as a task of Inspect AI: ``inspect eval abstain/questions -T table=questions.csv``.
+"""A table of questions as an Inspect task: ``inspect eval abstain/questions -T table=questions.csv``.
 
-`abstain run` asks through this task, so that Inspect can make it again from its log and go on with it.
+`abstain run` uses this task, so Inspect can recreate it from a log and continue it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from abstain.runs.solvers import ask
 if TYPE_CHECKING:
     from abstain.runs.questions import Question
 
-__all__ = ["TEXT_KEY", "load", "questions", "sample_of"]
+__all__ = ["questions"]
 
-TEXT_KEY = "text"
+_TEXT_KEY = "text"
 
 
 @task
@@ -56,33 +56,34 @@ def questions(
     limit: int | None = None,
     table_format: str | None = None,
 ) -> Task:
-    """Ask the questions of a table with leave to decline; the arguments are those of `abstain run`.
+    """Ask the questions of a table and allow the model to decline; the arguments are those of `abstain run`.
 
     Args:
         table: CSV, Parquet or JSONL.
-        signals: which signals are recorded, as for `ask`.
+        signals: the signals to record, as for `ask`.
         mode: "zero_shot", or "few_shot" with examples.
         examples: a table of examples.
-        consistency_temperature: at which samples are drawn.
-        structured: False for a server that does not take a schema for its reply.
+        consistency_temperature: the temperature of further samples.
+        structured: False for a server that does not accept a schema.
         seed: passed to the provider.
-        question: the column with what is asked.
-        template: what is asked, with columns in braces; after an ``@``, the file that holds it.
-        item: the column with the names of the items.
-        cluster: the column that says what belongs together.
-        truth: the column with what is right.
-        choices: the column with the answers that there can be, or those answers, divided by ``|``.
-        scale: the lowest and highest answer, where answers are numbers.
-        should_abstain: the column that says which items are better left unanswered.
-        text: the column with the text that is asked about.
+        question: the column of questions.
+        template: the question with columns in braces; after an ``@``, the file that contains it.
+        item: the column of item names.
+        cluster: the column of clusters.
+        truth: the column of right answers.
+        choices: the column of possible answers, or the answers, separated by ``|``.
+        scale: the lowest and highest answer, if answers are numbers.
+        should_abstain: the column of items that should be declined.
+        text: the column of texts.
         instrument: the instrument whose items are asked about each row.
-        limit: so many items, or participants, and no more.
-        table_format: "csv", "parquet" or "jsonl", where the content does not tell.
+        limit: the maximum number of items or participants.
+        table_format: "csv", "parquet" or "jsonl". Default: detected from the content.
     """
-    wanted = signals if isinstance(signals, str) else ",".join(signals)
-    named = {
+    _validate.choice(mode, "mode", MODES)
+    signals = signals if isinstance(signals, str) else ",".join(signals)
+    options: dict[str, Any] = {
         "question": question,
-        "template": template,
+        "template": read_template(template),
         "item": item,
         "cluster": cluster,
         "truth": truth,
@@ -94,14 +95,19 @@ def questions(
         "limit": limit,
         "format": table_format,
     }
-    found, shown = load(table, SignalPlan.parse(wanted), mode, examples, named)
+    needs_text = SignalPlan.parse(signals).evidence
+    question_set = read_questions(table, needs_text=needs_text, **options)
+    shown: list[Example] = []
+    if mode == "few_shot":
+        if examples is None:
+            raise ArgumentError("the mode few_shot needs examples; name their table (examples, --examples)")
+        shown = read_examples(examples, question_set, **options)
+    samples = [_make_sample(one, question_set, shown) for one in question_set.questions]
     return Task(
-        dataset=MemoryDataset(
-            [sample_of(one, found, shown) for one in found.questions], name=Path(table).stem
-        ),
+        dataset=MemoryDataset(samples, name=Path(table).stem),
         solver=ask(
-            wanted,
-            text_key=TEXT_KEY,
+            signals,
+            text_key=_TEXT_KEY,
             temperature=consistency_temperature,
             structured=structured,
             seed=seed,
@@ -111,36 +117,22 @@ def questions(
     )
 
 
-def load(
-    table: str, plan: SignalPlan, mode: str, examples: str | None, named: dict[str, Any]
-) -> tuple[QuestionSet, list[Example]]:
-    """Return the questions of a mode and the examples that come before each of them."""
-    _validate.choice(mode, "mode", MODES)
-    settings = {**named, "template": read_template(named.get("template"))}
-    found = read_questions(table, needs_text=plan.evidence, **settings)
-    if mode != "few_shot":
-        return found, []
-    if examples is None:
-        raise ArgumentError("the mode few_shot needs examples; name their table (examples, --examples)")
-    return found, read_examples(examples, found, **settings)
-
-
-def sample_of(question: Question, among: QuestionSet, examples: list[Example]) -> Sample:
-    """Return a question as a sample; what belongs together stands in its metadata under the name of its column."""
-    told: dict[str, Any] = {**question.metadata, "item": question.item}
-    if among.cluster_key is not None:
-        told[among.cluster_key] = question.cluster
+def _make_sample(question: Question, question_set: QuestionSet, examples: list[Example]) -> Sample:
+    """Return a question as a sample, with the cluster in its metadata under the name of its column."""
+    metadata: dict[str, Any] = {**question.metadata, "item": question.item}
+    if question_set.cluster_key is not None:
+        metadata[question_set.cluster_key] = question.cluster
     if question.should_abstain is not None:
-        told["should_abstain"] = question.should_abstain
+        metadata["should_abstain"] = question.should_abstain
     if question.choices is not None:
-        told["choices"] = list(question.choices)
-    if among.scale is not None:
-        told["scale"] = list(among.scale)
+        metadata["choices"] = list(question.choices)
+    if question_set.scale is not None:
+        metadata["scale"] = list(question_set.scale)
     if question.text is not None:
-        told[TEXT_KEY] = question.text
+        metadata[_TEXT_KEY] = question.text
     return Sample(
         id=question.id,
         input=with_examples(question.prompt, examples),
         target=question.truth or "",
-        metadata=told,
+        metadata=metadata,
     )

@@ -1,16 +1,14 @@
-"""Guarantees: thresholds with a promise, the policies that carry them, and their check.
+"""Thresholds with a risk guarantee: choose, apply and check a policy.
 
-`choose_threshold` answers "at most 5% of answers wrong: what may it answer, and how sure are we?" with a `Policy`: a
-threshold whose risk was tested on a ranked tally (`RiskTable`), so that the promise is broken at most as often as was
-agreed, with clusters respected; or no threshold, and the reason. A policy decides for new rows (`apply_policy`) and is
-checked on data that it was not chosen on (`check_policy`). Which confidence and which loss there are is known below;
-what a report shows of it, above.
+`choose_threshold` returns a `Policy`: a threshold whose risk was tested on a `RiskTable`, with clusters respected, so
+that the guarantee fails at most with the agreed probability. If there is no such threshold, the policy has a reason
+instead. `apply_policy` decides for new rows, and `check_policy` checks a policy on data that it was not chosen on.
 """
 
+from abstain.thresholds._answered_rows import split_by_cluster
 from abstain.thresholds._apply import ANSWER, COLUMN, DEFER, Applied, apply_policy
 from abstain.thresholds._check import BROKEN, KEPT, PolicyCheck, check_policy
-from abstain.thresholds._choose import choose_threshold, promised_thresholds
-from abstain.thresholds._evidence import RiskTable, Steps
+from abstain.thresholds._choose import choose_threshold, guaranteed_thresholds
 from abstain.thresholds._p_values import (
     betting_wealth,
     binomial_p,
@@ -26,15 +24,15 @@ from abstain.thresholds._policy import (
     policy_schema,
     read_policy,
 )
-from abstain.thresholds._question import rate
-from abstain.thresholds._rows import split_by_cluster
+from abstain.thresholds._request import rate
+from abstain.thresholds._risk_table import RiskTable, thresholds_between
 from abstain.thresholds._search import (
     conformal_risk_control,
     fixed_sequence,
     holm_search,
     selection_with_guaranteed_risk,
 )
-from abstain.thresholds._words import per_cent, promise_words
+from abstain.thresholds._sentences import guarantee_clause, per_cent
 
 __all__ = [
     "ANSWER",
@@ -48,7 +46,6 @@ __all__ = [
     "Policy",
     "PolicyCheck",
     "RiskTable",
-    "Steps",
     "apply_policy",
     "betting_wealth",
     "binomial_p",
@@ -58,15 +55,16 @@ __all__ = [
     "cluster_t_p",
     "conformal_risk_control",
     "fixed_sequence",
+    "guarantee_clause",
+    "guaranteed_thresholds",
     "hoeffding_bentkus_p",
     "holm_search",
     "is_policy_file",
     "per_cent",
     "policy_schema",
-    "promise_words",
-    "promised_thresholds",
     "rate",
     "read_policy",
     "selection_with_guaranteed_risk",
     "split_by_cluster",
+    "thresholds_between",
 ]

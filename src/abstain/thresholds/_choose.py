@@ -1,8 +1,4 @@
-"""Choose a threshold whose risk is promised, or say why there is none.
-
-The question has defaults that cannot mislead: items in clusters are tested over clusters, few clusters by a test that
-holds for any number, and where nothing can be promised there is no threshold, never the one that merely looked good.
-"""
+"""Choose a threshold whose risk is guaranteed, or explain why there is none."""
 
 from __future__ import annotations
 
@@ -11,11 +7,19 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from abstain import _files
 from abstain._confidences import load_calibrations
 from abstain.errors import DataError, ResultWarning
 from abstain.readers import items_of_argument
-from abstain.thresholds._evidence import SELECTIVE, shortest_between
+from abstain.thresholds._answered_rows import (
+    AnsweredRows,
+    answered_rows,
+    cluster_noun,
+    confidence_quantiles,
+    one_confidence,
+)
 from abstain.thresholds._policy import (
     GUARANTEES,
     CalibrationHash,
@@ -25,11 +29,10 @@ from abstain.thresholds._policy import (
     PolicyData,
     PolicyLoss,
     Seen,
-    known,
 )
-from abstain.thresholds._question import FEW_CLUSTERS, ThresholdRequest
-from abstain.thresholds._rows import AnsweredRows, cluster_noun, confidence_quantiles, one_confidence, rows_of
-from abstain.thresholds._trial import instead, reason_for_none, trial_of
+from abstain.thresholds._request import FEW_CLUSTERS, ThresholdRequest
+from abstain.thresholds._risk_table import SELECTIVE, shortest_between
+from abstain.thresholds._selection import Selection, alternative, reason_for_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +40,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abstain._confidences import CalibrationLike, VariantConfidence
+    from abstain._confidences import CalibrationLike
     from abstain.items import Items
-    from abstain.losses import ItemLoss, Loss
+    from abstain.losses import Loss
 
     Floats = NDArray[np.float64]
 
@@ -65,33 +68,35 @@ def choose_threshold(
     worst: bool = False,
     **columns: Any,
 ) -> Policy:
-    """Return the policy that answers most and whose risk is promised; without a threshold where nothing can be.
+    """Return the policy that answers most and whose risk is guaranteed, or a policy without a threshold.
 
-    The promise "selective" is about the risk among answers, and "joint" about the risk per item asked, which deferring
-    lowers by itself. When no `method` is named: items in clusters are tested by a t test over clusters, which is
-    asymptotic; fewer than 20 clusters, or where `finite_sample` asks for it, by betting; items without clusters by the
-    exact binomial test where the loss is 0 or 1, else by that of Hoeffding and Bentkus; and without `sure`, the joint
-    risk is kept to on average (conformal risk control).
+    The promise "selective" limits the risk among answers. The promise "joint" limits the risk per item asked, which
+    deferring reduces by itself. The default method depends on the data:
+
+    - items in clusters: a t test over clusters, which is asymptotic;
+    - fewer than 20 clusters, or `finite_sample`: betting;
+    - items without clusters: the exact binomial test if the loss is 0 or 1, otherwise the Hoeffding-Bentkus test;
+    - `sure` is None: conformal risk control, which limits the joint risk on average.
 
     Args:
-        items: the data to choose on: Items, a data frame or a path, as for `abstain.evaluate`. A check needs others.
-        risk: the largest risk that is acceptable, such as 0.05 or "5%", decided before looking.
-        sure: how sure the promise shall be; None for one that holds on average.
+        items: the data to choose on: Items, a data frame or a path, as for `abstain.evaluate`. Check it on others.
+        risk: the largest acceptable risk, such as 0.05 or "5%", fixed before looking at the data.
+        sure: the probability with which the guarantee holds; None for one that holds on average.
         promise: "selective" or "joint".
-        confidence: what ranks the answers; the default of the source when left out.
-        calibration: the artifact that a calibrated confidence needs, or its path.
+        confidence: the confidence that ranks the answers. Default: the default of the source.
+        calibration: the calibration artifact that a calibrated confidence needs, or its path.
         loss: "zero_one", "abs_norm", "abs", a function of (truth, prediction), or one number per item.
         largest_loss: the largest value that a custom loss can have. Default for "abs": the width of the declared scale.
         method: "binomial", "cluster-t", "betting", "hoeffding-bentkus", "sgr" or "crc".
-        finite_sample: take a test that holds for any number of clusters.
+        finite_sample: use a test that is valid for any number of clusters.
         search: "fixed-sequence", or "holm" to test all thresholds at once.
-        start: the coverage at which the fixed sequence begins; 0.2 when left out.
-        grid: thresholds that were decided on before looking; else they are read off the data.
-        largest_cluster: the most items that a cluster can have, for betting; the most seen when left out.
-        needless: the largest share of items that may be deferred although the answer was right.
+        start: the coverage at which the fixed sequence begins. Default: 0.2, or more if the risk requires it.
+        grid: thresholds that were fixed before looking at the data. Default: read from the data.
+        largest_cluster: the largest possible number of items per cluster, for betting. Default: the largest observed.
+        needless: the largest proportion of items that may be deferred although the answer was right.
         by: a metadata column: one threshold per group.
         worst: with `by`: one threshold that holds for every group.
-        columns: how a data frame or a file is read: arguments of `abstain.read`, such as truth="y", cluster="patient".
+        columns: how to read a data frame or a file: arguments of `abstain.read`, such as truth="y", cluster="patient".
 
     >>> from abstain import Items
     >>> truth = [1] * 200
@@ -104,7 +109,7 @@ def choose_threshold(
     >>> choose_threshold(items, risk=0.001).threshold is None
     True
     """
-    question = ThresholdRequest.checked(
+    request = ThresholdRequest.checked(
         risk=risk,
         sure=sure,
         promise=promise,
@@ -118,12 +123,41 @@ def choose_threshold(
         worst=worst,
     )
     items = items_of_argument(items, columns, choose_threshold)
-    stated = one_confidence(items.judged, confidence, calibration)
-    rows, measured, largest = rows_of(items, stated, loss, largest_loss, by)
+    ranking = one_confidence(items.judged, confidence, calibration)
+    rows, item_loss, largest = answered_rows(items, ranking, loss, largest_loss, by)
     _check_rows(rows, items)
-    question = question.settled(rows, items.cluster_noun, finite_sample=finite_sample)
-    chosen, groups = _chosen(question, rows, items.cluster_noun)
-    return _policy(question, items, rows, stated, measured, largest, chosen, groups, calibration)
+    request = request.with_method_for(rows, items.cluster_noun, finite_sample=finite_sample)
+    chosen, groups = _choose_for_all_and_by_group(request, rows, items.cluster_noun)
+    data = _describe_data(request, items, rows)
+    must_decline = 0.0
+    if request.promise == SELECTIVE and data.risk is not None:
+        must_decline = max((data.risk - request.risk) / (1.0 - request.risk), 0.0)
+    return Policy(
+        threshold=chosen.threshold,
+        shown=chosen.shown,
+        reason=chosen.reason,
+        seen=chosen.seen,
+        instead=chosen.instead,
+        abstain_version=version("abstain"),
+        promise=request.promise,  # type: ignore[arg-type]
+        risk=request.risk,
+        sure=request.sure,
+        method=request.method,  # type: ignore[arg-type]
+        search=request.search,  # type: ignore[arg-type]
+        guarantee=GUARANTEES[request.method],  # type: ignore[arg-type]
+        confidence=_describe_confidence(items, rows, ranking.name, calibration),
+        loss=PolicyLoss(
+            name=item_loss.name, definition=item_loss.definition, rule=item_loss.rule, largest=largest
+        ),
+        data=data,
+        needless=request.needless,
+        by=request.by,
+        worst=request.worst,
+        groups=groups,
+        must_decline=must_decline,
+        assumptions=_assumptions(request, rows, items.cluster_noun),
+        warnings=(*ranking.warnings, *_warnings(request, items, rows)),
+    )
 
 
 def _check_rows(rows: AnsweredRows, items: Items) -> None:
@@ -137,91 +171,119 @@ def _check_rows(rows: AnsweredRows, items: Items) -> None:
         )
 
 
-def _chosen(question: ThresholdRequest, rows: AnsweredRows, noun: str) -> tuple[Chosen, tuple[Chosen, ...]]:
-    """What is chosen for all rows, and for each group."""
-    if question.by is None or rows.groups is None:
-        return _choice(question, rows, noun), ()
-    names = sorted(set(rows.groups.tolist()))
-    if question.worst:
-        chosen = _choice(question, rows, noun)
-        parts = tuple(
-            Chosen(group=name, seen=_seen_at(question, rows.take(rows.groups == name), chosen.threshold))
-            for name in names
+def _choose_for_all_and_by_group(
+    request: ThresholdRequest, rows: AnsweredRows, noun: str
+) -> tuple[Chosen, tuple[Chosen, ...]]:
+    if rows.groups is None:
+        return _choose(request, rows, noun), ()
+    parts = {name: rows.take(rows.groups == name) for name in sorted(set(rows.groups.tolist()))}
+    if request.worst:
+        chosen = _choose(request, rows, noun)
+        threshold = chosen.threshold
+        return chosen, tuple(
+            Chosen(group=name, seen=None if threshold is None else _observe(request, part, threshold))
+            for name, part in parts.items()
         )
-        return chosen, parts
-    parts = tuple(_group_choice(question, rows.take(rows.groups == name), noun, name) for name in names)
-    return Chosen(reason=f"there is one threshold per {question.by}, see groups"), parts
+    groups = tuple(_choose_for_group(request, part, noun, name) for name, part in parts.items())
+    return Chosen(reason=f"there is one threshold per {request.by}, see groups"), groups
 
 
-def _group_choice(question: ThresholdRequest, rows: AnsweredRows, noun: str, name: str) -> Chosen:
-    own = question
-    if question.method == "cluster-t" and len(rows.names) < FEW_CLUSTERS:
-        own = replace(question, method="betting")
+def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, noun: str, name: str) -> Chosen:
     if not len(rows.confidence) or len(rows.names) < 2:
         return Chosen(group=name, reason=f"fewer than two {noun}s, or no answer")
-    found = _choice(own, rows, noun)
-    return Chosen(
-        group=name,
-        threshold=found.threshold,
-        shown=found.shown,
-        reason=found.reason,
-        seen=found.seen,
-        instead=found.instead,
-    )
+    if request.method == "cluster-t" and len(rows.names) < FEW_CLUSTERS:
+        request = replace(request, method="betting")
+    return msgspec.structs.replace(_choose(request, rows, noun), group=name)
 
 
-def _choice(question: ThresholdRequest, rows: AnsweredRows, noun: str) -> Chosen:
-    trial = trial_of(question, rows)
-    step, p_values = trial.step()
-    shown = trial.everything or trial.evidence
+def _choose(request: ThresholdRequest, rows: AnsweredRows, noun: str) -> Chosen:
+    selection = Selection.of_rows(request, rows)
+    step, p_values = selection.select_step()
     if step is None:
-        return Chosen(reason=reason_for_none(trial, rows, noun), instead=instead(trial))
-    threshold = float(shown.steps.threshold[step])
-    below = rows.confidence[rows.confidence < threshold]
-    here = rows.confidence[rows.confidence >= threshold]
-    lowest = float(here.min()) if len(here) else threshold
-    if question.method == "crc":  # which is about the confidences that were seen
-        threshold = lowest
-    parted = shortest_between(float(below.max(initial=-math.inf)), lowest)
+        return Chosen(reason=reason_for_none(selection, rows, noun), instead=alternative(selection))
+    threshold = float(selection.table.thresholds[step])
+    is_answered = rows.confidence >= threshold
+    lowest_answered = float(rows.confidence[is_answered].min()) if is_answered.any() else threshold
+    highest_deferred = float(rows.confidence[~is_answered].max(initial=-math.inf))
+    if request.method == "crc":  # whose guarantee is about observed confidences
+        threshold = lowest_answered
+    p_value = float(p_values[step])
     return Chosen(
         threshold=threshold,
-        shown=threshold if question.grid is not None else parted,
-        seen=_seen_at(question, rows, threshold, known(float(p_values[step]))),
+        shown=threshold if request.grid is not None else shortest_between(highest_deferred, lowest_answered),
+        seen=_observe(request, rows, threshold, p_value if math.isfinite(p_value) else None),
     )
 
 
-def _seen_at(
-    question: ThresholdRequest, rows: AnsweredRows, threshold: float | None, p_value: float | None = None
-) -> Seen | None:
-    if threshold is None:
-        return None
-    mass = rows.mass
-    total, weight = float(mass.sum()), mass[rows.answered]
-    kept = rows.confidence >= threshold
-    answered = float(weight[kept].sum())
-    loss = float((weight * rows.loss)[kept].sum())
-    over = answered if question.promise == SELECTIVE else total
+def _observe(
+    request: ThresholdRequest, rows: AnsweredRows, threshold: float, p_value: float | None = None
+) -> Seen:
+    total = float(rows.item_counts.sum())
+    is_answered = rows.confidence >= threshold
+    counts, losses = rows.item_counts[rows.answered][is_answered], rows.loss[is_answered]
+    answered = float(counts.sum())
+    denominator = answered if request.promise == SELECTIVE else total
     return Seen(
         items=round(total),
         answered=round(answered),
         coverage=answered / total,
-        wrong=round(float(weight[kept & (rows.loss > 0.0)].sum())),
-        risk=loss / over if over else None,
+        wrong=round(float(counts[losses > 0.0].sum())),
+        risk=float((counts * losses).sum()) / denominator if denominator else None,
         p_value=p_value,
     )
 
 
-def promised_thresholds(
+def _describe_confidence(
+    items: Items, rows: AnsweredRows, name: str, calibration: CalibrationLike
+) -> PolicyConfidence:
+    columns = items.provenance.get("columns", {})
+    if name == "confidence" and "confidence" in columns:
+        name = str(columns["confidence"])
+    calibration_hash = None
+    if calibrations := load_calibrations(calibration):
+        artifact = calibrations[0]
+        calibration_hash = CalibrationHash(
+            method=artifact.calibrator.method, sha256=_files.sha256(artifact.to_json())
+        )
+    return PolicyConfidence(
+        name=name,
+        calibration=calibration_hash,
+        quantiles=confidence_quantiles(rows.confidence),
+        clusters=len(rows.names),
+        percent=name in items.provenance.get("percent", ()),
+    )
+
+
+def _describe_data(request: ThresholdRequest, items: Items, rows: AnsweredRows) -> PolicyData:
+    path, sha256 = items.provenance.get("path"), items.provenance.get("sha256")
+    fingerprint, answers = rows.fingerprints()
+    counts = rows.item_counts[rows.answered]
+    answered = float(counts.sum())
+    return PolicyData(
+        path=None if path is None else str(path),
+        sha256=None if sha256 is None else str(sha256),
+        fingerprint=fingerprint,
+        answers=answers,
+        items=round(float(rows.item_counts.sum())),
+        answered=round(answered),
+        clusters=len(rows.names),
+        cluster_noun=cluster_noun(items, rows),
+        largest_cluster=request.largest_cluster_of(rows),
+        risk=float(counts @ rows.loss) / answered,
+    )
+
+
+def guaranteed_thresholds(
     items: Items, values: Floats, loss: Floats, risks: Sequence[float], *, sure: float = 0.95
 ) -> dict[float, float]:
-    """Return, for each risk by itself, the threshold that is promised by default; those without one are left out.
+    """Return the threshold that the default method guarantees for each risk; risks without one are left out.
 
     Args:
         items: judged items.
-        values: the confidence of each.
-        loss: the loss of each, on [0, 1]; NaN where it is not answered.
-        risks: which risks are asked for, each decided on before looking.
-        sure: how sure each promise is.
+        values: the confidence of each item.
+        loss: the loss of each item, in [0, 1]; NaN if it is not answered.
+        risks: the risk limits, each fixed before looking at the data.
+        sure: the probability with which each guarantee holds.
     """
     answered = items.answered
     rows = AnsweredRows(
@@ -229,139 +291,62 @@ def promised_thresholds(
     )
     if not len(rows.confidence) or len(rows.names) < 2:
         return {}
-    asked = ThresholdRequest(risks[0], sure, SELECTIVE, "", "", None, None, None, None, None, False)
-    question = asked.settled(rows, items.cluster_noun, finite_sample=False)
-    trial = trial_of(question, rows)
-    found = {}
+    request = ThresholdRequest(risk=risks[0], sure=sure)
+    request = request.with_method_for(rows, items.cluster_noun, finite_sample=False)
+    selection = Selection.of_rows(request, rows)
+    thresholds = {}
     for risk in risks:
-        step, _ = trial.at(risk).step()
+        step, _ = selection.with_risk(risk).select_step()
         if step is not None:
-            found[risk] = float(trial.evidence.steps.threshold[step])
-    return found
+            thresholds[risk] = float(selection.table.thresholds[step])
+    return thresholds
 
 
-def _policy(
-    question: ThresholdRequest,
-    items: Items,
-    rows: AnsweredRows,
-    stated: VariantConfidence,
-    measured: ItemLoss,
-    largest: float,
-    chosen: Chosen,
-    groups: tuple[Chosen, ...],
-    calibration: CalibrationLike,
-) -> Policy:
-    weight = rows.mass[rows.answered]
-    overall = float(weight @ rows.loss) / float(weight.sum())
-    must = (
-        max((overall - question.risk) / (1.0 - question.risk), 0.0) if question.promise == SELECTIVE else 0.0
-    )
-    calibrations = load_calibrations(calibration)
-    fingerprint, answers = rows.fingerprints()
-    return Policy(
-        threshold=chosen.threshold,
-        shown=chosen.shown,
-        reason=chosen.reason,
-        seen=chosen.seen,
-        instead=chosen.instead,
-        abstain_version=version("abstain"),
-        promise=question.promise,  # type: ignore[arg-type]
-        risk=question.risk,
-        sure=question.sure,
-        method=question.method,  # type: ignore[arg-type]
-        search=question.search,  # type: ignore[arg-type]
-        guarantee=GUARANTEES[question.method],  # type: ignore[arg-type]
-        confidence=PolicyConfidence(
-            name=_column_of(items, stated.name),
-            calibration=CalibrationHash(
-                method=calibrations[0].calibrator.method, sha256=_files.sha256(calibrations[0].to_json())
-            )
-            if calibrations
-            else None,
-            quantiles=confidence_quantiles(rows.confidence),
-            clusters=len(rows.names),
-            percent=_column_of(items, stated.name) in items.provenance.get("percent", ()),
-        ),
-        loss=PolicyLoss(
-            name=measured.name, definition=measured.definition, rule=measured.rule, largest=largest
-        ),
-        data=PolicyData(
-            path=_text(items.provenance.get("path")),
-            sha256=_text(items.provenance.get("sha256")),
-            fingerprint=fingerprint,
-            answers=answers,
-            items=round(float(rows.mass.sum())),
-            answered=round(float(weight.sum())),
-            clusters=len(rows.names),
-            cluster_noun=cluster_noun(items, rows),
-            largest_cluster=question.largest(rows),
-            risk=overall,
-        ),
-        needless=question.needless,
-        by=question.by,
-        worst=question.worst,
-        groups=groups,
-        must_decline=must,
-        assumptions=_assumptions(question, rows, items.cluster_noun),
-        warnings=(*stated.warnings, *_warnings(question, items, rows)),
-    )
-
-
-def _column_of(items: Items, name: str) -> str:
-    """The column that a confidence is, where it is one by another name."""
-    columns = items.provenance.get("columns", {})
-    return str(columns["confidence"]) if name == "confidence" and "confidence" in columns else name
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _assumptions(question: ThresholdRequest, rows: AnsweredRows, noun: str) -> tuple[str, ...]:
+def _assumptions(request: ThresholdRequest, rows: AnsweredRows, noun: str) -> tuple[str, ...]:
     units = f"{noun}s" if rows.clustered else "items"
-    found = [
+    assumptions = [
         f"the {units} to come are drawn like those that the threshold was chosen on, and independently of one another",
         "the risk, the sureness and the method were decided on before looking at these data, and tried once",
     ]
     if not rows.clustered:
-        found.append(
+        assumptions.append(
             "no two items belong to the same patient, document or conversation: no clusters are known here"
         )
-    if question.method == "cluster-t":
-        found.append(f"there are many {units}: the test is asymptotic")
-    if question.method in ("betting", "hoeffding-bentkus") and rows.clustered:
-        found.append(f"no {noun} has more than {question.largest(rows):g} items")
-    if question.method == "crc" and rows.clustered:
-        found.append(f"the risk that is kept to is the mean over {units} of the risk within each")
-    if question.needless is not None:
-        found.append(
+    if request.method == "cluster-t":
+        assumptions.append(f"there are many {units}: the test is asymptotic")
+    if request.method in ("betting", "hoeffding-bentkus") and rows.clustered:
+        assumptions.append(f"no {noun} has more than {request.largest_cluster_of(rows):g} items")
+    if request.method == "crc" and rows.clustered:
+        assumptions.append(f"the risk that is kept to is the mean over {units} of the risk within each")
+    if request.needless is not None:
+        assumptions.append(
             "an item that the model itself declined has no answer, and counts as deferred for good reason"
         )
-    return tuple(found)
+    return tuple(assumptions)
 
 
-def _warnings(question: ThresholdRequest, items: Items, rows: AnsweredRows) -> list[ResultWarning]:
-    found = []
+def _warnings(request: ThresholdRequest, items: Items, rows: AnsweredRows) -> list[ResultWarning]:
+    warnings = []
     if not rows.clustered and "cluster" in items.unnamed:
         message = (
             "every item is taken as independent of all others, because no cluster was named; where several belong to "
             "one patient or document the promise does not hold (--cluster, cluster=)"
         )
-        found.append(ResultWarning("clusters_unnamed", message))
-    elif question.method == "cluster-t" and len(rows.names) < 2 * FEW_CLUSTERS:
+        warnings.append(ResultWarning("clusters_unnamed", message))
+    elif request.method == "cluster-t" and len(rows.names) < 2 * FEW_CLUSTERS:
         message = (
             f"{len(rows.names)} {items.cluster_noun}s are few for a t test; betting holds for any number "
             "(--finite-sample, finite_sample=True)"
         )
-        found.append(ResultWarning("few_clusters", message))
+        warnings.append(ResultWarning("few_clusters", message))
     if rows.constant_confidence:
         message = (
             f"the confidence of every answer is {rows.confidence[0]:g}; a constant confidence ranks nothing, so any "
             "threshold answers everything or nothing"
         )
-        found.append(ResultWarning("constant_confidence", message))
+        warnings.append(ResultWarning("constant_confidence", message))
     left = items.counts.failed + items.counts.unscored
     if left > 0.01 * max(items.counts.n, 1):
         message = f"{left:,} items failed or have no truth, and are not part of the promise"
-        found.append(ResultWarning("left_out", message))
-    return found
+        warnings.append(ResultWarning("left_out", message))
+    return warnings

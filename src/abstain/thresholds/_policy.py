@@ -1,8 +1,7 @@
-"""The policy: what is promised, for whom, by which test, and from which data, as strict JSON.
+"""The policy record: risk limit, threshold, test and data, as strict JSON.
 
-The structures below are the schema (version "1") that `abstain schema policy` publishes; reading checks every field
-before a number is used. A policy without a threshold promises nothing, and says why. What it says in words stands in
-`_words`; how it is chosen, checked and applied, in the modules of these names.
+The structures below are the schema (version "1") that `abstain schema policy` publishes. Reading checks every field
+before a number is used. A policy without a threshold guarantees nothing and has a reason.
 """
 
 from __future__ import annotations
@@ -12,22 +11,23 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta, Struct
 
 from abstain import _files
 from abstain._text import few_lines
-from abstain.errors import AbstainError, FormatError, ResultWarning
+from abstain.errors import AbstainError, ArgumentError, FormatError, ResultWarning
+from abstain.thresholds._apply import Applied, apply_policy
+from abstain.thresholds._check import PolicyCheck, check_policy
+from abstain.thresholds._sentences import policy_lines
 
 if TYPE_CHECKING:
     import os
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from abstain._confidences import CalibrationLike
     from abstain.losses import Loss
-    from abstain.thresholds._apply import Applied
-    from abstain.thresholds._check import PolicyCheck
 
 VERSION = "1"
 _LARGEST_FILE = 1 << 24
@@ -48,15 +48,15 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """What the policy does on the data that it was chosen on; the promise does not come from these numbers alone.
+    """Observed results on the data that the policy was chosen on; they are not the guarantee.
 
     Attributes:
-        items: how many items were asked.
-        answered: how many of them it answers.
-        coverage: their share.
-        wrong: how many of its answers have a loss above 0.
-        risk: the risk that was seen; None where nothing is answered.
-        p_value: of the test that promises it; None where there is none.
+        items: number of items.
+        answered: number of items that the policy answers.
+        coverage: proportion of items that the policy answers.
+        wrong: number of answers with a loss above 0.
+        risk: observed risk; None if no item is answered.
+        p_value: p-value of the test behind the guarantee; None if there is none.
     """
 
     items: Count
@@ -68,11 +68,11 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 class Instead(Struct, frozen=True, kw_only=True):
-    """What could be promised where nothing can, and what it would take.
+    """An alternative if no threshold can be guaranteed.
 
     Attributes:
-        risk: the smallest risk that these data could have promised; None where none.
-        clusters: about how many clusters like these would do; None where no number would.
+        risk: the smallest risk that these data could have guaranteed; None if there is none.
+        clusters: approximate number of clusters like these that would be enough; None if no number would.
     """
 
     risk: float | None = None
@@ -83,12 +83,12 @@ class Chosen(Struct, frozen=True, kw_only=True):
     """One threshold, or the reason why there is none.
 
     Attributes:
-        group: the group that it is for; empty where it is for all.
-        threshold: answered is what is at least this confident; None where nothing can be promised.
-        shown: a short number that parts the same confidences.
-        reason: why there is none.
-        seen: what it does on the data that it was chosen on.
-        instead: what could be promised instead.
+        group: the group; empty for all items.
+        threshold: items with at least this confidence are answered; None if no risk guarantee is possible.
+        shown: a short number that separates the same confidences.
+        reason: why there is no threshold.
+        seen: observed results on the data that it was chosen on.
+        instead: an alternative if there is no threshold.
     """
 
     group: str = ""
@@ -100,21 +100,21 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
 
 class CalibrationHash(Struct, frozen=True, kw_only=True):
-    """The calibration artifact that a confidence is made with."""
+    """The calibration artifact behind a confidence."""
 
     method: str
     sha256: str
 
 
 class PolicyConfidence(Struct, frozen=True, kw_only=True):
-    """What ranks the answers, how it is made, and how it was distributed.
+    """The confidence that ranks the answers, and its distribution.
 
     Attributes:
         name: a signal, a variant, or an expression of them.
-        calibration: the artifact that it needs.
-        quantiles: those of the answered items, from the lowest to the highest, evenly spaced.
-        clusters: how many clusters they came from.
-        percent: True where the column is per cent, and was divided by 100.
+        calibration: the calibration artifact that it needs.
+        quantiles: evenly spaced quantiles of the answered items, ascending.
+        clusters: number of clusters behind the quantiles.
+        percent: True if the column was in percent and was divided by 100.
     """
 
     name: Annotated[str, Meta(min_length=1)]
@@ -128,7 +128,7 @@ class PolicyConfidence(Struct, frozen=True, kw_only=True):
 
 
 class PolicyLoss(Struct, frozen=True, kw_only=True):
-    """What a wrong answer costs."""
+    """The loss of an answer."""
 
     name: str
     definition: str
@@ -141,14 +141,14 @@ class PolicyData(Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: the file.
-        sha256: the digest of the file.
-        fingerprint: the digest of clusters, confidences and losses, whatever the file and the order of the rows.
+        sha256: digest of the file.
+        fingerprint: digest of clusters, confidences and losses, independent of the file and the order of the rows.
         answers: the same digest without the losses, which depend on the truth and on the loss.
-        items: how many items there are.
-        answered: how many of them the model answered.
-        clusters: how many clusters there are.
-        cluster_noun: what a cluster is called.
-        largest_cluster: the most items that a cluster is taken to have.
+        items: number of items.
+        answered: number of items that the model answered.
+        clusters: number of clusters.
+        cluster_noun: the noun for a cluster.
+        largest_cluster: the largest number of items that a cluster can have.
         risk: the risk if everything is answered.
     """
 
@@ -165,32 +165,30 @@ class PolicyData(Struct, frozen=True, kw_only=True):
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """When a model may answer, and what is promised of it; make one with `abstain.choose_threshold`.
+    """When a model may answer, and the risk guarantee; make one with `abstain.choose_threshold`.
 
     Attributes:
         promise: "selective" for the risk among answers, "joint" for the risk per item asked.
-        risk: the largest risk that is acceptable.
-        sure: how sure the promise is; None for one that holds on average.
-        threshold: answered is what is at least this confident; None where nothing can be promised.
-        shown: a short number that parts the same confidences.
+        risk: the largest acceptable risk.
+        sure: the probability with which the guarantee holds; None for one that holds on average.
+        threshold: items with at least this confidence are answered; None if no risk guarantee is possible.
+        shown: a short number that separates the same confidences.
         reason: why there is no threshold.
-        seen: what the policy does on the data that it was chosen on.
-        instead: what could be promised instead.
-        method: the test behind it.
-        search: how its thresholds were gone through.
+        seen: observed results on the data that the policy was chosen on.
+        instead: an alternative if there is no threshold.
+        method: the test behind the guarantee.
+        search: the order in which thresholds were tested.
         guarantee: "exact", "finite-sample", "asymptotic" or "in expectation".
-        confidence: what ranks the answers.
-        loss: what a wrong answer costs.
-        data: what it was chosen on.
-        needless: the largest share of items that may be deferred although the answer was right; None where nobody
-            asked.
-        by: the column whose groups have a threshold each, or share one that holds for the worst; None where nobody
-            asked.
-        worst: True where one threshold holds for every group.
-        groups: what was chosen for each group, or seen in it.
-        must_decline: the share of answers that any policy would have to decline for this risk.
-        assumptions: what the promise rests on, as sentences.
-        warnings: what the reader must know.
+        confidence: the confidence that ranks the answers.
+        loss: the loss of an answer.
+        data: the data that the policy was chosen on.
+        needless: the largest proportion of items that may be deferred although the answer was right; None for no limit.
+        by: the column of groups; None without groups.
+        worst: True if one threshold holds for every group; False if every group has its own.
+        groups: the threshold of each group, or the observed results of the common threshold in it.
+        must_decline: the proportion of answers that any policy would have to decline for this risk.
+        assumptions: the assumptions of the guarantee, as sentences.
+        warnings: warnings that apply to this policy.
     """
 
     schema_version: Literal["1"] = "1"
@@ -219,16 +217,14 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def promises(self) -> bool:
-        """True where there is a threshold to answer by, for all or for some group."""
+        """True if there is a threshold, for all items or for some group."""
         return self.threshold is not None or (
-            not self.worst and any(each.threshold is not None for each in self.groups)
+            not self.worst and any(group.threshold is not None for group in self.groups)
         )
 
     @property
     def lines(self) -> list[str]:
-        """The policy in sentences; the first is what it promises."""
-        from abstain.thresholds._words import policy_lines  # noqa: PLC0415
-
+        """The policy in sentences; the first one states the guarantee."""
         return policy_lines(self)
 
     def __str__(self) -> str:
@@ -238,10 +234,14 @@ class Policy(Struct, frozen=True, kw_only=True):
         return few_lines("Policy", self.lines)
 
     def thresholds(self, groups: NDArray[Any] | None, length: int) -> NDArray[np.float64]:
-        """Return the threshold of every row, infinite where nothing is promised; `groups` where there is one each."""
-        from abstain.thresholds._apply import row_thresholds  # noqa: PLC0415
-
-        return row_thresholds(self, groups, length)
+        """Return the threshold of every row, infinite without a guarantee; pass `groups` if every group has its own."""
+        if self.by is None or self.worst:
+            return np.full(length, math.inf if self.threshold is None else self.threshold)
+        if groups is None:
+            raise ArgumentError(f"the policy has one threshold per {self.by}, and that column is not here")
+        by_group = {group.group: group.threshold for group in self.groups if group.threshold is not None}
+        # An unknown group has no guarantee and is deferred.
+        return np.array([by_group.get(name, math.inf) for name in groups.tolist()], dtype=np.float64)
 
     def apply(self, source: Any, **options: Any) -> Applied:
         """Decide for every row of items, of a data frame or of a table file; see `abstain.thresholds.apply_policy`.
@@ -252,8 +252,6 @@ class Policy(Struct, frozen=True, kw_only=True):
         >>> policy.apply(items).answer.sum()
         np.int64(100)
         """
-        from abstain.thresholds._apply import apply_policy  # noqa: PLC0415
-
         return apply_policy(self, source, **options)
 
     def check(
@@ -266,20 +264,18 @@ class Policy(Struct, frozen=True, kw_only=True):
         level: float = 0.95,
         **columns: Any,
     ) -> PolicyCheck:
-        """Check whether the promise is kept on new data; see `abstain.thresholds.check_policy`."""
-        from abstain.thresholds._check import check_policy  # noqa: PLC0415
-
+        """Check whether the guarantee holds on new data; see `abstain.thresholds.check_policy`."""
         return check_policy(
             self, items, confidence=confidence, calibration=calibration, loss=loss, level=level, **columns
         )
 
     def to_json(self) -> bytes:
-        """Return the policy as JSON that people can read, ending in a newline."""
+        """Return the policy as indented JSON, ending in a newline."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
 def is_policy_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a policy, by its keys; a pipe is not read, and a large file is not a policy."""
+    """Return whether a file is a policy, by its keys; pipes and files above 16 MB are not read."""
     try:
         file = _files.SourceFile(path)
         if not file.path.is_file() or file.path.stat().st_size > _LARGEST_FILE:
@@ -294,7 +290,7 @@ def _has_policy_keys(record: Any) -> bool:
 
 
 def read_policy(path: str | os.PathLike[str]) -> Policy:
-    """Read a policy file, and check all of it."""
+    """Read a policy file and check every field."""
     file = _files.SourceFile(path)
     record = _files.parse_json(file.read(), file)
     if not _has_policy_keys(record):
@@ -302,12 +298,12 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     version = record.get("schema_version", VERSION)
     if version != VERSION:
         newer = isinstance(version, str) and version.isdigit() and int(version) > int(VERSION)
-        told = (
+        which = (
             "newer schema than this release of abstain reads; update abstain"
             if newer
             else "schema that is not known"
         )
-        raise FormatError(f"{file}: a policy of a {told} (schema_version {VERSION} is read here)")
+        raise FormatError(f"{file}: a policy of a {which} (schema_version {VERSION} is read here)")
     policy = _files.convert(record, Policy, f"{file}: not a policy")
     quantiles = policy.confidence.quantiles
     if any(high < low for low, high in pairwise(quantiles)):
@@ -331,8 +327,3 @@ def policy_schema() -> dict[str, Any]:
         **form,
         "$defs": dict(definitions),
     }
-
-
-def known(value: float) -> float | None:
-    """Return a number for JSON: None where it is undefined or infinite."""
-    return float(value) if math.isfinite(value) else None

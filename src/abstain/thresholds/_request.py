@@ -1,6 +1,6 @@
-"""What is asked of a threshold: a risk, how sure, over what, by which test; checked, with defaults that cannot mislead.
+"""The request for a threshold: risk limit, certainty, test and search, with defaults that suit the rows.
 
-Items in clusters are tested over clusters, few clusters by a test that holds for any number.
+Items in clusters are tested over clusters. Few clusters are tested by a method that is valid for any number of them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.thresholds._evidence import JOINT, SELECTIVE, Steps
 from abstain.thresholds._policy import METHODS, SEARCHES
+from abstain.thresholds._risk_table import JOINT, SELECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abstain.thresholds._rows import AnsweredRows
+    from numpy.typing import NDArray
 
-# Fewer clusters than this are too few for a t test to be near anything.
+    from abstain.thresholds._answered_rows import AnsweredRows
+
+# With fewer clusters, a t test is not close to its nominal level.
 FEW_CLUSTERS = 20
 
 
 def rate(value: float | str, name: str = "risk") -> float:
-    """Return a share strictly between 0 and 1, from a number or from text such as "5%".
+    """Return a proportion strictly between 0 and 1, from a number or from text such as "5%".
 
     >>> rate("5%"), rate(0.05), rate("0.05")
     (0.05, 0.05, 0.05)
@@ -36,30 +38,30 @@ def rate(value: float | str, name: str = "risk") -> float:
     abstain.errors.ArgumentError: risk must lie strictly between 0 and 1 (0% and 100%), got 5; did you mean 5%?
     """
     text = str(value).strip()
-    marked = text.endswith("%")
-    number = _validate.real(text[:-1] if marked else text, name)  # type: ignore[arg-type]
-    share = number / 100.0 if marked else number
-    if 0.0 < share < 1.0:
-        return share
-    hint = f"; did you mean {number:g}%?" if not marked and 1.0 <= number < 100.0 else ""
+    is_percent = text.endswith("%")
+    number = _validate.real(text[:-1] if is_percent else text, name)  # type: ignore[arg-type]
+    proportion = number / 100.0 if is_percent else number
+    if 0.0 < proportion < 1.0:
+        return proportion
+    hint = f"; did you mean {number:g}%?" if not is_percent and 1.0 <= number < 100.0 else ""
     raise ArgumentError(f"{name} must lie strictly between 0 and 1 (0% and 100%), got {text}{hint}")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class ThresholdRequest:
-    """What was asked, checked."""
+    """Checked arguments of `choose_threshold`; `method` and `search` are empty until `with_method_for` sets them."""
 
     risk: float
     sure: float | None
-    promise: str
-    method: str
-    search: str
-    start: float | None
-    grid: Steps | None
-    largest_cluster: int | None
-    needless: float | None
-    by: str | None
-    worst: bool
+    promise: str = SELECTIVE
+    method: str = ""
+    search: str = ""
+    start: float | None = None
+    grid: NDArray[np.float64] | None = None
+    largest_cluster: int | None = None
+    needless: float | None = None
+    by: str | None = None
+    worst: bool = False
 
     @classmethod
     def checked(
@@ -102,7 +104,7 @@ class ThresholdRequest:
             method=method or "",
             search=search or "",
             start=None if start is None else _validate.coverage(start, "start"),
-            grid=None if grid is None else _declared(grid),
+            grid=None if grid is None else _descending(grid),
             largest_cluster=None
             if largest_cluster is None
             else _validate.whole(largest_cluster, "largest_cluster", least=1),
@@ -113,11 +115,16 @@ class ThresholdRequest:
 
     @property
     def delta(self) -> float:
-        """How often the promise may be broken."""
+        """The allowed probability that the guarantee fails."""
         return math.nan if self.sure is None else 1.0 - self.sure
 
-    def settled(self, rows: AnsweredRows, noun: str, *, finite_sample: bool) -> ThresholdRequest:
-        """Return the question with the test and the search that these rows call for."""
+    @property
+    def least_answers(self) -> float:
+        """The number of independent answers without an error that is just enough to show the risk."""
+        return math.log(self.delta) / math.log1p(-self.risk)
+
+    def with_method_for(self, rows: AnsweredRows, noun: str, *, finite_sample: bool) -> ThresholdRequest:
+        """Return the request with a test and a search that are valid for these rows."""
         method = self.method
         if self.sure is None:
             method = "crc"
@@ -145,21 +152,20 @@ class ThresholdRequest:
         search = {"sgr": "binary-search", "crc": "none"}.get(method) or self.search or "fixed-sequence"
         return replace(self, method=method, search=search)
 
-    def largest(self, rows: AnsweredRows) -> float:
-        """The most items that a cluster is taken to have: the most seen, or what was declared."""
+    def largest_cluster_of(self, rows: AnsweredRows) -> float:
+        """Return the largest number of items that a cluster can have: as declared. Default: the largest observed."""
         if not rows.clustered:
             return 1.0
-        seen, declared = float(rows.asked.max()), self.largest_cluster
-        if declared is not None and seen > declared:
+        observed, declared = float(rows.asked.max()), self.largest_cluster
+        if declared is not None and observed > declared:
             raise DataError(
-                f"a cluster has {seen:g} items, and largest_cluster says that none has more than {declared}"
+                f"a cluster has {observed:g} items, and largest_cluster says that none has more than {declared}"
             )
-        return seen if declared is None else float(declared)
+        return observed if declared is None else float(declared)
 
 
-def _declared(grid: Sequence[float]) -> Steps:
-    values = sorted({_validate.real(value, "grid") for value in grid}, reverse=True)
-    if not values:
+def _descending(grid: Sequence[float]) -> NDArray[np.float64]:
+    thresholds = sorted({_validate.real(value, "grid") for value in grid}, reverse=True)
+    if not thresholds:
         raise ArgumentError("grid must name at least one threshold")
-    thresholds = np.array(values)
-    return Steps(thresholds)
+    return np.array(thresholds)

@@ -1,7 +1,4 @@
-"""A policy in sentences, each of which somebody will act on.
-
-Risks, sureness and coverages are in per cent. Every number is read off the policy or its check; none is computed here.
-"""
+"""Policies and their checks in sentences, with risks and coverages in percent. Nothing is computed here."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ if TYPE_CHECKING:
     from abstain.thresholds._check import PolicyCheck
     from abstain.thresholds._policy import Chosen, Policy, Seen
 
-_KINDS = {
+_TESTS = {
     "binomial": "exact binomial test: it holds for any number of items, as long as they are independent of one another",
     "sgr": "selection with guaranteed risk (SGR), exact binomial bounds: items must be independent of one another",
     "hoeffding-bentkus": "test of Hoeffding and Bentkus: it holds for any number of {units}",
@@ -25,7 +22,7 @@ _KINDS = {
 
 
 def per_cent(share: float) -> str:
-    """Return a share in per cent, with as many digits as it has, at most three that count.
+    """Return a proportion in percent, with at most three significant digits.
 
     >>> per_cent(0.05), per_cent(0.5684), per_cent(0.0012), per_cent(1.0)
     ('5%', '56.8%', '0.12%', '100%')
@@ -33,18 +30,18 @@ def per_cent(share: float) -> str:
     return f"{float(f'{100 * share:.3g}'):g}%"
 
 
-def _whole_per_cent(share: float) -> str:
-    """Return a share in whole per cent, and with digits where that would be 0 or 100 and the share is not."""
+def _whole_percent(share: float) -> str:
+    """Return a proportion in whole percent; with digits if rounding would wrongly give 0% or 100%."""
     rounded = round(100 * share)
     return per_cent(share) if rounded in (0, 100) and share not in (0.0, 1.0) else f"{rounded}%"
 
 
-def promise_words(policy: Policy) -> str:
-    """Return what is promised, as a clause.
+def guarantee_clause(policy: Policy) -> str:
+    """Return the risk guarantee as a clause.
 
     >>> from abstain import Items, choose_threshold
     >>> items = Items.from_arrays([1] * 100, [1] * 100, confidence=[0.9] * 100)
-    >>> promise_words(choose_threshold(items, risk=0.05))
+    >>> guarantee_clause(choose_threshold(items, risk=0.05))
     'at most 5% of answers are wrong'
     """
     risk = per_cent(policy.risk)
@@ -63,106 +60,100 @@ def promise_words(policy: Policy) -> str:
 
 
 def policy_lines(policy: Policy) -> list[str]:
-    """Return a policy in sentences: what is promised and how, for whom, by which test, and what it rests on."""
-    lines = [_headline(policy)]
-    if policy.groups:
-        lines += [_group_line(policy, each) for each in policy.groups]
+    """Return a policy in sentences: the guarantee, the groups, the test and the observed results."""
+    lines = [_headline(policy), *(_group_line(policy, group) for group in policy.groups)]
     if policy.reason and not policy.groups:
-        lines.append(_because(policy, policy))
+        lines.append(_explain_none(policy, policy))
     units = f"{policy.data.cluster_noun}s"
-    how = _KINDS[policy.method].format(units=units)
+    how = _TESTS[policy.method].format(units=units)
     lines.append(f"Shown by the {how}." if policy.promises else f"Tried: the {how}.")
     seen = policy.seen
     if seen is not None and seen.risk is not None and policy.threshold is not None:
-        lines.append(f"On the data that it was chosen on, {_seen_words(policy, seen)}.")
+        lines.append(f"On the data that it was chosen on, {_observed_errors(policy, seen)}.")
     if policy.must_decline > 0.0:
         lines.append(
-            f"Any policy with this risk has to decline at least {_whole_per_cent(policy.must_decline)} of the answers: "
-            f"of all of them, {_risk_words(policy, policy.data.risk)}."
+            f"Any policy with this risk has to decline at least {_whole_percent(policy.must_decline)} of the answers: "
+            f"of all of them, {_overall_risk(policy, policy.data.risk)}."
         )
     return lines
 
 
 def _headline(policy: Policy) -> str:
-    clause = promise_words(policy)
     aim = "So that on average" if policy.sure is None else f"To be {per_cent(policy.sure)} sure that"
-    aim += f" {clause}"
+    aim += f" {guarantee_clause(policy)}"
     if policy.by is not None and policy.worst:
         aim += f" in every group of {policy.by}"
     if policy.by is not None and not policy.worst:
-        promised = sum(each.threshold is not None for each in policy.groups)
+        promised = sum(group.threshold is not None for group in policy.groups)
         aim += f", for each {policy.by} by itself"
         return f"{aim}, {promised} of {len(policy.groups)} groups have a threshold."
     if policy.threshold is None:
         return f"Nothing can be promised: {aim[0].lower()}{aim[1:]}, no threshold will do."
-    return f"{aim}, answer {_answer_words(policy, policy.seen)}."
+    return f"{aim}, answer {_answer_rule(policy, policy.seen)}."
 
 
-def _answer_words(chosen: Chosen | Policy, seen: Seen | None) -> str:
+def _answer_rule(chosen: Chosen | Policy, seen: Seen | None) -> str:
     words = f"those with a confidence of at least {chosen.shown:.10g}"
     if seen is None:
         return words
-    return f"{words}: {_whole_per_cent(seen.coverage)} of items, {seen.answered:,} of {seen.items:,}"
+    return f"{words}: {_whole_percent(seen.coverage)} of items, {seen.answered:,} of {seen.items:,}"
 
 
 def _group_line(policy: Policy, chosen: Chosen) -> str:
     name = f"{policy.by} {chosen.group or '(none)'}"
     if chosen.threshold is None:
         if policy.worst and chosen.seen is not None:
-            return f"{name}: {_seen_words(policy, chosen.seen)}."
-        return f"{name}: nothing can be promised. {_because(policy, chosen)}"
-    return f"{name}: answer {_answer_words(chosen, chosen.seen)}."
+            return f"{name}: {_observed_errors(policy, chosen.seen)}."
+        return f"{name}: nothing can be promised. {_explain_none(policy, chosen)}"
+    return f"{name}: answer {_answer_rule(chosen, chosen.seen)}."
 
 
-def _because(policy: Policy, chosen: Chosen | Policy) -> str:
-    """Why nothing can be promised, what could have been, and what it would take."""
+def _explain_none(policy: Policy, chosen: Chosen | Policy) -> str:
+    """Return why there is no guarantee, what could have been guaranteed, and what it would take."""
     noun = policy.data.cluster_noun
     sentences = [f"{chosen.reason[0].upper()}{chosen.reason[1:]}."] if chosen.reason else []
     instead = chosen.instead
-    if instead is not None:
-        if instead.risk is None:
-            sentences.append("No risk below 100% can be promised with these data.")
-        else:
-            sentences.append(
-                f"The best that could have been promised with these data is a risk of {per_cent(instead.risk)}; "
-                "whoever takes that now chooses after looking, and needs new data for it."
-            )
-        if policy.needless is not None:
-            return " ".join(sentences)
-        if instead.clusters is None:
-            sentences.append(
-                f"More {noun}s alone would not help: no threshold was seen to keep to {per_cent(policy.risk)}. A "
-                "larger risk would, or a confidence that ranks better."
-            )
-        else:
-            sentences.append(
-                f"About {instead.clusters:,} {noun}s like these would do; here are {policy.data.clusters:,}."
-            )
+    if instead is None:
+        return " ".join(sentences)
+    if instead.risk is None:
+        sentences.append("No risk below 100% can be promised with these data.")
+    else:
+        sentences.append(
+            f"The best that could have been promised with these data is a risk of {per_cent(instead.risk)}; "
+            "whoever takes that now chooses after looking, and needs new data for it."
+        )
+    if policy.needless is None and instead.clusters is None:
+        sentences.append(
+            f"More {noun}s alone would not help: no threshold was seen to keep to {per_cent(policy.risk)}. A "
+            "larger risk would, or a confidence that ranks better."
+        )
+    elif policy.needless is None:
+        sentences.append(
+            f"About {instead.clusters:,} {noun}s like these would do; here are {policy.data.clusters:,}."
+        )
     return " ".join(sentences)
 
 
-def _seen_words(policy: Policy, seen: Seen) -> str:
+def _observed_errors(policy: Policy, seen: Seen) -> str:
     if seen.risk is None:
         return "nothing is answered"
+    errors = f"{seen.wrong:,} of {seen.answered:,} answers are wrong ({per_cent(seen.wrong / max(seen.answered, 1))})"
     if policy.loss.name == "zero_one":
-        return f"{seen.wrong:,} of {seen.answered:,} answers are wrong ({per_cent(seen.wrong / max(seen.answered, 1))})"
-    return (
-        f"the mean loss is {per_cent(seen.risk)} of the largest, and {seen.wrong:,} of {seen.answered:,} answers are "
-        f"wrong ({per_cent(seen.wrong / max(seen.answered, 1))})"
-    )
+        return errors
+    return f"the mean loss is {per_cent(seen.risk)} of the largest, and {errors}"
 
 
-def _risk_words(policy: Policy, risk: float | None) -> str:
-    told = "nothing" if risk is None else per_cent(risk)
-    return (
-        f"{told} are wrong" if policy.loss.name == "zero_one" else f"the mean loss is {told} of the largest"
-    )
+def _overall_risk(policy: Policy, risk: float | None) -> str:
+    amount = "nothing" if risk is None else per_cent(risk)
+    if policy.loss.name == "zero_one":
+        return f"{amount} are wrong"
+    return f"the mean loss is {amount} of the largest"
 
 
 def check_lines(check: PolicyCheck) -> list[str]:
-    """Return a check in sentences: the verdict, the risk and the coverage with their intervals."""
+    """Return a check in sentences: the verdict, then risk and coverage with intervals."""
     policy = check.policy
-    promise = f"the promise that {promise_words(policy)} is"
+    promise = f"the promise that {guarantee_clause(policy)} is"
     verdict = {
         "kept": f"{promise} kept",
         "broken": f"{promise} broken",
@@ -173,11 +164,13 @@ def check_lines(check: PolicyCheck) -> list[str]:
         lines.append(f"{check.reason[0].upper()}{check.reason[1:]}.")
     what = "Risk of what is answered" if policy.promise == "selective" else "Risk per item asked"
     level = f"{per_cent(check.risk.level)} intervals over {check.clusters:,} {check.cluster_noun}s"
-    lines.append(f"{what} {_estimate(check.risk)}, coverage {_estimate(check.coverage)} ({level}).")
+    lines.append(
+        f"{what} {_format_estimate(check.risk)}, coverage {_format_estimate(check.coverage)} ({level})."
+    )
     lines += [
-        f"{policy.by} {each.group or '(none)'}: {each.verdict}, risk {_estimate(each.risk)}, coverage "
-        f"{_estimate(each.coverage)}."
-        for each in check.groups
+        f"{policy.by} {group.group or '(none)'}: {group.verdict}, risk {_format_estimate(group.risk)}, coverage "
+        f"{_format_estimate(group.coverage)}."
+        for group in check.groups
     ]
     lines.append(
         f"Answered are {check.answered:,} of {check.items:,} items; {check.wrong:,} of them are wrong."
@@ -185,9 +178,10 @@ def check_lines(check: PolicyCheck) -> list[str]:
     return lines
 
 
-def _estimate(estimate: Estimate) -> str:
+def _format_estimate(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return f"undefined ({estimate.reason})" if estimate.reason else "undefined"
-    ends = estimate.interval
-    told = per_cent(estimate.value)
-    return told if ends is None else f"{told} [{per_cent(ends[0])}, {per_cent(ends[1])}]"
+    if estimate.interval is None:
+        return per_cent(estimate.value)
+    low, high = estimate.interval
+    return f"{per_cent(estimate.value)} [{per_cent(low)}, {per_cent(high)}]"
