@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from abstain.calibrators import Calibration
     from abstain.report.tables import Cell
 
-__all__ = ["calibration_summary", "calibration_table"]
-
 _LABELS = {
     "nll_before": "NLL before",
     "nll_after": "NLL after",

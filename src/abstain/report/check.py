@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from abstain.evaluation import Availability, ClusterSizes, SourceCheck
     from abstain.report.tables import Cell
 
-__all__ = ["check_summary", "check_table"]
-
 _LISTED = 12
 
 

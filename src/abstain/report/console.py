@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from abstain.report.tables import Table
 
-__all__ = [
-    "WIDTH",
-    "Terminal",
-    "console_for",
-    "heading",
-    "line",
-    "listed",
-    "shown",
-    "warnings_list",
-    "word_list",
-]
-
 # Without a terminal there is no width to keep to; this one keeps nearly every table on one line per row.
 WIDTH = 120
 

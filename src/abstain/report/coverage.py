@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from abstain.inference import CoverageVerdict
     from abstain.report.tables import Cell
 
-__all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parted", "parts_table"]
-
 # A grouping with more groups than this shows its worst; the artifact has them all.
 _MOST_GROUPS = 20
 _STYLES = {

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from abstain.report.tables import Column, Table, plain_text, render, table_text
+from abstain.report.tables import Column, Table, render, table_text
+from abstain.report.text import plain_text
 from abstain.report.views import loss_line, many
 
 if TYPE_CHECKING:
     from abstain.evaluation import GateResult
-
-__all__ = ["gate_annotations", "gate_junit", "gate_markdown", "gate_table", "gate_text"]
 
 _COLUMNS = (
     Column("condition", "fails if"),

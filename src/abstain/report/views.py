@@ -26,30 +26,6 @@ if TYPE_CHECKING:
     from abstain.losses import ItemLoss
     from abstain.report.tables import Cell
 
-__all__ = [
-    "areas_table",
-    "asked_by_name",
-    "basis_line",
-    "chosen",
-    "differences_table",
-    "estimates_table",
-    "groups_table",
-    "headline_facts",
-    "interval_lines",
-    "loss_line",
-    "many",
-    "metrics_table",
-    "outcomes_line",
-    "population_line",
-    "risks_table",
-    "sentences",
-    "source_line",
-    "summary",
-    "systems_table",
-    "tables",
-    "warning_lines",
-]
-
 # Beyond this many confidences their risks would not fit side by side; the table of all estimates has them.
 _SIDE_BY_SIDE = 4
 # So many sentences are read; the table of differences has the others.

@@ -28,7 +28,8 @@ from abstain.report import views
 from abstain.report.charts import chart_svg, content_hash, main_chart, unchecked
 from abstain.report.html import _panels, _words
 from abstain.report.html._parts import figure_markup
-from abstain.report.tables import Table, number_cell, plain_text, table_html
+from abstain.report.tables import Table, number_cell, table_html
+from abstain.report.text import plain_text
 
 if TYPE_CHECKING:
     import os
