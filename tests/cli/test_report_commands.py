@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from abstain.report.charts import COMPARISON_CHARTS, SYSTEM_CHARTS
 from examples import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
@@ -166,3 +167,9 @@ def test_intervals_and_systems_write_reports_where_the_name_says_so(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("\n\nreport: three.html\n")
     assert "Systems compared" in (tmp_path / "three.html").read_text()
+
+
+def test_help_names_every_chart(tmp_path: Path) -> None:
+    text = " ".join(abstain("plot", "--help", cwd=tmp_path).stdout.split())
+    for name in (*SYSTEM_CHARTS, *COMPARISON_CHARTS):
+        assert re.search(rf"\b{name}\b", text), name

@@ -19,7 +19,7 @@ from abstain.errors import ArgumentError
 from abstain.evaluation.conformal import evaluate_intervals
 from abstain.report.charts import draw
 from abstain.report.html import embedded_json, report_html, write_report
-from abstain.report.html._words import listed, system_verdict
+from abstain.report.html._sentences import join_names, system_verdict
 from examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -296,8 +296,8 @@ def test_a_report_is_written(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    assert listed(["a"]) == "a"
-    assert listed(list("abcdefg")) == "a, b, c, d and 3 others"
+    assert join_names(["a"]) == "a"
+    assert join_names(list("abcdefg")) == "a, b, c, d and 3 others"
 
 
 def test_the_other_confidences_are_told_by_their_verdicts() -> None:

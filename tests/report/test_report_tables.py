@@ -18,12 +18,11 @@ from abstain.report.tables import (
     Column,
     Table,
     format_of,
-    plain_text,
     render,
     table_html,
     table_text,
 )
-from abstain.report.text import display_width, wrapped
+from abstain.report.text import display_width, plain_text, wrapped
 
 TABLE = Table(
     "Two systems",

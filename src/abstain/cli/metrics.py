@@ -61,10 +61,10 @@ def _describe(metrics: Sequence[MetricSpecification]) -> None:
 
 def _list(metrics: Sequence[MetricSpecification]) -> None:
     from abstain.metrics.registry import BUNDLES  # noqa: PLC0415
-    from abstain.report.console import shown  # noqa: PLC0415
+    from abstain.report.console import format_table  # noqa: PLC0415
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
-    show(shown, metrics_table(metrics))
+    show(format_table, metrics_table(metrics))
     say("bundles")
     for bundle, members in BUNDLES.items():
         say(f"  {bundle}: {', '.join(members)}")

@@ -1,6 +1,7 @@
-"""The artifact of intervals or sets: one JSON document with every number, its interval and its verdict.
+"""The results JSON of intervals or sets: every number, its interval and its verdict.
 
-What it holds is in `_schemas`, and `abstain schema conformal` publishes it as JSON Schema; here it is filled.
+As in `artifact`, a record's fields are the JSON keys, and the function that builds it follows it;
+`abstain schema conformal` publishes them. Schema version "1" called claims levels, and metrics figures.
 """
 
 from __future__ import annotations
@@ -8,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
-from abstain.report import _schemas as schema
-from abstain.report._schemas import ConformalArtifact
-from abstain.report.artifact import filled, finite, stamp, warning_parts
+from abstain.report.artifact import WarningPart, build_record, build_stamp, build_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,29 +20,153 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
     from abstain.inference import CoverageVerdict, Estimate
 
-__all__ = ["ConformalArtifact", "conformal_artifact", "conformal_schema"]
+
+class EstimatePart(Struct):
+    """A number with its interval; `interval` is null when there is none, and an infinite end of it is null."""
+
+    value: float | None
+    interval: tuple[float | None, float | None] | None
+    level: float
+    se: float | None
+    method: str
+    n: int
+    clusters: int
+    resamples: int
+    drop_rate: float
+    reason: str
+
+
+def _metrics(metrics: Mapping[str, Estimate]) -> dict[str, EstimatePart]:
+    return {name: build_record(EstimatePart, estimate) for name, estimate in metrics.items()}
+
+
+class VerdictPart(Struct):
+    """Whether coverage reaches its claim: covered, over-covered, under-covered or inconclusive."""
+
+    verdict: str
+    reason: str
+    margin: float
+    coverage: EstimatePart
+
+
+def _verdict(verdict: CoverageVerdict) -> VerdictPart:
+    return build_record(VerdictPart, verdict, coverage=build_record(EstimatePart, verdict.estimate))
+
+
+class StratumPart(Struct):
+    """Coverage in one stratum of width or in one group."""
+
+    label: str | int | float | bool
+    low: float | None
+    high: float | None
+    count: float
+    coverage: EstimatePart
+    verdict: VerdictPart | None
+
+
+def _stratum(part: Stratum) -> StratumPart:
+    return build_record(
+        StratumPart,
+        part,
+        coverage=build_record(EstimatePart, part.coverage),
+        verdict=None if part.verdict is None else _verdict(part.verdict),
+    )
+
+
+class SlabPart(Struct):
+    """The slab of worst coverage, judged on rows held out."""
+
+    coverage: float | None
+    found_coverage: float
+    count: float
+    share: float
+    direction: list[float]
+    low: float
+    high: float
+    reason: str
+
+
+class ClaimPart(Struct):
+    """Everything about one claim of the predictions."""
+
+    claim: float
+    verdict: VerdictPart
+    metrics: dict[str, EstimatePart]
+    strata: list[StratumPart]
+    groups: dict[str, list[StratumPart]]
+    width_quantiles: list[float | None]
+    worst_slab: SlabPart | None
+
+
+def _claim(result: ClaimResult) -> ClaimPart:
+    slab = result.slab
+    return ClaimPart(
+        claim=result.claim,
+        verdict=_verdict(result.verdict),
+        metrics=_metrics(result),
+        strata=[_stratum(part) for part in result.strata],
+        groups={name: [_stratum(part) for part in parts] for name, parts in result.groups.items()},
+        width_quantiles=result.width_quantiles.tolist(),
+        worst_slab=(
+            None if slab is None else build_record(SlabPart, slab, direction=slab.direction.tolist())
+        ),
+    )
+
+
+class InputPart(Struct):
+    """Where the predictions came from, and which columns were read."""
+
+    path: str | None
+    sha256: str | None
+    columns: dict[str, str | list[str]]
+
+
+class SettingsPart(Struct):
+    """What was asked for; `level` is that of the intervals around the metrics."""
+
+    bins: int | None
+    eta: float
+    margin: float
+    resamples: int
+    seed: int
+    level: float
+
+
+class ConformalArtifact(Struct, kw_only=True):
+    """What `abstain intervals` and `abstain sets` write."""
+
+    schema_version: str = "2"
+    kind: str
+    created_at: str
+    abstain_version: str
+    kernel: str
+    input: InputPart
+    rows: int
+    clusters: int
+    settings: SettingsPart
+    claims: list[ClaimPart]
+    metrics: dict[str, EstimatePart]
+    warnings: list[WarningPart]
 
 
 def conformal_artifact(result: CoverageResult, created_at: datetime) -> ConformalArtifact:
-    """Return the artifact of a judgement of intervals or sets."""
+    """Return the results JSON of intervals or sets."""
     source = result.provenance
     return ConformalArtifact(
         kind=result.kind,
-        **stamp(created_at),
+        **build_stamp(created_at),
+        input=InputPart(source.get("path"), source.get("sha256"), source.get("columns", {})),
         rows=result.rows,
         clusters=result.clusters,
-        input=schema.InputPart(
-            path=source.get("path"), sha256=source.get("sha256"), columns=source.get("columns", {})
-        ),
-        settings=filled(schema.SettingsPart, result.settings),
+        settings=build_record(SettingsPart, result.settings),
         claims=[_claim(claim) for claim in result.claims],
         metrics=_metrics(result.metrics),
-        warnings=warning_parts(result.warnings),
+        warnings=build_warnings(result.warnings),
     )
 
 
 def conformal_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the artifact.
+    """Return the JSON Schema of the results JSON of intervals or sets.
 
     >>> conformal_schema()["title"]
     'abstain conformal artifact'
@@ -53,35 +177,3 @@ def conformal_schema() -> dict[str, Any]:
         "description": "What `abstain intervals` and `abstain sets` write.",
         **msgspec.json.schema(ConformalArtifact, ref_template="#/$defs/{name}"),
     }
-
-
-def _claim(result: ClaimResult) -> schema.ClaimPart:
-    slab = result.slab
-    return schema.ClaimPart(
-        claim=result.claim,
-        verdict=_verdict(result.verdict),
-        metrics=_metrics(result),
-        strata=[_stratum(part) for part in result.strata],
-        groups={name: [_stratum(part) for part in parts] for name, parts in result.groups.items()},
-        width_quantiles=[finite(value) for value in result.width_quantiles.tolist()],
-        worst_slab=None if slab is None else filled(schema.SlabPart, slab, direction=slab.direction.tolist()),
-    )
-
-
-def _metrics(metrics: Mapping[str, Estimate]) -> dict[str, schema.EstimatePart]:
-    return {name: _estimate(estimate) for name, estimate in metrics.items()}
-
-
-def _estimate(estimate: Estimate) -> schema.EstimatePart:
-    interval = estimate.interval
-    ends = None if interval is None else (finite(interval[0]), finite(interval[1]))
-    return filled(schema.EstimatePart, estimate, interval=ends)
-
-
-def _verdict(verdict: CoverageVerdict) -> schema.VerdictPart:
-    return filled(schema.VerdictPart, verdict, coverage=_estimate(verdict.estimate))
-
-
-def _stratum(part: Stratum) -> schema.StratumPart:
-    verdict = None if part.verdict is None else _verdict(part.verdict)
-    return filled(schema.StratumPart, part, coverage=_estimate(part.coverage), verdict=verdict)

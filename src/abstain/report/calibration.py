@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from abstain.calibrators import TrainedCalibration, VerbalizedCalibration
-from abstain.report.console import WIDTH, heading, line, shown, warnings_list
+from abstain.report.console import WIDTH, format_table, format_warnings, heading, line
 from abstain.report.tables import Column, Table
 from abstain.report.views import source_line
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from abstain.calibrators import Calibration
     from abstain.report.tables import Cell
-
-__all__ = ["calibration_summary", "calibration_table"]
 
 _LABELS = {
     "nll_before": "NLL before",
@@ -55,8 +53,12 @@ def calibration_summary(calibration: Calibration, width: int = WIDTH) -> Group:
         how = (
             validation.reason or f"{validation.method}; report this column, the other flatters the calibrator"
         )
-        parts += [line(), shown(Table("", table.columns, rows), width), line(f"[held out: {how}]", dim=True)]
-    return Group(*parts, *warnings_list((notice.message for notice in calibration.warnings), width))
+        parts += [
+            line(),
+            format_table(Table("", table.columns, rows), width),
+            line(f"[held out: {how}]", dim=True),
+        ]
+    return Group(*parts, *format_warnings((notice.message for notice in calibration.warnings), width))
 
 
 def calibration_table(calibration: Calibration) -> Table:

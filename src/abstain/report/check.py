@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from abstain.report.console import WIDTH, heading, line, listed, shown
+from abstain.report.console import WIDTH, format_item, format_table, heading, line
 from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Availability, ClusterSizes, SourceCheck
     from abstain.report.tables import Cell
-
-__all__ = ["check_summary", "check_table"]
 
 _LISTED = 12
 
@@ -45,17 +43,17 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
         further = f" and {len(found.metadata) - _LISTED} more" if len(found.metadata) > _LISTED else ""
         parts.append(line(f"metadata: {', '.join(found.metadata[:_LISTED])}{further}"))
     parts += [line(note) for note in notes]
-    parts += [line(), *([shown(_signals(found), width)] if found.signals else [])]
+    parts += [line(), *([format_table(_signals(found), width)] if found.signals else [])]
     served = ", ".join(found.servable) or "none"
     parts += [
         heading("confidence variants"),
-        listed("-", f"this source can serve: {served}, and every signal above by its own name", width),
-        listed("-", f"when none is named: {_defaults(found.defaults)}", width),
-        *(listed("-", reason, width) for reason in _reasons(found.confidences)),
+        format_item("-", f"this source can serve: {served}, and every signal above by its own name", width),
+        format_item("-", f"when none is named: {_defaults(found.defaults)}", width),
+        *(format_item("-", reason, width) for reason in _reasons(found.confidences)),
         line(),
         heading("metrics"),
         *(
-            listed(
+            format_item(
                 "yes" if state.possible else "no ",
                 f"{name}{f': {state.reason}' if state.reason else ''}",
                 width,
@@ -65,7 +63,10 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
         line(),
     ]
     if found.problems:
-        parts += [heading("problems"), *(listed("!", problem, width, "red") for problem in found.problems)]
+        parts += [
+            heading("problems"),
+            *(format_item("!", problem, width, "red") for problem in found.problems),
+        ]
     else:
         parts.append(line("no problems found"))
     return Group(*parts)

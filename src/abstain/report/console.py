@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from abstain.report.tables import Table
 
-__all__ = [
-    "WIDTH",
-    "Terminal",
-    "console_for",
-    "heading",
-    "line",
-    "listed",
-    "shown",
-    "warnings_list",
-    "word_list",
-]
-
 # Without a terminal there is no width to keep to; this one keeps nearly every table on one line per row.
 WIDTH = 120
 
@@ -63,26 +51,26 @@ def line(text: str = "", *, dim: bool = False) -> Text:
     return Text(plain_text(text), style="dim" if dim else "")
 
 
-def shown(table: Table, width: int) -> Text:
+def format_table(table: Table, width: int) -> Text:
     """Return a table within a width, with a blank line below it; no line of it is broken."""
     return Text(table_text(table, width), no_wrap=True, overflow="ignore")
 
 
-def listed(mark: str, text: str, width: int, style: str = "") -> Text:
+def format_item(mark: str, text: str, width: int, style: str = "") -> Text:
     """Return a mark and a text that wraps beside it, not below it."""
     indent = 3 + display_width(mark)
     lines = wrapped(plain_text(text), max(width - indent, 20))
     return Text(f"  {mark} " + f"\n{' ' * indent}".join(lines), style=style)
 
 
-def warnings_list(messages: Iterable[str], width: int) -> list[Text]:
+def format_warnings(messages: Iterable[str], width: int) -> list[Text]:
     """Return warnings below their heading; nothing where there are none."""
-    lines = [listed("!", message, width, "yellow") for message in messages]
+    lines = [format_item("!", message, width, "yellow") for message in messages]
     return [Text(), heading("warnings"), *lines] if lines else []
 
 
-def word_list(title: str, meanings: Mapping[str, str], width: int) -> list[Text]:
+def format_meanings(title: str, meanings: Mapping[str, str], width: int) -> list[Text]:
     """Return words and what they mean, below a heading."""
     longest = max(len(name) for name in meanings)
-    lines = [listed(f"{name:<{longest + 1}}", text, width) for name, text in meanings.items()]
+    lines = [format_item(f"{name:<{longest + 1}}", text, width) for name, text in meanings.items()]
     return [Text(), heading(title), *lines]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from abstain.report.console import WIDTH, heading, line, shown, warnings_list, word_list
+from abstain.report.console import WIDTH, format_meanings, format_table, format_warnings, heading, line
 from abstain.report.tables import Column, Table
-from abstain.report.views import many
+from abstain.report.views import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import ClaimResult, CoverageResult, Stratum
     from abstain.inference import CoverageVerdict
     from abstain.report.tables import Cell
-
-__all__ = ["claims_table", "coverage_summary", "coverage_tables", "metrics_table", "parted", "parts_table"]
 
 # A grouping with more groups than this shows its worst; the artifact has them all.
 _MOST_GROUPS = 20
@@ -57,25 +55,27 @@ _MEANINGS = {
 
 def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
     """Return the summary of intervals or sets for a terminal of some width."""
-    population = f"{many(result.rows, result.kind[:-1])} in {many(result.clusters, 'cluster')}"
+    population = (
+        f"{format_count(result.rows, result.kind[:-1])} in {format_count(result.clusters, 'cluster')}"
+    )
     parts: list[RenderableType] = [
         heading(_source(result)),
         line(f"population: {population}"),
         line(),
-        _coloured(shown(claims_table(result), width)),
-        shown(metrics_table(result), width),
+        _coloured(format_table(claims_table(result), width)),
+        format_table(metrics_table(result), width),
     ]
     for claim in result.claims:
         at = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
         parts += [
-            shown(parts_table(f"coverage by {name}{at}", strata), width)
+            format_table(parts_table(f"coverage by {name}{at}", strata), width)
             for name, strata in parted(result, claim)
         ]
         parts += _slab(claim, at)
     parts += [
         line(_method(result), dim=True),
-        *warnings_list(map(str, result.warnings), width),
-        *word_list("what the numbers mean", _MEANINGS[result.kind], width),
+        *format_warnings(map(str, result.warnings), width),
+        *format_meanings("what the numbers mean", _MEANINGS[result.kind], width),
     ]
     return Group(*parts)
 
@@ -176,11 +176,11 @@ def _slab(claim: ClaimResult, at: str) -> list[RenderableType]:
 def _method(result: CoverageResult) -> str:
     settings = result.settings
     percent = f"{100 * settings.level:g}% intervals"
-    made = f"{settings.interval} over {many(result.clusters, 'cluster')}"
+    made = f"{settings.interval} over {format_count(result.clusters, 'cluster')}"
     if settings.interval == "none":
         made = "none"
     elif settings.resamples:
-        made += f", {many(settings.resamples, 'resample')}, seed {settings.seed}"
+        made += f", {format_count(settings.resamples, 'resample')}, seed {settings.seed}"
     return f"[{percent}: {made}]"
 
 

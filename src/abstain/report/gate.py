@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from abstain.report.tables import Column, Table, plain_text, render, table_text
-from abstain.report.views import loss_line, many
+from abstain.report.tables import Column, Table, render, table_text
+from abstain.report.text import plain_text
+from abstain.report.views import format_count, loss_line
 
 if TYPE_CHECKING:
     from abstain.evaluation import GateResult
-
-__all__ = ["gate_annotations", "gate_junit", "gate_markdown", "gate_table", "gate_text"]
 
 _COLUMNS = (
     Column("condition", "fails if"),
@@ -45,7 +44,7 @@ def gate_table(result: GateResult) -> Table:
         for check in result.checks
     )
     over = [
-        f"{many(count, result.cluster_noun)} {whose}"
+        f"{format_count(count, result.cluster_noun)} {whose}"
         for count, whose in (
             (result.clusters, "of the run"),
             (result.compared, "that run and baseline share"),

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from abstain.metrics.registry import MetricSpecification
 
-__all__ = ["metrics_table"]
-
 
 def metrics_table(metrics: Iterable[MetricSpecification]) -> Table:
     """Return every metric: its name, which direction is better, how systems are compared by it, and what it is."""

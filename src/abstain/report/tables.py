@@ -1,14 +1,14 @@
-"""Tables: one model, six forms. Text, Markdown, CSV, LaTeX (booktabs), JSON and HTML say the same.
+"""Tables: one model and a renderer for each of six formats: text, Markdown, CSV, LaTeX (booktabs), JSON and HTML.
 
-A table holds numbers as numbers and estimates as estimates; a form decides how they look. Where a person reads
-(text, Markdown, LaTeX, HTML) an estimate is one cell, ``0.134 [0.094, 0.176]``; where a program does (CSV, JSON)
-it becomes three columns, with all digits. Text from a file is hostile: no form lets it become markup, a
-spreadsheet formula, a LaTeX command or a terminal's control sequence. How text lines up is in `text`. Nothing is
-computed here, and no result is worded.
+A table holds numbers as numbers and estimates as estimates. In the formats for people (text, Markdown, LaTeX, HTML) an
+estimate is one cell, ``0.134 [0.094, 0.176]``; in those for programs (CSV, JSON) it is three columns with all digits.
+Text from a file is hostile: no renderer lets it become markup, a spreadsheet formula, a LaTeX command or a control
+sequence of a terminal. To add a format, write its renderer and add one line to `_RENDERERS`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -34,7 +34,6 @@ __all__ = [
     "Column",
     "Table",
     "format_of",
-    "plain_text",
     "render",
     "table_html",
     "table_text",
@@ -61,12 +60,12 @@ class Column:
 
     Attributes:
         key: the name in CSV and JSON.
-        heading: the name where people read; the key in words when left out.
-        digits: how many decimals a number has at least, or None for whole numbers and text.
-        estimate: True where the cells are estimates, which take three columns in CSV and JSON.
-        detail: True where only programs read the column: CSV and JSON alone have it.
-        once: True where a text shows a value that rows in a run share in the first of them only.
-        whole: True where a text never breaks the cells: a name that is wrapped cannot be copied.
+        heading: the name for people. Default: the key with spaces.
+        digits: the minimum number of decimals, or None for integers and text.
+        estimate: True if the cells are estimates, which take three columns in CSV and JSON.
+        detail: True if only CSV and JSON have the column.
+        once: True if text omits a value that is the same as in the row above.
+        whole: True if text never breaks the cells: a wrapped name cannot be copied.
         p_value: True if a number that rounds to 0 is printed as less than the last digit.
     """
 
@@ -81,24 +80,24 @@ class Column:
 
     @property
     def title(self) -> str:
-        """What stands above the column."""
+        """The heading of the column."""
         return self.heading or self.key.replace("_", " ")
 
     @property
     def numeric(self) -> bool:
-        """True where the cells are numbers and so stand to the right."""
+        """True if the cells are numbers, which are right-aligned."""
         return self.estimate or self.digits is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with its caption and what must be read with it.
+    """A table with its caption and notes.
 
     Attributes:
-        title: what the table shows; empty where what stands above it says so.
+        title: the caption, or empty.
         columns: its columns.
         rows: one cell per column.
-        notes: sentences that travel with the table.
+        notes: sentences that must be read with the table.
         facts: values by name that JSON has next to its tables, such as the headline of a comparison.
 
     >>> table = Table("Areas", (Column("system"), Column("augrc", "AUGRC", estimate=True)),
@@ -132,19 +131,19 @@ class Table:
     @property
     def readable(self) -> Table:
         """The table as people read it, without its details."""
-        return self.only([place for place, column in enumerate(self.columns) if not column.detail])
+        return self.only([index for index, column in enumerate(self.columns) if not column.detail])
 
-    def only(self, places: Sequence[int]) -> Table:
+    def only(self, indices: Sequence[int]) -> Table:
         """Return the table with some of its columns."""
-        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
-        return replace(self, columns=tuple(self.columns[place] for place in places), rows=rows)
+        rows = tuple(tuple(row[index] for index in indices) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[index] for index in indices), rows=rows)
 
     def without_empty(self, **empty: Cell) -> Table:
-        """Return the table without the columns that say nothing: by key, what stands in every row of such a one."""
+        """Return the table without uninformative columns: those with the given value, by key, in every row."""
         kept = [
-            place
-            for place, column in enumerate(self.columns)
-            if column.key not in empty or any(row[place] != empty[column.key] for row in self.rows)
+            index
+            for index, column in enumerate(self.columns)
+            if column.key not in empty or any(row[index] != empty[column.key] for row in self.rows)
         ]
         return self.only(kept)
 
@@ -152,11 +151,9 @@ class Table:
 def render(tables: Sequence[Table], form: str, width: int | None = None) -> str:
     """Return tables in one of `FORMATS`, ending in a newline.
 
-    CSV can hold one table alone: the first, which is the one that a command is about. `width` is what a text keeps to.
+    CSV has only the first table, which is the one that a command is about. `width` is the width of text.
     """
-    if _validate.choice(form, "format", FORMATS) == "text":
-        return "\n".join(table_text(table, width) for table in tables)
-    return _RENDERERS[form](tables)
+    return _RENDERERS[_validate.choice(form, "format", FORMATS)](tables, width)
 
 
 def format_of(
@@ -166,15 +163,15 @@ def format_of(
     native: str = "text",
     served: Collection[str] | None = None,
 ) -> str:
-    """Return the format of what is written: what the ending of the output means, else what was asked for.
+    """Return the format of an output: that of its ending, or the requested one.
 
-    An ending that means nothing here is refused, and so is one that contradicts what was asked for.
+    An unknown ending is an error, and so is one that contradicts the requested format.
 
     Args:
-        asked: one of `FORMATS`.
-        output: where it goes, if not to the screen.
-        native: the format where neither says one.
-        served: what can be written here; `FORMATS` when left out.
+        asked: the requested format, one of `FORMATS`.
+        output: the file, or None for the terminal.
+        native: the default format.
+        served: the supported formats. Default: `FORMATS`.
 
     >>> from pathlib import Path
     >>> format_of(None, Path("table.tex")), format_of("csv"), format_of(None)
@@ -186,79 +183,80 @@ def format_of(
     if not ending:
         return asked or native
     served = FORMATS if served is None else served
-    meant = _ENDINGS.get(ending, "")
-    if meant not in served:
-        known = ", ".join(end for end, form in _ENDINGS.items() if form in served)
-        raise ArgumentError(f"{output}: the ending decides what is written, and here it can be {known}")
-    if asked not in (None, meant):
+    form = _ENDINGS.get(ending, "")
+    if form not in served:
+        endings = ", ".join(end for end, form in _ENDINGS.items() if form in served)
+        raise ArgumentError(f"{output}: the ending decides what is written, and here it can be {endings}")
+    if asked not in (None, form):
         raise ArgumentError(
-            f"{output}: the ending means {meant}, and --format says {asked}; leave one of them out"
+            f"{output}: the ending means {form}, and --format says {asked}; leave one of them out"
         )
-    return meant
+    return form
 
 
 def table_text(table: Table, width: int | None = None) -> str:
-    """Return a table as text that lines up, within a width where one is named, ending in a newline.
+    """Return a table as aligned text, within a width if one is given, ending in a newline.
 
-    A table that is too wide wraps its last column of text; then it is cut into blocks of columns, each with the names
-    of its rows; then it wraps those names. It says the same at every width.
+    A table that is too wide wraps its last column of text. If that is not enough, it is split into blocks of columns,
+    each with the names of the rows. If that is not enough either, it wraps those names.
     """
     shown = table.readable
-    lines = _fitted(shown, width)
+    lines = _fit_width(shown, width)
     head = [*_wrapped_note(shown.title, width), ""] if shown.title else []
-    noted = [line for note in shown.notes for line in _wrapped_note(note, width)]
-    return "\n".join([*head, *lines, *(["", *noted] if noted else [])]) + "\n"
+    notes = [line for note in shown.notes for line in _wrapped_note(note, width)]
+    return "\n".join([*head, *lines, *(["", *notes] if notes else [])]) + "\n"
 
 
-def _fitted(table: Table, width: int | None) -> list[str]:
-    """The lines of a table, cut into blocks of columns where all of them are too wide."""
-    lines, fitting = _lines(table, width)
-    if fitting:
+def _fit_width(table: Table, width: int | None) -> list[str]:
+    """Return the lines of a table, split into blocks of columns if it is too wide."""
+    lines, fits = _wrap_last_column(table, width)
+    if fits:
         return lines
-    columns = range(len(table.columns))
-    # A row goes by what stands before its first number.
-    names = [
-        place for place in columns if not any(table.columns[before].numeric for before in range(place + 1))
-    ]
+    # The columns before the first number name the row.
+    names = list(
+        itertools.takewhile(lambda index: not table.columns[index].numeric, range(len(table.columns)))
+    )
     blocks: list[list[int]] = [[]]
-    for place in columns[len(names) :]:
-        wider = [*blocks[-1], place]
-        if blocks[-1] and not _lines(table.only([*names, *wider]), width)[1]:
-            blocks.append([place])
+    for index in range(len(names), len(table.columns)):
+        wider = [*blocks[-1], index]
+        if blocks[-1] and not _wrap_last_column(table.only([*names, *wider]), width)[1]:
+            blocks.append([index])
         else:
             blocks[-1] = wider
-    parts = [_block(table.only([*names, *block]), width) for block in blocks]
-    return [line for number, part in enumerate(parts) for line in ([""] * (number > 0) + part)]
+    lines = []
+    for block in blocks:
+        lines += [*([""] if lines else []), *_fit_block(table.only([*names, *block]), width)]
+    return lines
 
 
-def _block(table: Table, width: int | None) -> list[str]:
-    lines, fitting = _lines(table, width)
-    if fitting:
+def _fit_block(table: Table, width: int | None) -> list[str]:
+    lines, fits = _wrap_last_column(table, width)
+    if fits:
         return lines
-    names = [place for place, column in enumerate(table.columns) if not column.numeric and not column.whole]
+    names = [index for index, column in enumerate(table.columns) if not column.numeric and not column.whole]
     right = [column.numeric for column in table.columns]
     return text_lines(_cells(table), right, width, shrink=names, least=_NARROWEST)[0]
 
 
-def _lines(table: Table, width: int | None) -> tuple[list[str], bool]:
-    """The lines of a table whose last column of text is wrapped, and whether they keep to the width."""
+def _wrap_last_column(table: Table, width: int | None) -> tuple[list[str], bool]:
+    """Return the lines of a table whose last column of text is wrapped, and whether they fit the width."""
     right = [column.numeric for column in table.columns]
-    # The last column of text is the one to wrap at no loss: a remark, a reason, words. Names of rows are not.
-    last = max((place for place, side in enumerate(right) if not side), default=None)
+    # The last column of text can be wrapped: it is a remark or a reason. The names of the rows should not be.
+    last = max((index for index, side in enumerate(right) if not side), default=None)
     shrink = () if last is None or (last == 0 and len(right) > 1) else (last,)
     return text_lines(_cells(table), right, width, shrink=shrink)
 
 
 def _cells(table: Table) -> list[list[str]]:
-    """The heading and the rows as text, without repeated names."""
+    """Return the heading and the rows as text, without repeated names."""
     rows = [[plain_text(column.title) for column in table.columns]]
     above: tuple[Cell, ...] | None = None
     for row in table.rows:
         cells = _displayed(row, table.columns, plain_text)
-        for place, column in enumerate(table.columns):
-            # A run ends where any value to the left changes: the name is then told again.
-            if column.once and above is not None and above[: place + 1] == row[: place + 1]:
-                cells[place] = ""
+        for index, column in enumerate(table.columns):
+            # A name is repeated if any value to the left of it changes.
+            if column.once and above is not None and above[: index + 1] == row[: index + 1]:
+                cells[index] = ""
         rows.append(cells)
         above = row
     return rows
@@ -268,53 +266,45 @@ def _wrapped_note(text: str, width: int | None) -> list[str]:
     return [plain_text(text)] if width is None else wrapped(plain_text(text), width)
 
 
-def _markdown(tables: Sequence[Table]) -> str:
-    parts = []
-    for table in (table.readable for table in tables):
-        heads = [_markdown_text(column.title) for column in table.columns]
-        rows = [_displayed(row, table.columns, _markdown_text, escape) for row in table.rows]
-        rule = "|".join("---:" if column.numeric else ":---" for column in table.columns)
-        lines = [f"**{_markdown_text(table.title)}**", ""] if table.title else []
-        lines += [f"| {' | '.join(heads)} |", f"|{rule}|"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-        lines += [f"- {_markdown_text(note)}" if note else "" for note in _noted(table)]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+def _markdown(table: Table) -> str:
+    table = table.readable
+    heads = [_markdown_text(column.title) for column in table.columns]
+    rows = [_displayed(row, table.columns, _markdown_text, escape) for row in table.rows]
+    rule = "|".join("---:" if column.numeric else ":---" for column in table.columns)
+    lines = [f"**{_markdown_text(table.title)}**", ""] if table.title else []
+    lines += [f"| {' | '.join(heads)} |", f"|{rule}|"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    lines += ["", *(f"- {_markdown_text(note)}" for note in table.notes)] if table.notes else []
+    return "\n".join(lines)
 
 
-def _latex(tables: Sequence[Table]) -> str:
-    parts = []
-    for table in (table.readable for table in tables):
-        sides = "".join("r" if column.numeric else "l" for column in table.columns)
-        heads = " & ".join(_latex_text(column.title) for column in table.columns)
-        rows = [
-            " & ".join(_displayed(row, table.columns, _latex_text, _latex_number)) + r" \\"
-            for row in table.rows
-        ]
-        lines = [
-            "% needs \\usepackage{booktabs}",
-            r"\begin{table}",
-            r"  \centering",
-            *([f"  \\caption{{{_latex_text(table.title)}}}"] if table.title else []),
-            f"  \\begin{{tabular}}{{{sides}}}",
-            r"    \toprule",
-            f"    {heads} \\\\",
-            r"    \midrule",
-            *(f"    {row}" for row in rows),
-            r"    \bottomrule",
-            r"  \end{tabular}",
-        ]
-        if table.notes:
-            lines += [r"  \par\smallskip\footnotesize", "  " + _latex_text(" ".join(table.notes))]
-        parts.append("\n".join([*lines, r"\end{table}"]))
-    return "\n\n".join(parts) + "\n"
+def _latex(table: Table) -> str:
+    table = table.readable
+    sides = "".join("r" if column.numeric else "l" for column in table.columns)
+    heads = " & ".join(_latex_text(column.title) for column in table.columns)
+    rows = [" & ".join(_displayed(row, table.columns, _latex_text, _latex_number)) for row in table.rows]
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        r"\begin{table}",
+        r"  \centering",
+        *([f"  \\caption{{{_latex_text(table.title)}}}"] if table.title else []),
+        f"  \\begin{{tabular}}{{{sides}}}",
+        r"    \toprule",
+        f"    {heads} \\\\",
+        r"    \midrule",
+        *(f"    {row} \\\\" for row in rows),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+    ]
+    if table.notes:
+        lines += [r"  \par\smallskip\footnotesize", "  " + _latex_text(" ".join(table.notes))]
+    return "\n".join([*lines, r"\end{table}"])
 
 
-def _csv(tables: Sequence[Table]) -> str:
-    lines = []
-    for table in tables[:1]:
-        lines.append([_spreadsheet_text(key) for key in _keys(table)])
-        lines += [[_spreadsheet_cell(value) for value in _values(row, table.columns)] for row in table.rows]
+def _csv(table: Table) -> str:
+    # The csv module would not quote semicolons and tabs, which some spreadsheets take for separators.
+    lines = [[_spreadsheet_text(key) for key in _keys(table)]]
+    lines += [[_spreadsheet_cell(value) for value in _values(row, table.columns)] for row in table.rows]
     return "".join(",".join(line) + "\n" for line in lines)
 
 
@@ -352,22 +342,19 @@ def table_html(table: Table) -> str:
     return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{listed}"
 
 
-def _html(tables: Sequence[Table]) -> str:
-    return "\n".join(map(table_html, tables)) + "\n"
-
-
 def _html_text(text: str) -> str:
     return escape(plain_text(text))
 
 
-_RENDERERS: dict[str, Callable[[Sequence[Table]], str]] = {
-    "markdown": _markdown,
-    "csv": _csv,
-    "latex": _latex,
-    "json": _json,
-    "html": _html,
+_RENDERERS: dict[str, Callable[[Sequence[Table], int | None], str]] = {
+    "text": lambda tables, width: "\n".join(table_text(table, width) for table in tables),
+    "markdown": lambda tables, _: "\n\n".join(map(_markdown, tables)) + "\n",
+    "csv": lambda tables, _: _csv(tables[0]),
+    "latex": lambda tables, _: "\n\n".join(map(_latex, tables)) + "\n",
+    "json": lambda tables, _: _json(tables),
+    PAGE: lambda tables, _: "\n".join(map(table_html, tables)) + "\n",
 }
-FORMATS = ("text", *_RENDERERS)
+FORMATS = tuple(_RENDERERS)
 
 
 def _displayed(
@@ -376,7 +363,7 @@ def _displayed(
     text: Callable[[str], str],
     number: Callable[[str], str] = str,
 ) -> list[str]:
-    """The cells of a row as a person reads them: text made safe by `text`, numbers dressed by `number`."""
+    """Return the cells of a row for people: text escaped by `text`, numbers formatted by `number`."""
     return [
         text(cell) if isinstance(cell, str) else number(number_cell(cell, column))
         for cell, column in zip(row, columns, strict=True)
@@ -384,7 +371,7 @@ def _displayed(
 
 
 def number_cell(cell: Estimate | int | float | bool | None, column: Column) -> str:
-    """Return a cell that is not text as a person reads it."""
+    """Return a cell that is not text, for people."""
     if isinstance(cell, Estimate):
         return str(cell) if cell.defined else _UNDEFINED
     if isinstance(cell, bool):
@@ -407,7 +394,7 @@ def _keys(table: Table) -> list[str]:
 
 
 def _values(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[Any]:
-    """The cells of a row as a program reads them: undefined numbers are None."""
+    """Return the cells of a row for programs: undefined numbers are None."""
     values: list[Any] = []
     for cell, column in zip(row, columns, strict=True):
         if isinstance(cell, Estimate):
@@ -421,10 +408,6 @@ def _values(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[Any]:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _noted(table: Table) -> list[str]:
-    return ["", *(plain_text(note) for note in table.notes)] if table.notes else []
 
 
 def _markdown_text(text: str) -> str:
@@ -472,10 +455,7 @@ def _spreadsheet_cell(value: Any) -> str:
 
 
 def _spreadsheet_text(text: str) -> str:
-    """Text that a spreadsheet takes for text: an apostrophe before what it would run as a formula.
-
-    Semicolons and tabs are quoted as commas are, because in some countries they part the fields.
-    """
+    """Return text that a spreadsheet does not run as a formula: it would, without an apostrophe in front."""
     start = unicodedata.normalize("NFKC", text.lstrip()[:1])
     if start in ("=", "+", "-", "@") or text[:1] in ("\t", "\r", "\n"):
         text = f"'{text}"

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["display_width", "plain_text", "printable", "printable_json", "text_lines", "wrapped"]
-
 _GAP = "  "
 # A column of text that may be wrapped keeps at least this many letters, if it has as many.
 _LEAST = 24

@@ -1,20 +1,29 @@
-"""Views: what a `Result` says, as sentences and tables; the one place that words results.
+"""A `Result` as sentences and tables.
 
-The terminal summary, `--format`, the notebook and the HTML report read these. Who is better is said by the verdict of a
-difference (`Difference.in_words`, `Difference.words`) and decided nowhere here. How a table looks is in `tables`.
+The terminal summary, `--format`, the notebook and the HTML report use these. Which system is better is not decided
+here: the verdict of a difference says so (`Difference.in_words`, `Difference.words`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 
 from abstain.evaluation import OWN_COVERAGES, POSSIBLE_SCALE, Key
 from abstain.inference import Estimate
-from abstain.report.console import WIDTH, heading, line, listed, shown, warnings_list, word_list
+from abstain.report.artifact import finite
+from abstain.report.console import (
+    WIDTH,
+    format_item,
+    format_meanings,
+    format_table,
+    format_warnings,
+    heading,
+    line,
+)
 from abstain.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -22,39 +31,15 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from abstain.evaluation import Difference, Headline, MetricTable, Population, Result, SystemResult
+    from abstain.evaluation import Difference, MetricTable, Population, Result, SystemResult
     from abstain.losses import ItemLoss
     from abstain.report.tables import Cell
 
-__all__ = [
-    "areas_table",
-    "asked_by_name",
-    "basis_line",
-    "chosen",
-    "differences_table",
-    "estimates_table",
-    "groups_table",
-    "headline_facts",
-    "interval_lines",
-    "loss_line",
-    "many",
-    "metrics_table",
-    "outcomes_line",
-    "population_line",
-    "risks_table",
-    "sentences",
-    "source_line",
-    "summary",
-    "systems_table",
-    "tables",
-    "warning_lines",
-]
-
 # Beyond this many confidences their risks would not fit side by side; the table of all estimates has them.
 _SIDE_BY_SIDE = 4
-# So many sentences are read; the table of differences has the others.
+# The table of differences has the others.
 _MOST_SENTENCES = 16
-# What systems are compared by in a summary where no metric was asked for by name.
+# The metrics of a comparison's summary if no metric was requested by name.
 _HEADLINE = ("augrc", "aurc", "cmax")
 BETTER = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
@@ -64,7 +49,7 @@ MEANINGS = {
     "AUGRC": "loss per item asked, averaged the same way: how often a silent failure gets through; lower is better",
     "e-AURC": "how much of the AURC a perfect ranking of the same answers would save",
 }
-# A risk that was measured further beyond the coverage that was asked for is said to be.
+# A risk that was measured this far beyond the requested coverage has a note.
 _FAR = 0.02
 _COMPARED_MEANINGS = {name: text for name, text in MEANINGS.items() if name != "e-AURC"}
 
@@ -80,10 +65,10 @@ def source_line(provenance: Mapping[str, object]) -> str:
 
 
 def population_line(system: SystemResult) -> str:
-    """Return who was judged."""
+    """Return how many clusters and items were evaluated."""
     population, noun = system.population, system.cluster_noun
     text = (
-        f"{population.included:,} of {many(population.total, noun)} judged; {population.items:,} items: "
+        f"{population.included:,} of {format_count(population.total, noun)} judged; {population.items:,} items: "
         f"{population.answered:,} answered, {population.abstained:,} abstained"
     )
     if population.items_failed or population.items_unscored:
@@ -100,7 +85,7 @@ def population_line(system: SystemResult) -> str:
 
 
 def answers_line(population: Population) -> str:
-    """Return how many answers are wrong, and the accuracy; empty where nothing was answered, or never exactly."""
+    """Return how many answers are wrong, and the accuracy; empty if no answer is exactly right."""
     if not population.right:
         return ""
     return (
@@ -110,7 +95,7 @@ def answers_line(population: Population) -> str:
 
 
 def loss_line(loss: ItemLoss | None) -> str:
-    """Return what a wrong answer costs, and by which rule; empty where no metric needs a loss."""
+    """Return the definition of the loss and why it was chosen; empty if no metric needs a loss."""
     if loss is None:
         return ""
     why = loss.rule.removeprefix(f"loss {loss.name}: ")
@@ -118,11 +103,12 @@ def loss_line(loss: ItemLoss | None) -> str:
 
 
 def basis_line(result: Result) -> str:
-    """Return which items a comparison rests on, and which clusters it leaves out."""
+    """Return which items are compared, and which clusters are left out."""
     matching, noun = result.matching, result.cluster_noun
     if matching is None:
         return population_line(result.only)
-    text = f"{matching.judged:,} items of {many(matching.clusters, noun)}, matched by {' and '.join(matching.by)}"
+    clusters = format_count(matching.clusters, noun)
+    text = f"{matching.judged:,} items of {clusters}, matched by {' and '.join(matching.by)}"
     left_out = [f"{count:,} failed in {name}" for name, count in matching.clusters_failed.items() if count]
     where = "only in" if len(result.systems) == 2 else "not in all systems, of"
     left_out += [f"{count:,} {where} {name}" for name, count in matching.clusters_alone.items() if count]
@@ -130,7 +116,7 @@ def basis_line(result: Result) -> str:
 
 
 def interval_lines(result: Result) -> list[str]:
-    """Return how the intervals were made: those of single numbers, and those of differences."""
+    """Return how the intervals were computed: those of single numbers, and those of differences."""
     settings = result.settings
     level = f"{100 * settings.level:g}% intervals"
     lines = []
@@ -159,22 +145,20 @@ def interval_lines(result: Result) -> list[str]:
 
 
 def _methods(estimates: Iterable[Estimate]) -> list[str]:
-    """How intervals were made, without the scale of each metric; exact bounds last, and not what cannot vary."""
-    found = dict.fromkeys(each.method for each in estimates if each.interval is not None)
-    bounds = any(method.startswith(_BOUND) for method in found)
-    usual = [
-        "".join(method.partition(_DISTRIBUTION)[:2])
-        for method in found
-        if not method.startswith((_BOUND, "it cannot vary"))
-    ]
+    """Return how intervals were computed, without the scale of each metric; exact bounds last, constants not at all."""
+    methods = dict.fromkeys(each.method for each in estimates if each.interval is not None)
+    bounds = any(method.startswith("exact bound") for method in methods)
+    usual = ["".join(method.partition("t distribution")[:2]) for method in methods if is_usual(method)]
     return [*dict.fromkeys(usual), *(["exact bounds where nothing varied"] if bounds else [])]
 
 
-_BOUND, _DISTRIBUTION = "exact bound", "t distribution"
+def is_usual(method: str) -> bool:
+    """Return whether an interval is neither an exact bound nor of a constant."""
+    return not method.startswith(("exact bound", "it cannot vary"))
 
 
 def outcomes_line(table: MetricTable) -> str:
-    """Return what became of the items."""
+    """Return the counts of the outcomes."""
     counts = table.outcomes
     return f"{counts.right:,} right, {counts.wrong:,} wrong, {counts.abstained:,} abstained, {counts.failed:,} failed"
 
@@ -185,7 +169,7 @@ def first_warnings(result: Result) -> list[str]:
 
 
 def warning_lines(result: Result) -> list[str]:
-    """Return every warning once, after the names of all that it holds for where it is not for everything."""
+    """Return every warning once, after the names that it holds for if these are not all."""
     messages: dict[str, list[str]] = {str(warning): [] for warning in result.warnings}
     for name, system in result.systems.items():
         for confidence, variant in system.items():
@@ -196,58 +180,66 @@ def warning_lines(result: Result) -> list[str]:
     return [f"{', '.join(names)}: {message}" if names else message for message, names in messages.items()]
 
 
-def sentences(result: Result) -> list[str]:
-    """Return the conclusion and the other findings of a summary, at most so many as are read.
-
-    Differences over whole curves that are not comparable are in the table only.
-    """
-    words = dict(zip(map(id, result.differences), result.words, strict=True))
-    first = [] if result.headline is None else [result.headline.sentence]
-    found = [words[id(each)] for each in chosen(result) if each.basis != OWN_COVERAGES or not each.compared]
-    told = list(dict.fromkeys([*first, *found]))
-    more = len(told) - _MOST_SENTENCES
+def summary_sentences(result: Result) -> list[str]:
+    """Return the conclusion and the other findings of a summary, at most 16 of them."""
+    lines = conclusion_lines(result, choose_differences(result))
+    more = len(lines) - _MOST_SENTENCES
     return [
-        *told[:_MOST_SENTENCES],
+        *lines[:_MOST_SENTENCES],
         *([f"... and {more:,} more, in the table of differences"] if more > 0 else []),
     ]
 
 
-def chosen(result: Result) -> list[Difference]:
+def conclusion_lines(result: Result, differences: Iterable[Difference]) -> list[str]:
+    """Return the headline and the findings on differences, each once.
+
+    A whole-curve difference at unequal coverages is left out. Each finding names its confidence if there are several.
+    """
+    several = len({each.confidence for each in result.differences} - {""}) > 1
+    headline = [] if result.headline is None else [result.headline.sentence]
+    findings = [
+        f"{each.subject(confidence=several)}: {each.finding}"
+        for each in differences
+        if each.basis != OWN_COVERAGES or not each.compared
+    ]
+    return list(dict.fromkeys([*headline, *findings]))
+
+
+def choose_differences(result: Result) -> list[Difference]:
     """Return the differences that a summary shows: by confidence, those with a verdict first.
 
     They are those of the metrics that were requested by name. If none was, Cmax, both areas, and the risk at the
     largest coverage of the grid that both reach. The selective risk at matched coverage accompanies either.
     """
-    asked = _asked(result)
-    found = [each for each in result.differences if each.metric in asked or each.metric == "risk"]
+    metrics = _summary_metrics(result)
+    chosen = [each for each in result.differences if each.metric in metrics or each.metric == "risk"]
     risks = {
         (each.left, each.right, each.confidence): each
         for each in result.differences
         if each.metric.startswith("risk_at_coverage@") and each.compared
     }
     if result.first.metrics is None:
-        found += risks.values()
-    slots = ["", *result.first.confidences]
-    places = {name: place for place, name in enumerate(asked)}
+        chosen += risks.values()
+    confidences = ["", *result.first.confidences]
 
     def order(each: Difference) -> tuple[bool, bool, int, int]:
         # Differences that could not be compared come last, with their reason.
-        place = places.get(each.metric, len(places))
-        return not each.compared, bool(each.no_verdict), slots.index(each.confidence), place
+        position = metrics.index(each.metric) if each.metric in metrics else len(metrics)
+        return not each.compared, bool(each.no_verdict), confidences.index(each.confidence), position
 
-    return sorted(found, key=order)
+    return sorted(chosen, key=order)
 
 
-def _asked(result: Result) -> list[str]:
-    """The metrics that a summary compares by, in order."""
-    named = asked_by_name(result.first)
+def _summary_metrics(result: Result) -> list[str]:
+    """Return the metrics of a comparison's summary, in order."""
+    named = requested_metrics(result.first)
     headline = [] if result.first.metrics is not None and not result.first.variants else _HEADLINE
     known = {key.metric for key in result.first.estimates}
     return [name for name in dict.fromkeys((*headline, *named)) if name in known]
 
 
-def asked_by_name(system: SystemResult) -> list[str]:
-    """Return the metrics of a system that were asked for by name, each once."""
+def requested_metrics(system: SystemResult) -> list[str]:
+    """Return the metrics of a system that were requested by name, each once."""
     keys = () if system.metrics is None else system.metrics.keys_of.values()
     return list(dict.fromkeys(key.metric for key in keys))
 
@@ -255,7 +247,7 @@ def asked_by_name(system: SystemResult) -> list[str]:
 def areas_table(system: SystemResult) -> Table:
     """Return the areas of every confidence of one system; what needs no confidence where it has none."""
     if not system.variants:
-        return _free_table(system)
+        return _unranked_table(system)
     end = f"{system.settings.area_coverage:g}"
     headings = {"AURC": "aurc", "AUGRC": "augrc", "e-AURC": "eaurc", f"AURC@{end}": f"aurc_at_coverage@{end}"}
     columns = (
@@ -264,12 +256,12 @@ def areas_table(system: SystemResult) -> Table:
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (name, *(system[slot].estimates[key] for key in headings.values()))
-        for slot, name in rankings(system).items()
+        for slot, name in distinct_rankings(system).items()
     )
     return Table("", columns, rows, _reasons(rows, columns))
 
 
-def rankings(system: SystemResult) -> dict[str, str]:
+def distinct_rankings(system: SystemResult) -> dict[str, str]:
     """Return the confidences of a system by what each is called; those with the same numbers under one name.
 
     A run file's `llm` and `total_evidence` are the same counts unless it says otherwise; nobody reads them twice.
@@ -283,31 +275,33 @@ def rankings(system: SystemResult) -> dict[str, str]:
     return {slot: " = ".join(parts) for slot, parts in names.items()}
 
 
-def _free_table(system: SystemResult) -> Table:
-    """What can be measured without a confidence, beside what was asked for by name."""
-    told = {"answer_rate", "cmax", *asked_by_name(system)}
+def _unranked_table(system: SystemResult) -> Table:
+    """Return the metrics that need no confidence, without those that were requested by name."""
+    elsewhere = {"answer_rate", "cmax", *requested_metrics(system)}
     rows = tuple(
         (key.metric, estimate, estimate.reason)
         for key, estimate in system.estimates.items()
-        if not key.confidence and not key.group and key.metric not in told and estimate.defined
+        if not key.confidence and not key.group and key.metric not in elsewhere and estimate.defined
     )
     columns = (Column("metric"), Column("value", estimate=True), Column("remark"))
     return Table("", columns, rows).without_empty(remark="")
 
 
 def _reasons(rows: Sequence[tuple[Cell, ...]], columns: Sequence[Column]) -> tuple[str, ...]:
-    """Why cells are undefined, each reason once after the columns that it holds for."""
-    found: dict[str, list[str]] = {}
+    """Return why cells are undefined, each reason once after its columns."""
+    columns_by_reason: dict[str, list[str]] = {}
     for row in rows:
         for cell, column in zip(row, columns, strict=True):
             if isinstance(cell, Estimate) and cell.reason:
-                found.setdefault(cell.reason, []).append(column.title)
-    return tuple(f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in found.items())
+                columns_by_reason.setdefault(cell.reason, []).append(column.title)
+    return tuple(
+        f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in columns_by_reason.items()
+    )
 
 
 def risks_table(system: SystemResult) -> Table:
     """Return the selective risk at every coverage of the grid, one column per confidence."""
-    shown_by = rankings(system)
+    shown_by = distinct_rankings(system)
     columns = (
         Column("coverage", "risk at coverage"),
         *(Column(slot, name, estimate=True) for slot, name in shown_by.items()),
@@ -316,23 +310,23 @@ def risks_table(system: SystemResult) -> Table:
     for coverage in system.settings.coverage_grid:
         risks = [system[slot].estimates[f"risk_at_coverage@{coverage:g}"] for slot in shown_by]
         rows.append((f"{coverage:.2f}", *(risk if risk.defined else "not reached" for risk in risks)))
-    return Table("", columns, tuple(rows), tuple(_measured_at(system, shown_by)))
+    return Table("", columns, tuple(rows), tuple(_measured_beyond(system, shown_by)))
 
 
-def _measured_at(system: SystemResult, shown_by: Mapping[str, str]) -> list[str]:
-    """Where risks were really measured: at the first threshold that reaches a coverage, which can lie far beyond it."""
-    found = []
+def _measured_beyond(system: SystemResult, shown_by: Mapping[str, str]) -> list[str]:
+    """Return notes on risks that were measured far beyond their coverage, at the first threshold that reaches it."""
+    notes = []
     for slot, name in shown_by.items():
         curve = system[slot].curve
-        places = {coverage: curve.first_reaching(coverage) for coverage in system.settings.coverage_grid}
+        indices = {coverage: curve.first_reaching(coverage) for coverage in system.settings.coverage_grid}
         beyond = [
-            f"{coverage:.2f} at {curve.coverage[place]:.2f}"
-            for coverage, place in places.items()
-            if place is not None and curve.coverage[place] > coverage + _FAR
+            f"{coverage:.2f} at {curve.coverage[index]:.2f}"
+            for coverage, index in indices.items()
+            if index is not None and curve.coverage[index] > coverage + _FAR
         ]
         if beyond:
-            found.append(f"{name}: measured at the next threshold there is, beyond: {', '.join(beyond)}.")
-    return found
+            notes.append(f"{name}: measured at the next threshold there is, beyond: {', '.join(beyond)}.")
+    return notes
 
 
 def metrics_table(table: MetricTable) -> Table:
@@ -433,23 +427,17 @@ def differences_table(result: Result, differences: Sequence[Difference] | None =
         Column("in_words"),
         Column("sentence", detail=True),
     )
-    told = result.differences if differences is None else differences
-    rows = tuple(_difference_row(result, each) for each in told)
+    shown = result.differences if differences is None else differences
+    rows = tuple(_difference_row(result, each) for each in shown)
     sources = _named_sources(result) if two else []
     facts = {
-        "headline": None if result.headline is None else headline_facts(result.headline),
+        "headline": None
+        if result.headline is None
+        else {name: finite(value) for name, value in asdict(result.headline).items()},
         "warnings": [{"code": warning.code, "message": warning.message} for warning in result.warnings],
     }
     table = Table("Differences between systems", columns, rows, (*sources, *_notes(result)), facts)
     return table.without_empty(confidence="", group="all")
-
-
-def headline_facts(headline: Headline) -> dict[str, Any]:
-    """Return a headline as JSON has it: undefined numbers are null."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in ((each.name, getattr(headline, each.name)) for each in fields(headline))
-    }
 
 
 def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
@@ -457,7 +445,7 @@ def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
     return (
         *(_confidence(result, each), each.metric, each.label, each.group or "all", each.left, each.right),
         *(each.basis, each.coverage, each.left_coverage, each.right_coverage),
-        *(_side(result, each, name) for name in (each.left, each.right)),
+        *(_side_value(result, each, name) for name in (each.left, each.right)),
         *(cell for name in (each.left, each.right) for cell in _ranks(result, each, name)),
         *(each.estimate, each.p, each.p_adjusted, each.estimate.method),
         *(each.verdict, each.winner, each.no_verdict),
@@ -467,27 +455,27 @@ def _difference_row(result: Result, each: Difference) -> tuple[Cell, ...]:
 
 
 def _confidence(result: Result, each: Difference) -> str:
-    """What ranks the answers of both systems; both names where each has its own."""
+    """Return the confidence of a difference; both names if the systems have different ones."""
     sides = (result.systems[name].confidences.get(each.confidence, "") for name in (each.left, each.right))
     return " / ".join(dict.fromkeys(sides))
 
 
-def _side(result: Result, each: Difference, name: str) -> Cell:
-    """The metric of one side with its own interval; the bare value at matched coverage, where it has none."""
+def _side_value(result: Result, each: Difference, name: str) -> Cell:
+    """Return the metric of one side with its interval; only the value at matched coverage, where it has none."""
     if each.matched:
         return each.left_value if name == each.left else each.right_value
     return result.systems[name].estimates[Key(each.confidence, each.metric, each.group)]
 
 
 def _ranks(result: Result, each: Difference, name: str) -> tuple[int | None, int | None]:
-    known = [result.ranks.get((name, slot, each.metric)) for slot in (each.confidence, "")]
-    rank = None if each.group else known[0] or known[1]
+    ranks = [result.ranks.get((name, slot, each.metric)) for slot in (each.confidence, "")]
+    rank = None if each.group else ranks[0] or ranks[1]
     return (None, None) if rank is None else (rank.best, rank.worst)
 
 
 def systems_table(result: Result) -> Table:
     """Return every system by each confidence: what it answered, and each metric with the rank that it gives."""
-    names = _asked(result)
+    names = _summary_metrics(result)
     columns = [
         Column("system", once=True),
         Column("confidence"),
@@ -522,7 +510,7 @@ def tables(result: Result) -> list[Table]:
 
 
 def _notes(result: Result) -> tuple[str, ...]:
-    """What is read with every table of a result."""
+    """Return the notes of every table of a result."""
     lines = [basis_line(result), loss_line(result.loss), *interval_lines(result)]
     return (*(f"{text[:1].upper()}{text[1:]}." for text in lines if text), *warning_lines(result))
 
@@ -530,23 +518,23 @@ def _notes(result: Result) -> tuple[str, ...]:
 def summary(result: Result, width: int = WIDTH) -> Group:
     """Return the summary for the terminal; of several systems it says the verdicts first."""
     if len(result.systems) == 1:
-        parts = _one(result.only, width)
+        parts = _summarize_system(result.only, width)
         meanings = MEANINGS if result.only.variants else {}
     else:
-        parts = _several(result, width)
+        parts = _summarize_comparison(result, width)
         meanings = _COMPARED_MEANINGS if result.first.variants else {}
     first = first_warnings(result)
     rest = [text for text in warning_lines(result) if text not in first]
     return Group(
-        *(listed("!", text, width, "yellow") for text in first),
+        *(format_item("!", text, width, "yellow") for text in first),
         *parts,
         *(line(f"[{text}]", dim=True) for text in interval_lines(result)),
-        *warnings_list(rest, width),
-        *(word_list("what the numbers mean", meanings, width) if meanings else []),
+        *format_warnings(rest, width),
+        *(format_meanings("what the numbers mean", meanings, width) if meanings else []),
     )
 
 
-def _one(system: SystemResult, width: int) -> list[Text]:
+def _summarize_system(system: SystemResult, width: int) -> list[Text]:
     parts = [heading(source_line(system.provenance)), line(f"population: {population_line(system)}")]
     if system.loss is not None:
         parts.append(line(loss_line(system.loss)))
@@ -556,47 +544,47 @@ def _one(system: SystemResult, width: int) -> list[Text]:
     parts.append(line())
     areas = areas_table(system)
     if areas.rows:
-        parts.append(shown(areas, width))
+        parts.append(format_table(areas, width))
     if system.population.answered and 0 < len(system) <= _SIDE_BY_SIDE:
-        parts.append(shown(risks_table(system), width))
+        parts.append(format_table(risks_table(system), width))
     elif len(system) > _SIDE_BY_SIDE:
         parts += [line(f"risk at coverage: of {len(system)} confidences, in what -o writes"), line()]
     if system.metrics is not None:
         if system.metrics.of_predictions:
             parts += [line(f"outcomes: {outcomes_line(system.metrics)}"), line()]
-        parts.append(shown(metrics_table(system.metrics), width))
+        parts.append(format_table(metrics_table(system.metrics), width))
         if system.metrics.groups:
-            parts.append(shown(groups_table(system.metrics), width))
+            parts.append(format_table(groups_table(system.metrics), width))
     return parts
 
 
-def _several(result: Result, width: int) -> list[Text]:
+def _summarize_comparison(result: Result, width: int) -> list[Text]:
     two = len(result.systems) == 2
     parts = [heading(f"{len(result.systems)} systems, {basis_line(result)}")]
     parts += [line(text) for text in _named_sources(result)] if two else []
     if result.loss is not None:
         parts.append(line(loss_line(result.loss)))
-    parts += [line(), *(listed("-", sentence, width) for sentence in sentences(result)), line()]
-    differences = differences_table(result, chosen(result))
-    # What is noted with the tables stands below all of them here.
+    parts += [line(), *(format_item("-", sentence, width) for sentence in summary_sentences(result)), line()]
+    differences = differences_table(result, choose_differences(result))
+    # The notes of the tables are printed below all of them.
     bare = [Table("", differences.columns, differences.rows)]
     if not two:
         systems = systems_table(result)
         bare = [Table(systems.title, systems.columns, systems.rows, systems.notes), *bare]
-    return [*parts, *(shown(table, width) for table in bare)]
+    return [*parts, *(format_table(table, width) for table in bare)]
 
 
 def _named_sources(result: Result) -> list[str]:
-    """Where each system came from, after its name."""
+    """Return the source of each system after its name."""
     if len(result.systems) == 1:
         return [source_line(result.only.provenance)]
     return [f"{name}: {source_line(system.provenance)}" for name, system in result.systems.items()]
 
 
-def many(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Return a count with its noun.
 
-    >>> many(1, "item"), many(1200, "item")
+    >>> format_count(1, "item"), format_count(1200, "item")
     ('1 item', '1,200 items')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,8 +1,11 @@
 """Charts as Vega-Lite specifications: one description for notebook, HTML, PNG, SVG and PDF, all of them offline.
 
-A chart draws a result and computes no statistics; every band and every bar says what it is. `draw` knows which chart a
-result is drawn as, by one name each for Python and for `abstain plot`; `save_chart` writes it in the form that the
-file's ending names, without any network.
+A chart draws a result and computes no statistics. `draw` finds a chart by name, for Python and for `abstain plot`.
+`save_chart` writes it in the format of the file's ending, without a network.
+
+To add a chart, write the function that draws it in a module of this package, and add one line to the registry of the
+results that it is of: `SYSTEM_CHARTS` (one system), `COMPARISON_CHARTS` (two or more) or `intervals.CHARTS` (intervals
+and sets). The first chart of a registry is the default.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import base64
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from abstain import _outputs, _validate
 from abstain.errors import ArgumentError, DataError
@@ -25,7 +28,7 @@ from abstain.report.charts.calibration import (
 )
 from abstain.report.charts.curves import curves_chart, risk_coverage_chart, systems_chart
 from abstain.report.charts.forest import differences_chart, groups_chart, metric_chart
-from abstain.report.charts.intervals import charts as coverage_charts
+from abstain.report.charts.intervals import chart_functions as coverage_charts
 
 if TYPE_CHECKING:
     import os
@@ -61,8 +64,6 @@ __all__ = [
     "unchecked",
 ]
 
-SYSTEM_CHARTS = ("curve", "curves", "areas", "reliability")
-COMPARISON_CHARTS = ("difference", "curve")
 FORMATS = (".png", ".svg", ".html", ".pdf", ".json")
 _PIXELS_PER_POINT = 2.0
 
@@ -93,19 +94,18 @@ def draw(
         system: which of several systems curves, areas or a reliability diagram are of.
     """
     if not isinstance(result, Result):
-        found = coverage_charts(result)
-        return found[_validate.choice(chart or next(iter(found)), "chart", found)]
+        charts = coverage_charts(result)
+        return charts[_validate.choice(chart or next(iter(charts)), "chart", charts)](result)
+    options = ChartOptions(confidence, risk, metric)
     if len(result.systems) == 1:
-        return _system_chart(result.only, chart, confidence, risk, metric)
-    known = dict.fromkeys((*COMPARISON_CHARTS, *SYSTEM_CHARTS))
-    name = _validate.choice(chart or ("curve" if system else "difference"), "chart", known)
-    if name == "difference":
-        return differences_chart(result, metric, confidence=confidence)
-    if system is not None:
-        own = result.systems[_validate.choice(system, "system", result.systems)]
-        return _system_chart(own, chart, confidence, risk, metric)
-    if name == "curve":
-        return systems_chart(result, confidence, risk=risk)
+        return _draw_system(result.only, chart, options)
+    default = next(iter(COMPARISON_CHARTS if system is None else SYSTEM_CHARTS))
+    name = _validate.choice(chart or default, "chart", {**COMPARISON_CHARTS, **SYSTEM_CHARTS})
+    if system is not None and name in SYSTEM_CHARTS:
+        one_system = result.systems[_validate.choice(system, "system", result.systems)]
+        return _draw_system(one_system, name, options)
+    if name in COMPARISON_CHARTS:
+        return COMPARISON_CHARTS[name](result, options)
     raise ArgumentError(
         f"{name} is of one system; name it (system=, --of-system): {', '.join(result.systems)}"
     )
@@ -122,32 +122,57 @@ def main_chart(result: Result | CoverageResult) -> Chart | None:
     return draw(result) if drawable else None
 
 
-def _system_chart(
-    system: SystemResult, chart: str | None, confidence: str | None, risk: str, metric: str | None
-) -> Chart:
-    name = _validate.choice(chart or "curve", "chart", SYSTEM_CHARTS)
+def _draw_system(system: SystemResult, chart: str | None, options: ChartOptions) -> Chart:
+    name = _validate.choice(chart or next(iter(SYSTEM_CHARTS)), "chart", SYSTEM_CHARTS)
     if not system.basis.confidences:
         raise ArgumentError("there is no confidence to draw; name one (--confidence, confidence=)")
-    if name == "areas" and not system:
+    return SYSTEM_CHARTS[name](system, options)
+
+
+class ChartOptions(NamedTuple):
+    """The options of `draw` that a chart may use."""
+
+    confidence: str | None
+    risk: str
+    metric: str | None
+
+
+def _draw_areas(system: SystemResult, options: ChartOptions) -> Chart:
+    if not system:
         raise ArgumentError(
             "areas draws the selective metrics, which were not evaluated because metrics were named; add selective=True"
         )
-    if name == "curve":
-        return risk_coverage_chart(system, confidence, risk=risk)
-    if name == "curves":
-        return curves_chart(system, risk=risk)
-    if name == "areas":
-        return metric_chart(system, metric or "augrc")
-    known = system.basis.confidences
-    asked = next(iter(known)) if confidence is None else _validate.choice(confidence, "confidence", known)
+    return metric_chart(system, options.metric or "augrc")
+
+
+def _draw_reliability(system: SystemResult, options: ChartOptions) -> Chart:
+    confidences = system.basis.confidences
+    first = next(iter(confidences))
+    name = _validate.choice(
+        first if options.confidence is None else options.confidence, "confidence", confidences
+    )
     curves = system.profile().reliability
-    if asked not in curves:
+    if name not in curves:
         others = f"; these are: {', '.join(curves)}" if curves else ""
         raise DataError(
-            f"the confidence {asked} is not within 0 and 1, or is known to be no probability{others}; name another "
+            f"the confidence {name} is not within 0 and 1, or is known to be no probability{others}; name another "
             "(confidence, --of)"
         )
-    return reliability_diagram(curves[asked], title=f"Reliability of {asked}")
+    return reliability_diagram(curves[name], title=f"Reliability of {name}")
+
+
+SYSTEM_CHARTS: dict[str, Callable[[SystemResult, ChartOptions], Chart]] = {
+    "curve": lambda system, options: risk_coverage_chart(system, options.confidence, risk=options.risk),
+    "curves": lambda system, options: curves_chart(system, risk=options.risk),
+    "areas": _draw_areas,
+    "reliability": _draw_reliability,
+}
+COMPARISON_CHARTS: dict[str, Callable[[Result, ChartOptions], Chart]] = {
+    "difference": lambda result, options: differences_chart(
+        result, options.metric, confidence=options.confidence
+    ),
+    "curve": lambda result, options: systems_chart(result, options.confidence, risk=options.risk),
+}
 
 
 def chart_format(path: str | os.PathLike[str]) -> str:
@@ -177,10 +202,10 @@ def chart_content(chart: Chart, form: str) -> bytes:
 
 
 def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
-    """Write a chart in the form that the ending of `path` says."""
+    """Write a chart in the format of the ending of `path`."""
     form = chart_format(path)
-    place = _outputs.check_output(path)
-    return _outputs.write_whole(place, chart_content(chart, form))
+    output = _outputs.check_output(path)
+    return _outputs.write_whole(output, chart_content(chart, form))
 
 
 def chart_svg(chart: Chart) -> str:

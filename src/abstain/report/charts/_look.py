@@ -1,7 +1,7 @@
 """The common look of all charts: a few colours, one font, quiet axes.
 
-Colours are told apart by people who see colours differently, and nothing is told by colour alone. The report
-maps exactly these colours to those of its own light and dark theme, so a chart uses no others.
+The colours differ for every kind of colour vision, and no information is in the colour only. The report maps exactly
+these colours to its light and dark theme, so a chart uses no others.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def chart_of(rows: list[dict[str, Any]]) -> alt.Chart:
 
 
 def lower_is_better(key: str) -> bool:
-    """Return whether a metric is an area or a risk, which are losses; of others nothing is said."""
+    """Return whether a metric is a loss, such as an area or a risk, of which lower is better."""
     metric = METRICS.get(key.partition("@")[0])
     return metric is not None and metric.unit == "loss" and metric.direction == "lower"
 
 
 def interval_words(estimate: Estimate, noun: str) -> str:
-    """Return what the interval of a number is: its level and how it was made.
+    """Return the level of an interval and how it was computed.
 
     >>> from abstain.inference import Estimate
     >>> interval_words(Estimate(0.2, 0.1, 0.3, method="jackknife over 9 clusters", degrees=8), "patient")
@@ -85,13 +85,13 @@ def heading(title: str, subtitle: str | Sequence[str] = "", *, size: int = 14) -
     return alt.TitleParams(text=title, subtitle=below, anchor="start", fontSize=size, subtitleColor=GREY)
 
 
-def finished(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **size: float) -> Any:
-    """Return a chart below its title and in the common look; the last thing that happens to it."""
-    from abstain.report.charts._notebook import in_notebooks  # noqa: PLC0415
+def finish_chart(chart: Any, title: str = "", subtitle: str | Sequence[str] = "", **size: float) -> Any:
+    """Return a chart with its title and the common look. This is the last step of drawing it."""
+    from abstain.report.charts._notebook import offline_chart  # noqa: PLC0415
 
-    named = {"title": heading(title, subtitle)} if title else {}
-    return in_notebooks(
-        chart.properties(**size, **named)
+    titled = {"title": heading(title, subtitle)} if title else {}
+    return offline_chart(
+        chart.properties(**size, **titled)
         .configure(font=_FONT, background="white")
         .configure_view(stroke=None)
         .configure_axis(

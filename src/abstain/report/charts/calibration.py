@@ -1,4 +1,4 @@
-"""Charts of calibration: reliability, before against after, and the walk of cumulative differences."""
+"""Charts of calibration: reliability, before and after, and cumulative differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.report.charts._look import BLUE, GREY, ORANGE, PALE, chart_of, finished, heading
+from abstain.report.charts._look import BLUE, GREY, ORANGE, PALE, chart_of, finish_chart, heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from abstain.metrics.calibration import CumulativeDifferences, ReliabilityCurve
     from abstain.report.charts._look import Chart
-
-__all__ = ["before_and_after_diagram", "cumulative_difference_plot", "reliability_diagram"]
 
 _SIDE, _STRIP = 320, 70
 _MOST_STEPS = 4000
@@ -34,7 +32,7 @@ def reliability_diagram(curve: ReliabilityCurve, *, title: str = "Reliability", 
         title: the heading.
         subtitle: a line below it; the intervals and the number of rows when left out.
     """
-    return finished(_reliability(curve, title, subtitle or _what_is_shown(curve), BLUE))
+    return finish_chart(_reliability(curve, title, subtitle or _describe_bins(curve), BLUE))
 
 
 def before_and_after_diagram(
@@ -58,8 +56,8 @@ def before_and_after_diagram(
         raise ArgumentError(f"names must be two, before and after, got {len(names)}")
     sides = zip((before, after), names, (ORANGE, BLUE), strict=True)
     most = max(before.count.max(), after.count.max())
-    panels = [_reliability(curve, name, _what_is_shown(curve), colour, most) for curve, name, colour in sides]
-    return finished(alt.hconcat(*panels, spacing=40, title=heading(title, "", size=16)))
+    panels = [_reliability(curve, name, _describe_bins(curve), colour, most) for curve, name, colour in sides]
+    return finish_chart(alt.hconcat(*panels, spacing=40, title=heading(title, "", size=16)))
 
 
 def cumulative_difference_plot(
@@ -106,15 +104,15 @@ def cumulative_difference_plot(
         )
         .encode(x=share, y=alt.Y("difference:Q"), tooltip=tooltip)
     )
-    told = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
-    told = subtitle or f"{told}; grey: where {100 * level:g}% of calibrated walks stay"
-    return finished(alt.layer(band, zero, line), title, told, width=1.6 * _SIDE, height=_SIDE)
+    test = walk.reason or f"Kolmogorov-Smirnov {walk.statistic:.2f}, p = {walk.p_value:.3f}, n = {walk.n:g}"
+    subtitle = subtitle or f"{test}; grey: where {100 * level:g}% of calibrated walks stay"
+    return finish_chart(alt.layer(band, zero, line), title, subtitle, width=1.6 * _SIDE, height=_SIDE)
 
 
 def _reliability(
     curve: ReliabilityCurve, title: str, subtitle: str, colour: str, most: float | None = None
 ) -> alt.VConcatChart:
-    """The diagram of one curve: points with bars above, counts up to `most` below, on one axis of confidence."""
+    """Return the diagram of one curve: points with bars above, counts up to `most` below, on one axis of confidence."""
     import altair as alt  # noqa: PLC0415
 
     unit = alt.Scale(domain=[0, 1], nice=False)
@@ -150,7 +148,7 @@ def _reliability(
 
 
 def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
-    """One record per bin; what an empty bin cannot know is None."""
+    """Return one record per bin; the statistics of an empty bin are None."""
     columns = {
         "left": curve.edges[:-1],
         "right": curve.edges[1:],
@@ -168,7 +166,7 @@ def _bins(curve: ReliabilityCurve) -> list[dict[str, Any]]:
 
 
 def _steps(walk: CumulativeDifferences) -> list[dict[str, Any]]:
-    """One record per step; of a long walk the lowest and the highest of every stretch, which is all that is seen."""
+    """Return one record per step; of a long walk only the lowest and the highest of every stretch."""
     kept = np.arange(len(walk.difference))
     if len(kept) > _MOST_STEPS:
         stretches = np.array_split(kept, _MOST_STEPS // 2)
@@ -191,6 +189,6 @@ def _tooltip(alt: Any) -> list[Any]:
     ]
 
 
-def _what_is_shown(curve: ReliabilityCurve) -> str:
+def _describe_bins(curve: ReliabilityCurve) -> str:
     widened = " for clusters" if (curve.effective_count < curve.count).any() else ""
     return f"{curve.count.sum():g} rows in {len(curve)} bins; bars: {100 * curve.level:g}% intervals{widened}"

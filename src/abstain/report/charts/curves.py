@@ -22,7 +22,7 @@ from abstain.report.charts._look import (
     ORANGE,
     SHAPES,
     chart_of,
-    finished,
+    finish_chart,
 )
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from abstain.evaluation import Line, Profile, Result, Settings, SystemResult, WorkingPoints
     from abstain.report.charts._look import Chart
-
-__all__ = ["RISKS", "curves_chart", "risk_coverage_chart", "systems_chart"]
 
 RISKS = ("selective", "generalized")
 _WIDTH, _HEIGHT = 460, 300
@@ -63,12 +61,12 @@ def risk_coverage_chart(
 
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
-    name = _chosen(confidence, profile.points)
+    name = _choose_confidence(confidence, profile.points)
     points, line = profile.points[name], profile.lines[name]
-    top = _top(profile, [name], risk)
+    top = _axis_top(profile, [name], risk)
     x, y = _axes(alt, top, risk, system)
     band = _band_rows(points, risk, top)
-    layers = [_beyond(system, x, top)]
+    layers = [_unreachable_area(system, x, top)]
     if band:
         base = chart_of(band).encode(x=x, y="low:Q", y2="high:Q")
         # A single point has no area.
@@ -77,9 +75,9 @@ def risk_coverage_chart(
             if len(band) > 1
             else base.mark_rule(color=BLUE, opacity=0.5)
         )
-    drawn = {"this ranking": line, "perfect ranking": profile.optimal, "random order": profile.random}
-    rows = [row | {"line": label} for label, one in drawn.items() for row in _rows(one, risk, top)]
-    domain = list(drawn)
+    lines = {"this ranking": line, "perfect ranking": profile.optimal, "random order": profile.random}
+    rows = [row | {"line": label} for label, each in lines.items() for row in _line_rows(each, risk, top)]
+    domain = list(lines)
     layers.append(
         chart_of(rows)
         .mark_line(clip=True, strokeWidth=2)
@@ -90,7 +88,9 @@ def risk_coverage_chart(
                 "line:N",
                 sort=domain,
                 scale=alt.Scale(domain=domain, range=[BLUE, ORANGE, GREY]),
-                legend=_legend(alt),
+                legend=alt.Legend(
+                    orient="bottom", title=None, columns=4, labelLimit=220, symbolType="stroke"
+                ),
             ),
             strokeDash=alt.StrokeDash(
                 "line:N",
@@ -101,13 +101,13 @@ def risk_coverage_chart(
             tooltip=_tooltip(alt, "line"),
         )
     )
-    promised = _promised(alt, points, risk, x, top) if risk == "selective" else []
-    words = _band_words(system.settings, system.cluster_noun)
-    words += "; grey: declined by the model" if system.population.abstained else ""
-    if promised:
-        words += f"; triangles: risk promised, {100 * system.settings.level:g}% sure"
+    guaranteed = _guaranteed_points(alt, points, risk, x, top) if risk == "selective" else []
+    subtitle = _describe_band(system.settings, system.cluster_noun)
+    subtitle += "; grey: declined by the model" if system.population.abstained else ""
+    if guaranteed:
+        subtitle += f"; triangles: risk promised, {100 * system.settings.level:g}% sure"
     title = f"{risk.capitalize()} risk, {name}"
-    return finished(alt.layer(*layers, *promised), title, words, width=_WIDTH, height=_HEIGHT)
+    return finish_chart(alt.layer(*layers, *guaranteed), title, subtitle, width=_WIDTH, height=_HEIGHT)
 
 
 def systems_chart(
@@ -119,8 +119,7 @@ def systems_chart(
 ) -> Chart:
     """Draw the risks of several systems over coverage on one set of axes, each with its band.
 
-    Systems are told apart by the dashes and the marks of their lines, and by their names beside them, not by colour
-    alone.
+    Systems differ in the dashes and marks of their lines and are labelled with their names, not only coloured.
 
     Args:
         result: a result with two systems or more.
@@ -132,37 +131,33 @@ def systems_chart(
 
     _validate.choice(risk, "risk", RISKS)
     names = list(result.systems)[:_MOST_CURVES]
-    drawn = {name: result.systems[name].profile() if profiles is None else profiles[name] for name in names}
-    first, *others = drawn.values()
-    slot = _chosen(confidence, [name for name in first.points if all(name in each.points for each in others)])
-    top = max(_top(profile, [slot], risk) for profile in drawn.values())
+    if profiles is None:
+        profiles = {name: result.systems[name].profile() for name in names}
+    profiles = {name: profiles[name] for name in names}
+    first, *others = profiles.values()
+    in_all = [name for name in first.points if all(name in other.points for other in others)]
+    shared = _choose_confidence(confidence, in_all)
+    top = max(_axis_top(profile, [shared], risk) for profile in profiles.values())
     x, y = _axes(alt, top, risk, result.first)
-    lines = {name: _rows(profile.lines[slot], risk, top) for name, profile in drawn.items()}
-    look = _look_of(alt, "system", names)
+    lines = {name: _line_rows(profile.lines[shared], risk, top) for name, profile in profiles.items()}
+    styles = _line_styles(alt, "system", names)
     bands = [
         {"system": name, **row}
-        for name, profile in drawn.items()
-        for row in _band_rows(profile.points[slot], risk, top)
+        for name, profile in profiles.items()
+        for row in _band_rows(profile.points[shared], risk, top)
     ]
-    rows = [{"system": name, **row} for name, line in lines.items() for row in line]
-    marks = [{"system": name, **row} for name, line in lines.items() for row in _spread(line)]
     layers = [
-        chart_of(bands).mark_area(opacity=0.13).encode(x=x, y="low:Q", y2="high:Q", color=look["color"]),
-        chart_of(rows)
-        .mark_line(clip=True, strokeWidth=2)
-        .encode(x=x, y=y, color=look["color"], strokeDash=look["dash"], tooltip=_tooltip(alt, "system")),
-        chart_of(marks)
-        .mark_point(filled=True, size=50, opacity=1)
-        .encode(x=x, y="risk:Q", color=look["color"], shape=look["shape"]),
-        chart_of(_beside(lines, top))
+        chart_of(bands).mark_area(opacity=0.13).encode(x=x, y="low:Q", y2="high:Q", color=styles["color"]),
+        *_marked_lines(alt, "system", lines, styles, x, y, width=2, size=50),
+        chart_of(_label_positions(lines, top))
         .mark_text(align="left", dx=8, fontSize=11, color=INK)
         .encode(x=x, y="risk:Q", text="system:N"),
     ]
-    told = [_band_words(result.settings, result.cluster_noun)]
+    subtitle = [_describe_band(result.settings, result.cluster_noun)]
     if len(result.systems) > len(names):
-        told.append(f"not drawn: {_listed(list(result.systems)[len(names) :])}")
+        subtitle.append(f"not drawn: {_shorten_list(list(result.systems)[len(names) :])}")
     title = f"{risk.capitalize()} risk, {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"
-    return finished(alt.layer(*layers), title, told, width=_WIDTH, height=_HEIGHT)
+    return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_HEIGHT)
 
 
 def curves_chart(
@@ -184,45 +179,35 @@ def curves_chart(
 
     _validate.choice(risk, "risk", RISKS)
     profile = system.profile() if profile is None else profile
-    distinct, same = _distinct(profile)
-    asked = distinct[:_MOST_CURVES] if confidences is None else confidences
-    names = [_chosen(name, profile.points) for name in asked]
-    top = _top(profile, names, risk)
+    distinct, same = _distinct_rankings(profile)
+    requested = distinct[:_MOST_CURVES] if confidences is None else confidences
+    names = [_choose_confidence(name, profile.points) for name in requested]
+    top = _axis_top(profile, names, risk)
     x, y = _axes(alt, top, risk, system)
-    rows = [row | {"confidence": name} for name in names for row in _rows(profile.lines[name], risk, top)]
-    look = _look_of(alt, "confidence", names)
-    lines = (
-        chart_of(rows)
-        .mark_line(clip=True, strokeWidth=1.8)
-        .encode(x=x, y=y, color=look["color"], strokeDash=look["dash"], tooltip=_tooltip(alt, "confidence"))
-    )
-    spread = [
-        {"confidence": name, **row}
-        for name in names
-        for row in _spread(_rows(profile.lines[name], risk, top))
-    ]
-    marks = (
-        chart_of(spread)
-        .mark_point(filled=True, size=40, opacity=1)
-        .encode(x=x, y="risk:Q", color=look["color"], shape=look["shape"])
-    )
     references = [
-        chart_of(_rows(line, risk, top))
+        chart_of(_line_rows(line, risk, top))
         .mark_line(color=GREY, strokeDash=dash, clip=True)
         .encode(x=x, y="risk:Q")
         for line, dash in ((profile.optimal, [6, 3]), (profile.random, [2, 2]))
     ]
-    told = ["grey lines: perfect ranking of the same answers (dashed), random order (dotted)"]
-    told[0] += "; grey area: declined by the model" if system.population.abstained else ""
+    lines = {name: _line_rows(profile.lines[name], risk, top) for name in names}
+    styles = _line_styles(alt, "confidence", names)
+    layers = [
+        _unreachable_area(system, x, top),
+        *references,
+        *_marked_lines(alt, "confidence", lines, styles, x, y, width=1.8, size=40),
+    ]
+    subtitle = ["grey lines: perfect ranking of the same answers (dashed), random order (dotted)"]
+    subtitle[0] += "; grey area: declined by the model" if system.population.abstained else ""
     if confidences is None:
-        told += [f"the same ranking: {' = '.join(group)}" for group in same]
-        told += [f"not drawn: {_listed(distinct[_MOST_CURVES:])}"] if len(distinct) > _MOST_CURVES else []
-    layers = alt.layer(_beyond(system, x, top), *references, lines, marks)
+        subtitle += [f"the same ranking: {' = '.join(group)}" for group in same]
+        if len(distinct) > _MOST_CURVES:
+            subtitle.append(f"not drawn: {_shorten_list(distinct[_MOST_CURVES:])}")
     title = f"{risk.capitalize()} risk over coverage"
-    return finished(layers, title, told, width=_WIDTH, height=_HEIGHT)
+    return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_HEIGHT)
 
 
-def _chosen(confidence: str | None, known: Collection[str]) -> str:
+def _choose_confidence(confidence: str | None, known: Collection[str]) -> str:
     """Return the confidence to draw, which must be among the known ones. Default: the first."""
     if not known:
         raise ArgumentError(
@@ -245,8 +230,8 @@ def _axes(alt: Any, top: float, risk: str, system: SystemResult | Result) -> tup
     return x, y
 
 
-def _promised(alt: Any, points: WorkingPoints, risk: str, x: Any, top: float) -> list[Any]:
-    """The points that are promised for some risk, as one layer; none where there are none."""
+def _guaranteed_points(alt: Any, points: WorkingPoints, risk: str, x: Any, top: float) -> list[Any]:
+    """Return the layer of the points with a guarantee for some risk; empty if there is no such point."""
     least = {place: bound for bound, place in sorted(points.promised.items(), reverse=True)}
     risks = getattr(points, f"{risk}_risk")
     rows = [
@@ -256,15 +241,15 @@ def _promised(alt: Any, points: WorkingPoints, risk: str, x: Any, top: float) ->
     if not rows:
         return []
     marks = chart_of(rows).mark_point(shape="triangle-up", color=GREEN, filled=True, size=45, clip=True)
-    told = [
+    tooltip = [
         alt.Tooltip("promised:Q", format=".0%", title="risk promised to be at most"),
         alt.Tooltip("coverage:Q", format=".1%"),
     ]
-    return [marks.encode(x=x, y="risk:Q", tooltip=told)]
+    return [marks.encode(x=x, y="risk:Q", tooltip=tooltip)]
 
 
-def _beyond(system: SystemResult | Result, x: Any, top: float) -> Any:
-    """The coverage that cannot be reached, because the model declined."""
+def _unreachable_area(system: SystemResult | Result, x: Any, top: float) -> Any:
+    """Return the layer of the coverage that cannot be reached, because the model declined."""
     population = system.population
     cmax = population.answered / population.items
     area = [{"coverage": cmax, "end": 1.0, "bottom": 0.0, "top": top}] if cmax < 1.0 else []
@@ -272,15 +257,15 @@ def _beyond(system: SystemResult | Result, x: Any, top: float) -> Any:
     return shade.encode(x=x, x2="end:Q", y="bottom:Q", y2="top:Q")
 
 
-def _rows(line: Line, risk: str, top: float) -> list[dict[str, Any]]:
+def _line_rows(line: Line, risk: str, top: float) -> list[dict[str, Any]]:
     risks = getattr(line, f"{risk}_risk")
     pairs = zip(line.coverage.tolist(), risks.tolist(), strict=True)
     # What leaves the picture at its top is cut there, not drawn beyond the frame.
     return [{"coverage": coverage, "risk": min(value, top)} for coverage, value in pairs]
 
 
-def _top(profile: Profile, names: Sequence[str], risk: str) -> float:
-    """The upper end of the axis: all curves fit, and the band where more than a handful of items make it."""
+def _axis_top(profile: Profile, names: Sequence[str], risk: str) -> float:
+    """Return the upper end of the axis: all curves fit, and the band except for its first few items."""
     tops = [float(getattr(profile.random, f"{risk}_risk").max(initial=0.0))]
     for name in names:
         points = profile.points[name]
@@ -291,16 +276,16 @@ def _top(profile: Profile, names: Sequence[str], risk: str) -> float:
     return 1.08 * max(tops) or 1.0
 
 
-def _distinct(profile: Profile) -> tuple[list[str], list[list[str]]]:
-    """Names of confidences that are different rankings, and those that are the same one: they share their points."""
+def _distinct_rankings(profile: Profile) -> tuple[list[str], list[list[str]]]:
+    """Return the names of different rankings, and the groups of names that share one ranking."""
     groups: dict[int, list[str]] = {}
     for name, points in profile.points.items():
         groups.setdefault(id(points), []).append(name)
     return [names[0] for names in groups.values()], [names for names in groups.values() if len(names) > 1]
 
 
-def _look_of(alt: Any, field: str, names: Sequence[str]) -> dict[str, Any]:
-    """How lines of several names are told apart: by colour, by dashes and by marks, with one legend for all three."""
+def _line_styles(alt: Any, field: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return the encodings that distinguish named lines: colour, dashes and marks, with one legend for all three."""
     ranges: dict[str, list[Any]] = {"color": list(COLOURS), "dash": DASHES, "shape": SHAPES}
     kinds = {"color": alt.Color, "dash": alt.StrokeDash, "shape": alt.Shape}
     return {
@@ -316,6 +301,31 @@ def _look_of(alt: Any, field: str, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def _marked_lines(
+    alt: Any,
+    field: str,
+    lines: Mapping[str, Sequence[dict[str, Any]]],
+    styles: Mapping[str, Any],
+    x: Any,
+    y: Any,
+    *,
+    width: float,
+    size: int,
+) -> list[Any]:
+    """Return the layers of several named lines: the lines, and marks along them."""
+    rows = [{field: name, **row} for name, line in lines.items() for row in line]
+    marks = [{field: name, **row} for name, line in lines.items() for row in _spread(line)]
+    color = styles["color"]
+    return [
+        chart_of(rows)
+        .mark_line(clip=True, strokeWidth=width)
+        .encode(x=x, y=y, color=color, strokeDash=styles["dash"], tooltip=_tooltip(alt, field)),
+        chart_of(marks)
+        .mark_point(filled=True, size=size, opacity=1)
+        .encode(x=x, y="risk:Q", color=color, shape=styles["shape"]),
+    ]
+
+
 def _band_rows(points: WorkingPoints, risk: str, top: float) -> list[dict[str, Any]]:
     ends = (points.coverage, getattr(points, f"{risk}_low"), getattr(points, f"{risk}_high"))
     return [
@@ -326,7 +336,7 @@ def _band_rows(points: WorkingPoints, risk: str, top: float) -> list[dict[str, A
 
 
 def _spread(line: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Points of a line that lie a tenth of the coverage apart, where its marks stand."""
+    """Return the points of a line that are a tenth of the coverage apart, for its marks."""
     kept: list[dict[str, Any]] = []
     for row in line:
         if row["coverage"] >= (kept[-1]["coverage"] if kept else 0.0) + 0.1:
@@ -334,8 +344,8 @@ def _spread(line: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept or list(line[-1:])
 
 
-def _beside(lines: Mapping[str, Sequence[dict[str, Any]]], top: float) -> list[dict[str, Any]]:
-    """Where the name of each line stands: at its end, and clear of the other names."""
+def _label_positions(lines: Mapping[str, Sequence[dict[str, Any]]], top: float) -> list[dict[str, Any]]:
+    """Return the position of each line's name: at its end, without overlapping other names."""
     ends = sorted((line[-1]["risk"], line[-1]["coverage"], name) for name, line in lines.items() if line)
     placed: list[dict[str, Any]] = []
     lowest = 0.0
@@ -351,20 +361,16 @@ def _beside(lines: Mapping[str, Sequence[dict[str, Any]]], top: float) -> list[d
     return placed
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Names in a line, the first few of many."""
+def _shorten_list(names: Sequence[str]) -> str:
+    """Return names in a line, only the first few if there are many."""
     return ", ".join(names[:_MOST_CURVES]) + (", ..." if len(names) > _MOST_CURVES else "")
-
-
-def _legend(alt: Any) -> Any:
-    return alt.Legend(orient="bottom", title=None, columns=4, labelLimit=220, symbolType="stroke")
 
 
 def _tooltip(alt: Any, name: str) -> list[Any]:
     return [f"{name}:N", alt.Tooltip("coverage:Q", format=".3f"), alt.Tooltip("risk:Q", format=".4f")]
 
 
-def _band_words(settings: Settings, noun: str) -> str:
+def _describe_band(settings: Settings, noun: str) -> str:
     if settings.interval == "none":
         return "no band: no intervals were asked for"
     held = "for all thresholds together" if settings.simultaneous else "at each threshold"

@@ -1,6 +1,6 @@
 """Charts of numbers with their intervals, one row each: a metric of every confidence, of every group, and differences.
 
-Which side of a difference is better is never decided here: a row that tells one is drawn by its verdict.
+Which side of a difference is better is not decided here: its verdict says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from abstain.report.charts._look import (
     GREY,
     INK,
     chart_of,
-    finished,
+    finish_chart,
     interval_words,
     lower_is_better,
 )
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from abstain.inference import Estimate
     from abstain.report.charts._look import Chart
 
-__all__ = ["differences_chart", "groups_chart", "metric_chart"]
-
 _WIDTH, _ROW = 460, 22
-# A difference's row is drawn full if one side is better, hollow and grey if not.
-_TOLD, _UNTOLD = "decided", INCONCLUSIVE
+# A difference is drawn full if one side is better, hollow and grey if not.
+_DECIDED, _UNDECIDED = "decided", INCONCLUSIVE
 
 
 def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title: str = "") -> Chart:
@@ -44,14 +42,14 @@ def metric_chart(system: SystemResult | Result, metric: str = "augrc", *, title:
         title: the heading; the metric's name when left out.
     """
     known = {key for variant in system.values() for key in variant.estimates}
-    key = _known_key(metric, known)
-    found = {name: variant.estimates[key] for name, variant in system.items()}
-    order = sorted(found, key=lambda name: (not found[name].defined, found[name].value))
-    told = interval_words(next(iter(found.values())), system.cluster_noun)
+    key = _find_key(metric, known)
+    estimates = {name: variant.estimates[key] for name, variant in system.items()}
+    order = sorted(estimates, key=lambda name: (not estimates[name].defined, estimates[name].value))
+    subtitle = interval_words(next(iter(estimates.values())), system.cluster_noun)
     if lower_is_better(key):
-        told += "; lower is better"
-    name = metric_name(key)
-    return _forest([(name, found[name], "") for name in order], name, title or name, told)
+        subtitle += "; lower is better"
+    label = metric_name(key)
+    return _forest([(name, estimates[name], "") for name in order], label, title or label, subtitle)
 
 
 def differences_chart(
@@ -72,24 +70,24 @@ def differences_chart(
             "there is no difference to draw: the result has one system; compare it with another one"
         )
     known = dict.fromkeys(each.metric for each in result.differences if not each.matched)
-    key = _known_key(metric or ("augrc" if "augrc" in known else next(iter(known))), known)
+    key = _find_key(metric or ("augrc" if "augrc" in known else next(iter(known))), known)
     shown = [each for each in result.differences if each.metric == key and not each.group]
     if confidence is not None:
         _validate.choice(confidence, "confidence", dict.fromkeys(each.confidence for each in shown))
         shown = [each for each in shown if each.confidence == confidence]
     name = metric_name(key)
     rows = [
-        (label, each.estimate, _UNTOLD if each.winner is None else _TOLD)
+        (label, each.estimate, _UNDECIDED if each.winner is None else _DECIDED)
         for label, each in zip(_labels(shown), shown, strict=True)
     ]
-    told = [
-        interval_words(shown[0].estimate, shown[0].cluster_noun) + _by_itself(shown[0], result),
-        f"{_sides(shown)}; hollow: inconclusive or not comparable",
+    subtitle = [
+        interval_words(shown[0].estimate, shown[0].cluster_noun) + _describe_family(shown[0], result),
+        f"{_describe_sides(shown)}; hollow: inconclusive or not comparable",
     ]
     pairs = {(each.left, each.right) for each in shown}
     first, second = pairs.pop() if len(pairs) == 1 else ("second", "first named")
     label = f"difference in {name}, {second} - {first}"
-    return _forest(rows, label, title or f"Differences in {name}", told, rule=0.0)
+    return _forest(rows, label, title or f"Differences in {name}", subtitle, rule=0.0)
 
 
 def groups_chart(table: MetricTable, metric: str) -> Chart:
@@ -99,21 +97,21 @@ def groups_chart(table: MetricTable, metric: str) -> Chart:
         table: the metrics of a system, by group.
         metric: which of its metrics.
     """
-    whole = table[metric]
+    overall = table[metric]
     rows = [(group.label, group.estimates[metric], "") for group in table.groups]
-    told = f"{interval_words(whole, 'cluster')}; dashed: all items"
-    return _forest(rows, metric, f"{metric} by group", told, rule=whole.value)
+    subtitle = f"{interval_words(overall, 'cluster')}; dashed: all items"
+    return _forest(rows, metric, f"{metric} by group", subtitle, rule=overall.value)
 
 
-def _by_itself(difference: Difference, result: Result) -> str:
-    """Whether an interval holds for its own comparison or for all of its family; a single one is no question."""
+def _describe_family(difference: Difference, result: Result) -> str:
+    """Return whether an interval is for its own comparison only; empty for a single comparison."""
     if difference.family < 2 or result.settings.simultaneous:
         return ""
     return "; each for one comparison by itself"
 
 
-def _sides(shown: Sequence[Difference]) -> str:
-    """What the two sides of 0 mean; the system that another is taken from is named first in a row's label."""
+def _describe_sides(shown: Sequence[Difference]) -> str:
+    """Return what the two sides of 0 mean. The minuend is named first in a row's label."""
     others = {each.right for each in shown}
     name = others.pop() if len(others) == 1 else "the system named first"
     side = "below" if shown[0].direction == "lower" else "above"
@@ -121,22 +119,24 @@ def _sides(shown: Sequence[Difference]) -> str:
     return f"{side} 0 {name} is {means[shown[0].direction]}"
 
 
-def _known_key(metric: str, known: Mapping[str, Any] | set[str]) -> str:
-    """The key of a metric among those there are; its parameter may be left out where one alone was asked for."""
-    same = [key for key in known if key.partition("@")[0] == metric]
-    if metric not in known and len(same) == 1:
-        return same[0]
+def _find_key(metric: str, known: Mapping[str, Any] | set[str]) -> str:
+    """Return the key of an evaluated metric. Its parameter is optional if the metric has only one."""
+    candidates = [key for key in known if key.partition("@")[0] == metric]
+    if metric not in known and len(candidates) == 1:
+        return candidates[0]
     return _validate.choice(metric, "metric", sorted(known) if isinstance(known, set) else known)
 
 
 def _labels(shown: Sequence[Difference]) -> list[str]:
-    """What tells the rows apart: the pair, the confidence, the coverage; the pair where there is one row alone."""
+    """Return the labels of rows: of the pair, the confidence and the coverage, those that differ between rows."""
     parts: list[Callable[[Difference], str]] = [
         lambda each: f"{each.right} - {each.left}",
         lambda each: each.confidence,
     ]
-    told = [part for part in parts if len({part(each) for each in shown}) > 1] or parts[:1]
-    return [" ".join(filter(None, [", ".join(part(each) for part in told), each.where])) for each in shown]
+    differing = [part for part in parts if len({part(each) for each in shown}) > 1] or parts[:1]
+    return [
+        " ".join(filter(None, [", ".join(part(each) for part in differing), each.where])) for each in shown
+    ]
 
 
 def _forest(
@@ -147,7 +147,7 @@ def _forest(
     *,
     rule: float | None = None,
 ) -> Chart:
-    """Points with interval bars, one row per name, in the order given, and a dashed line at `rule`."""
+    """Return points with interval bars, one row per name in the given order, and a dashed line at `rule`."""
     import altair as alt  # noqa: PLC0415
 
     records: list[dict[str, Any]] = []
@@ -162,19 +162,19 @@ def _forest(
     )
     scale = alt.Scale(zero=rule == 0.0, nice=True)
     axis = alt.Axis(tickCount=6)
-    untold = alt.datum.verdict == _UNTOLD
-    colour = alt.condition(untold, alt.value(GREY), alt.value(BLUE))
+    undecided = alt.datum.verdict == _UNDECIDED
+    colour = alt.condition(undecided, alt.value(GREY), alt.value(BLUE))
     bars = base.mark_rule(strokeWidth=2, opacity=0.6).encode(
         x=alt.X("low:Q", title=label, scale=scale, axis=axis), x2="high:Q", color=colour
     )
     dots = base.mark_point(size=60, opacity=1, strokeWidth=1.5).encode(
         x=alt.X("value:Q", scale=scale),
         stroke=colour,
-        fill=alt.condition(untold, alt.value("white"), alt.value(BLUE)),
+        fill=alt.condition(undecided, alt.value("white"), alt.value(BLUE)),
         tooltip=["name:N", alt.Tooltip("told:N", title=label)],
     )
     layers = [bars, dots]
     if rule is not None:
         line = chart_of([{"rule": rule}]).mark_rule(color=GREY, strokeDash=[4, 4]).encode(x="rule:Q")
         layers.insert(0, line)
-    return finished(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_ROW * max(len(records), 2))
+    return finish_chart(alt.layer(*layers), title, subtitle, width=_WIDTH, height=_ROW * max(len(records), 2))

@@ -1,15 +1,15 @@
 """Charts of intervals and sets: coverage against its claim, by width, by group, and how wide the predictions are.
 
-Each function takes a judgement and returns an Altair chart, which a notebook shows and `save_chart` writes.
-A chart shows what was estimated, with its interval; it computes nothing. Undefined numbers are left out.
+Each function takes a result and returns an Altair chart. A chart computes nothing. Undefined numbers are left out.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from abstain.report.charts._look import BLUE, COLOURS, DASHES, GREEN, GREY, ORANGE, chart_of, finished
+from abstain.report.charts._look import BLUE, COLOURS, DASHES, GREEN, GREY, ORANGE, chart_of, finish_chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from abstain.evaluation.conformal import CoverageResult, Stratum
     from abstain.report.charts._look import Chart
 
-__all__ = ["CHARTS", "charts", "coverage_chart", "groups_chart", "strata_chart", "width_chart"]
-
 # Colours that differ for every kind of colour vision; the shapes repeat the information.
-_VERDICTS = ("covered", "over-covered", "under-covered", "inconclusive")
-_COLOURS = (BLUE, GREEN, ORANGE, GREY)
-_SHAPES = ("circle", "triangle-up", "triangle-down", "square")
+_VERDICTS = ["covered", "over-covered", "under-covered", "inconclusive"]
+_COLOURS = [BLUE, GREEN, ORANGE, GREY]
+_SHAPES = ["circle", "triangle-up", "triangle-down", "square"]
 _ROW_HEIGHT = 22
 _MOST_GROUPS = 40
 
@@ -54,7 +52,7 @@ def coverage_chart(result: CoverageResult) -> Chart:
         base.mark_rule().encode(y=alt.Y("low:Q", title="coverage", scale=axis), y2="high:Q", color=_colour())
     )
     layers.append(_points(base).encode(y=alt.Y("y:Q", title="coverage", scale=axis)))
-    return finished(alt.layer(*layers), "Coverage against its claim", width=320, height=320)
+    return finish_chart(alt.layer(*layers), "Coverage against its claim", width=320, height=320)
 
 
 def strata_chart(result: CoverageResult) -> Chart:
@@ -95,16 +93,7 @@ def width_chart(result: CoverageResult) -> Chart:
         color=alt.Color("claim:N", title="claim", scale=alt.Scale(range=list(COLOURS))),
         strokeDash=alt.StrokeDash("claim:N", title="claim", scale=alt.Scale(range=DASHES)),
     )
-    return finished(alt.layer(chart), "How wide the predictions are", width=420, height=260)
-
-
-def charts(result: CoverageResult) -> dict[str, Chart]:
-    """Return every chart of a judgement by name, one per grouping among them."""
-    found = {name: draw(result) for name, draw in CHARTS.items()}
-    for grouping in result.claims[0].groups:
-        name = f"coverage-by-{grouping}"
-        found[f"{name}-group" if name in CHARTS else name] = groups_chart(result, grouping)
-    return found
+    return finish_chart(alt.layer(chart), "How wide the predictions are", width=420, height=260)
 
 
 CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {
@@ -112,6 +101,20 @@ CHARTS: dict[str, Callable[[CoverageResult], Chart]] = {
     "coverage-by-size": strata_chart,
     "width": width_chart,
 }
+
+
+def chart_functions(result: CoverageResult) -> dict[str, Callable[[CoverageResult], Chart]]:
+    """Return the functions that draw a result by the names of the charts: those of `CHARTS`, and one per grouping."""
+    functions = dict(CHARTS)
+    for grouping in result.claims[0].groups:
+        name = f"coverage-by-{grouping}"
+        functions[f"{name}-group" if name in CHARTS else name] = partial(groups_chart, grouping=grouping)
+    return functions
+
+
+def charts(result: CoverageResult) -> dict[str, Chart]:
+    """Return every chart of a result by name."""
+    return {name: draw(result) for name, draw in chart_functions(result).items()}
 
 
 def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]], title: str) -> Chart:
@@ -143,7 +146,7 @@ def _by_part(result: CoverageResult, parts_of: Callable[[Any], Sequence[Stratum]
         panel = alt.layer(claimed, spans, _points(base).encode(x=alt.X("y:Q", title="coverage", scale=scale)))
         panel = panel.properties(width=360, height=_ROW_HEIGHT * max(len(rows), 2))
         panels.append(panel.properties(title=f"claim {each.claim:g}") if len(result.claims) > 1 else panel)
-    return finished(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
+    return finish_chart(panels[0] if len(panels) == 1 else alt.vconcat(*panels), title)
 
 
 def _word(part: Stratum) -> str:
@@ -158,15 +161,11 @@ def _row(x: object, y: float, estimate: Any, verdict: str, **further: float) -> 
 def _points(base: alt.Chart) -> alt.Chart:
     import altair as alt  # noqa: PLC0415
 
-    shape = alt.Shape(
-        "verdict:N", title="verdict", scale=alt.Scale(domain=list(_VERDICTS), range=list(_SHAPES))
-    )
+    shape = alt.Shape("verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=_SHAPES))
     return base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape, color=_colour())
 
 
 def _colour() -> alt.Color:
     import altair as alt  # noqa: PLC0415
 
-    return alt.Color(
-        "verdict:N", title="verdict", scale=alt.Scale(domain=list(_VERDICTS), range=list(_COLOURS))
-    )
+    return alt.Color("verdict:N", title="verdict", scale=alt.Scale(domain=_VERDICTS, range=_COLOURS))

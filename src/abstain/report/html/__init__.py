@@ -1,17 +1,16 @@
-"""Results as HTML: the report, one file that needs nothing else, and what a notebook shows.
+"""Results as HTML: the report, which is one self-contained file, and the representation in a notebook.
 
-The page of the report carries its styles, its charts and its one script; a content security policy by hash lets nothing
-else run and nothing be fetched, so that text from a file or a model stays text. There is one builder: numbers about
-answers and abstentions (one system, two or many) and numbers about intervals or sets bring their panels, sentences and
-definitions each, where the data allow. Participant ids and what a model wrote are not in it unless somebody asks for
-them. What a notebook shows is plain HTML without script or style, and one picture.
+The report contains its styles, its charts and its one script. A content security policy by hash lets nothing else run
+and nothing be fetched, so that text from a file or a model stays text. Results about answers and abstentions, and
+results about intervals or sets, each have their panels, sentences and definitions. Participant ids and the responses of
+a model are included only on request. The representation in a notebook is plain HTML without script or style, and one
+picture.
 """
 
 from __future__ import annotations
 
 import base64
 import html
-import json
 import math
 import platform
 from dataclasses import dataclass
@@ -26,9 +25,9 @@ from abstain.evaluation import Result
 from abstain.report import coverage as covered
 from abstain.report import views
 from abstain.report.charts import chart_svg, content_hash, main_chart, unchecked
-from abstain.report.html import _panels, _words
-from abstain.report.html._parts import figure_markup
-from abstain.report.tables import Table, number_cell, plain_text, table_html
+from abstain.report.html import _panels, _sentences
+from abstain.report.tables import Table, number_cell, table_html
+from abstain.report.text import plain_text
 
 if TYPE_CHECKING:
     import os
@@ -56,8 +55,8 @@ def write_report(
     **options: Any,
 ) -> Path:
     """Write the report of a result to a file; the options are those of `report_html`."""
-    place = _outputs.check_output(path)
-    return _outputs.write_whole(place, report_html(result, **options).encode())
+    output = _outputs.check_output(path)
+    return _outputs.write_whole(output, report_html(result, **options).encode())
 
 
 def report_html(
@@ -94,7 +93,7 @@ def report_html(
     with unchecked():
         if isinstance(result, Result):
             pages = [
-                _answers_page(result, progress, _promises(result, risk)),
+                _answers_page(result, progress, _policies(result, risk)),
                 *([] if coverage is None else [_coverage_page(coverage)]),
             ]
         else:
@@ -103,7 +102,7 @@ def report_html(
         if isinstance(result, Result) and listed:
             several = len(result.systems) > 1
             panels.append(_panels.mistakes_panel(result.first, listed, responses=responses, several=several))
-    # What heads the page is told by the first; where both are there, each panel tells its own verdict.
+    # The first one has the title and the verdict of the page; each panel has its own verdict in addition.
     first = pages[0]
     page = (
         _environment()
@@ -136,12 +135,12 @@ def report_html(
 
 
 def result_html(result: Result | CoverageResult) -> str:
-    """Return a result as HTML: whom it is about, what can be said, its tables, its warnings, and its main chart."""
+    """Return a result as HTML: its population, findings, tables, warnings and main chart."""
     return f"<div>{_summary(result)}{_picture(result)}</div>"
 
 
 def _picture(result: Result | CoverageResult) -> str:
-    """The main chart as an image that needs nothing else; none of its names can meet those of another chart."""
+    """Return the main chart as an image, so that its element ids cannot clash with those of another chart."""
     with unchecked():
         chart = main_chart(result)
         if chart is None:
@@ -167,18 +166,18 @@ def _summary(result: Result | CoverageResult) -> str:
         if system.metrics is not None:
             tables += [views.metrics_table(system.metrics), views.groups_table(system.metrics)]
         return _notebook(lines, [], tables, views.warning_lines(result))
-    differences = views.differences_table(result, views.chosen(result))
+    differences = views.differences_table(result, views.choose_differences(result))
     lines = [f"{len(result.systems)} systems, {views.basis_line(result)}", views.loss_line(result.loss)]
     tables = [Table("", differences.columns, differences.rows), views.systems_table(result)]
-    return _notebook(lines, views.sentences(result), tables, views.warning_lines(result))
+    return _notebook(lines, views.summary_sentences(result), tables, views.warning_lines(result))
 
 
 def _notebook(
-    lines: Sequence[str], said: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]
+    lines: Sequence[str], findings: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]
 ) -> str:
     head = "".join(f"<p>{html.escape(plain_text(line))}</p>" for line in lines if line)
     body = "".join(table_html(table) for table in tables if table.rows)
-    return f"{head}{_list('', said)}{body}{_list('warnings', warnings)}"
+    return f"{head}{_list('', findings)}{body}{_list('warnings', warnings)}"
 
 
 def _list(title: str, texts: Sequence[str]) -> str:
@@ -190,7 +189,7 @@ def _list(title: str, texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What one kind of result brings to the page."""
+    """The parts of the page about one kind of result."""
 
     title: str
     subtitle: str
@@ -202,17 +201,17 @@ class _Page:
     explorer: dict[str, Any] | None = None
 
 
-def _promises(result: Result, risk: float | str | None) -> dict[str, Policy]:
-    """What may be answered at a risk, by system."""
+def _policies(result: Result, risk: float | str | None) -> dict[str, Policy]:
+    """Return the policy of each system at the requested risk."""
     if risk is None:
         return {}
     return {name: system.policy(risk, sure=result.settings.level) for name, system in result.systems.items()}
 
 
 def _answers_page(
-    result: Result, progress: Callable[[int], None] | None, promises: Mapping[str, Policy]
+    result: Result, progress: Callable[[int], None] | None, policies: Mapping[str, Policy]
 ) -> _Page:
-    """What a result about answers and abstentions brings."""
+    """Return the parts of the page about answers and abstentions."""
     sides = _panels.sides_of(result, progress)
     alone = len(result.systems) == 1
     panels = [
@@ -229,19 +228,19 @@ def _answers_page(
         title=_title(result),
         subtitle=_subtitle(result),
         verdict=[
-            *_words.promises(promises),
+            *_sentences.guarantee_sentences(policies),
             *(
-                _words.system_verdict(result.only, sides[0].profile)
+                _sentences.system_verdict(result.only, sides[0].profile)
                 if alone
-                else _words.comparison_verdict(result)
+                else _sentences.comparison_verdict(result)
             ),
         ],
         warnings=[
             *views.warning_lines(result),
-            *dict.fromkeys(str(each) for policy in promises.values() for each in policy.warnings),
+            *dict.fromkeys(str(each) for policy in policies.values() for each in policy.warnings),
         ],
         panels=[panel for panel in panels if panel is not None],
-        definitions={**_words.definitions(result), **_words.promise_definitions(result, promises)},
+        definitions={**_sentences.definitions(result), **_sentences.guarantee_definitions(result, policies)},
         facts=[
             *(
                 fact
@@ -260,16 +259,16 @@ def _answers_page(
 
 
 def _coverage_page(result: CoverageResult) -> _Page:
-    """What a result about intervals or sets brings."""
+    """Return the parts of the page about intervals or sets."""
     settings = result.settings
     path = result.provenance.get("path")
     return _Page(
         title=_panels.file_name(path) if path else result.kind.capitalize(),
         subtitle=f"{result.rows:,} {result.kind} in {result.clusters:,} clusters.",
-        verdict=_words.coverage_verdict(result),
+        verdict=_sentences.coverage_verdict(result),
         warnings=[str(warning) for warning in result.warnings],
         panels=[_panels.coverage_panel(result)],
-        definitions=_words.coverage_definitions(result),
+        definitions=_sentences.coverage_definitions(result),
         facts=[
             *_inputs(result.kind, result.provenance),
             (f"intervals of {result.kind}", _intervals(settings)),
@@ -278,18 +277,18 @@ def _coverage_page(result: CoverageResult) -> _Page:
 
 
 def _title(result: Result) -> str:
-    """The names of the systems; where they have none, what their items came from."""
+    """Return the names of the systems or, if they have none, their sources."""
     if len(result.systems) > 1 and not set(result.systems) <= _UNNAMED:
         return " against ".join(result.systems)
     return " against ".join(dict.fromkeys(_panels.source_of(system) for system in result.systems.values()))
 
 
 def _subtitle(result: Result) -> str:
-    """The size, the match and the loss in one line."""
+    """Return the size, the match and the loss in one line."""
     population, matching, noun = result.population, result.matching, result.cluster_noun
     items = population.items if matching is None else matching.judged
     clusters = population.included if matching is None else matching.clusters
-    parts = [f"{items:,} items of {views.many(clusters, noun)}"]
+    parts = [f"{items:,} items of {views.format_count(clusters, noun)}"]
     parts += [] if matching is None else [f"matched by {' and '.join(matching.by)}"]
     parts += [] if result.loss is None else [views.loss_line(result.loss)]
     return f"{'; '.join(parts)}."
@@ -327,20 +326,20 @@ def _made(made: datetime) -> list[tuple[str, str]]:
 
 
 def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
-    """What the threshold explorer knows: the working points of every confidence, of every side.
+    """Return the data of the threshold explorer: the operating points of every confidence of every system.
 
-    Counts are exact; risks are rounded to six significant digits, far below what a screen shows. Thresholds keep all
-    their digits, because they are what somebody will copy.
+    Counts are exact, risks are rounded to six significant digits, and thresholds keep all digits, because users copy
+    them.
     """
-    found: dict[str, Any] = {"sides": [], "curves": [], "start": 0}
+    data: dict[str, Any] = {"sides": [], "curves": [], "start": 0}
     leaders = []
     for side in sides:
         profile = side.profile
         if profile is None:
             continue
-        number = len(found["sides"])
+        number = len(data["sides"])
         leaders.append(profile.leader)
-        found["sides"].append(
+        data["sides"].append(
             {
                 "mean": _rounded(profile.random.selective_risk[:1])[0],
                 "optimal": _line(profile.optimal),
@@ -349,7 +348,7 @@ def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
         )
         for name, points in profile.points.items():
             if len(points):
-                found["curves"].append(
+                data["curves"].append(
                     {
                         "key": side.title(name),
                         "name": name,
@@ -360,18 +359,17 @@ def _explorer(sides: Sequence[Side]) -> dict[str, Any]:
                         "line": None if points.in_curve == len(points) else _line(profile.lines[name]),
                     }
                 )
-    # The page opens with what its verdict speaks of.
-    names = [curve["name"] for curve in found["curves"]]
-    found["start"] = names.index(leaders[0]) if leaders and leaders[0] in names else 0
-    return found
+    # The explorer starts with the confidence of the verdict.
+    names = [curve["name"] for curve in data["curves"]]
+    data["start"] = names.index(leaders[0]) if leaders and leaders[0] in names else 0
+    return data
 
 
 def embedded_json(value: object) -> Markup:
-    """Return JSON that can stand in a script element: no text in it can end the element or begin a comment."""
-    from markupsafe import Markup  # noqa: PLC0415
+    """Return JSON for a script element: no text in it can end the element or begin a comment."""
+    from jinja2.utils import htmlsafe_json_dumps  # noqa: PLC0415
 
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return htmlsafe_json_dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def _points(points: WorkingPoints) -> dict[str, Any]:
@@ -418,6 +416,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": number_cell, "grouped": lambda value: f"{value:,}"}
-    environment.globals["figure"] = figure_markup
+    environment.filters |= {
+        "cell": number_cell,
+        "grouped": lambda value: f"{value:,}",
+        "class_name": lambda part: type(part).__name__,
+    }
     return environment

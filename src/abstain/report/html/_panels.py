@@ -1,7 +1,7 @@
-"""The panels of a page: who was judged, what is compared, estimates, curves, reliability, and what only some have.
+"""The panels of a page: population, comparison, estimates, curves, reliability, safety, groups, coverage and mistakes.
 
 Tables and verdicts are those of `abstain.report.views` and `abstain.report.coverage`; a page chooses their columns. A
-panel that a result has nothing for is None, and the page goes without it. Nothing is decided here.
+panel for which a result has no data is None.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from abstain.report.charts import (
     systems_chart,
 )
 from abstain.report.charts.intervals import charts
-from abstain.report.html import _words
+from abstain.report.html import _sentences
 from abstain.report.html._parts import (
     Explorer,
     Figure,
@@ -44,12 +44,12 @@ from abstain.thresholds import per_cent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from abstain.evaluation import Difference, MetricTable, Profile, Result, SystemResult
+    from abstain.evaluation import MetricTable, Profile, Result, SystemResult
     from abstain.evaluation.conformal import CoverageResult, Stratum
     from abstain.report.html._parts import Part
     from abstain.report.tables import Cell
 
-# The page draws curves of so many systems; more are told by their differences.
+# The page draws the curves of at most so many systems.
 _MOST_SIDES = 2
 _FEW_CONFIDENCES = 4
 _OUTCOMES = (
@@ -64,8 +64,8 @@ _RISKS = (
 _AREAS = ("aurc", "augrc", "eaurc", "eaugrc", "aurc_achievable", "aurc_at_coverage", "augrc_at_coverage")
 _OF_TWO = ("confidence", "label", "group", "left_value", "right_value", "difference", "p", "in_words")
 _OF_MANY = ("left", "right", "confidence", "label", "group", "difference", "p", "p_holm", "sentence")
-_TOLD_ELSEWHERE = ("cmax", "items")
-# Texts that a source may carry beside an item: shown only when asked for.
+_SHOWN_ELSEWHERE = ("cmax", "items")
+# Texts of an item, which are shown only on request.
 _TEXTS = ("prompt", "raw_response")
 _MOST_GROUPS = 20
 _MOST_CHARTS = 3
@@ -108,9 +108,8 @@ def file_name(path: object) -> str:
 
 def source_of(system: SystemResult) -> str:
     """Return where the items of a system came from; "Items" where that is not known."""
-    path, mode = system.provenance.get("path"), system.provenance.get("mode")
-    name = file_name(path) if path else "Items"
-    return f"{name} ({mode})" if mode else name
+    path = system.provenance.get("path")
+    return views.source_line({**system.provenance, "path": file_name(path) if path else "Items"})
 
 
 def _heading(system: SystemResult) -> Heading:
@@ -175,7 +174,7 @@ def _systems_panel(result: Result) -> Panel:
     parts: list[Part] = [
         _basis(result),
         TableView(replace(_systems(result), title=title), "Systems with their ranks", compact=True),
-        _words.each_by_itself(result),
+        _sentences.describe_family(result),
         TableView(
             replace(differences, title=f"Second - first: {_difference_intervals(result)}."),
             "Differences between systems",
@@ -188,54 +187,54 @@ def _systems_panel(result: Result) -> Panel:
 def _systems(result: Result) -> Table:
     """Every system with its metrics and ranks; Cmax is the coverage once more, and the items are the same for all."""
     table = views.systems_table(result)
-    table = table.only([place for place, each in enumerate(table.columns) if each.key not in _TOLD_ELSEWHERE])
+    table = table.only(
+        [place for place, each in enumerate(table.columns) if each.key not in _SHOWN_ELSEWHERE]
+    )
     named = [replace(each, heading=metric_name(each.title)) for each in table.columns]
     return replace(table, columns=tuple(named))
 
 
 def _basis(result: Result) -> str:
-    """What the differences rest on."""
+    """Return which items are compared."""
     which = "on both sides" if len(result.systems) == 2 else "in all systems"
     return f"Paired over what is judged {which}: {views.basis_line(result)}."
 
 
 def _differences(result: Result, keys: Sequence[str]) -> Table:
-    """The differences that a summary shows, with the columns that a page has room for."""
-    told = views.chosen(result)
-    table = views.differences_table(result, told)
-    places = {column.key: place for place, column in enumerate(table.columns)}
-    kept = [key for key in keys if key in places]
+    """Return the differences of a summary, with only some columns."""
+    differences = views.choose_differences(result)
+    table = views.differences_table(result, differences)
+    index = {column.key: position for position, column in enumerate(table.columns)}
+    kept = [key for key in keys if key in index]
     columns = [
         replace(column, detail=False, heading="in words" if column.key == "sentence" else column.heading)
-        for column in (table.columns[places[key]] for key in kept)
+        for column in (table.columns[index[key]] for key in kept)
     ]
     rows = []
-    for each, row in zip(told, table.rows, strict=True):
-        worded = {"label": _named(each, str(row[places["label"]])), "confidence": each.confidence or "any"}
-        rows.append(tuple(worded.get(key, row[places[key]]) for key in kept))
+    for each, row in zip(differences, table.rows, strict=True):
+        label = metric_name(each.metric) + each.label.removeprefix(each.metric)
+        changed = {"label": label, "confidence": each.confidence or "any"}
+        rows.append(tuple(changed.get(key, row[index[key]]) for key in kept))
     return Table("", tuple(columns), tuple(rows))
 
 
-def _named(each: Difference, label: str) -> str:
-    """A metric as people write it, with what the view says of it."""
-    return metric_name(each.metric) + label.removeprefix(each.metric)
-
-
 def _single_intervals(result: Result) -> str:
-    """What the intervals of the systems' own numbers are."""
-    told = _words.telling(each for system in result.systems.values() for each in system.estimates.values())
-    return interval_words(told or result.first.coverage, result.cluster_noun)
+    """Return how the intervals of single numbers were computed."""
+    typical = _sentences.typical_estimate(
+        each for system in result.systems.values() for each in system.estimates.values()
+    )
+    return interval_words(typical or result.first.coverage, result.cluster_noun)
 
 
 def _difference_intervals(result: Result) -> str:
-    """What the intervals of differences are: those of the first that has one."""
-    told = _words.telling(each.estimate for each in result.differences if each.compared)
-    return interval_words(told or result.differences[0].estimate, result.cluster_noun)
+    """Return how the intervals of differences were computed."""
+    typical = _sentences.typical_estimate(each.estimate for each in result.differences if each.compared)
+    return interval_words(typical or result.differences[0].estimate, result.cluster_noun)
 
 
 def _charts(result: Result) -> list[Figure]:
     defined = {each.metric for each in result.differences if not each.group and each.estimate.defined}
-    drawn = [key for key in _words.headline_metrics(result) if key in defined]
+    drawn = [key for key in _sentences.headline_metrics(result) if key in defined]
     # Who answers more stands in the table; it is drawn where nothing else can be.
     drawn = [key for key in drawn if key != "cmax"] or drawn
     return [
@@ -249,7 +248,7 @@ def _charts(result: Result) -> list[Figure]:
 
 
 def _overlay(result: Result, sides: Sequence[Side]) -> list[Figure]:
-    """Both systems on one set of axes, where something ranks the answers of both."""
+    """Return both systems on one set of axes, if both have a confidence."""
     profiles = {side.system.name: side.profile for side in sides if side.profile and side.profile.leader}
     slots = [slot for slot in result.first if all(slot in side.system for side in sides)]
     if len(profiles) < len(result.systems) or not slots:
@@ -294,7 +293,7 @@ def _areas(side: Side, *, alone: bool) -> list[Part]:
 
 
 def _unranked(system: SystemResult, *, alone: bool) -> list[Part]:
-    """What is known of a system whose answers nothing ranks; what was asked for by name has a panel of its own."""
+    """Return the metrics of a system without a confidence, except for those that were requested by name."""
     table = views.areas_table(system)
     if not table.rows:
         return []
@@ -328,7 +327,7 @@ def curves_panel(sides: Sequence[Side]) -> Panel | None:
         "Risk against coverage, and where to set the threshold",
         "Curves and threshold",
         [
-            f"{words} {_words.band_words(side.system)}",
+            f"{words} {_sentences.describe_band(side.system)}",
             Explorer(
                 charts,
                 side.system.cluster_noun,
@@ -352,8 +351,8 @@ def reliability_panel(sides: Sequence[Side]) -> Panel | None:
                 left_out += [title] if len(side.profile.points[name]) else []
             elif (same := (side.label, curve.confidence.tobytes(), curve.count.tobytes())) not in seen:
                 seen.add(same)
-                told = f"Reliability of {title}: accuracy against stated confidence"
-                figures.append(figure(reliability_diagram(curve, title=title), told))
+                words = f"Reliability of {title}: accuracy against stated confidence"
+                figures.append(figure(reliability_diagram(curve, title=title), words))
     if not figures:
         return None
     system = sides[0].system
@@ -446,7 +445,7 @@ def coverage_panel(result: CoverageResult) -> Panel:
     """Return the panel of intervals or sets."""
     title = f"Metrics of {result.rows:,} {result.kind} in {result.clusters:,} clusters"
     table = replace(coverage.metrics_table(result), title=title, notes=())
-    parts: list[Part] = [*_words.coverage_verdict(result), TableView(table, title)]
+    parts: list[Part] = [*_sentences.coverage_verdict(result), TableView(table, title)]
     parts += [
         _strata(f"Coverage by {name} at a claim of {claim.claim:g}", name, strata)
         for claim in result.claims
@@ -501,8 +500,8 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
         for row in wrong
     )
     headings = [noun, "item", "truth", "prediction", *named, "loss", *texts]
-    told = f"Asked for by whoever made this report: it names {noun}s and items"
-    words = f"{told}{' and shows what the model was asked and wrote' if texts else ''}."
+    names = f"Asked for by whoever made this report: it names {noun}s and items"
+    words = f"{names}{' and shows what the model was asked and wrote' if texts else ''}."
     table = Table("", tuple(Column(heading, heading) for heading in headings), rows)
     return Panel("mistakes", title, "Mistakes", [words, TableView(table, "Mistakes")])
 

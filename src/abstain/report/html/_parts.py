@@ -1,7 +1,7 @@
-"""What a page is built of: panels, and the parts of a panel, each of which the template shows by its kind.
+"""The parts of a page: panels, and the parts of a panel, which the template renders by their class.
 
-A part holds text, numbers and estimates; the template escapes all of it. Only charts come as markup, and they are made
-by the chart renderer from specifications. Tables are those of `abstain.report.tables`, with what a page adds to them.
+A part holds text, numbers and estimates, and the template escapes all of it. Only charts are markup: the chart renderer
+makes it from specifications, and escapes the texts of a chart.
 """
 
 from __future__ import annotations
@@ -19,58 +19,47 @@ if TYPE_CHECKING:
     from abstain.report.tables import Table
 
 
-class _Fragment:
-    """A part of a panel."""
-
-    __slots__ = ()
-
-    @property
-    def kind(self) -> str:
-        """The name by which the template knows it."""
-        return type(self).__name__.lower()
-
-
 @dataclass(frozen=True, slots=True)
-class Heading(_Fragment):
+class Heading:
     """A heading within a panel."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Note(_Fragment):
+class Note:
     """A quiet sentence."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Figure(_Fragment):
-    """A chart and what it shows, in words; a wide one scrolls where there is no room for it."""
+class Figure:
+    """A chart and its description; a wide one scrolls on a narrow screen."""
 
-    svg: str
+    svg: Markup
     words: str
     wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Gallery(_Fragment):
+class Gallery:
     """Charts of one kind, side by side."""
 
     figures: Sequence[Figure]
 
 
 @dataclass(frozen=True, slots=True)
-class TableView(_Fragment):
-    """A table in a page; the first cell of a row is its heading, which is shown once where its column says so.
+class TableView:
+    """A table in a page; the first cell of a row is its heading.
 
     Attributes:
         table: the table.
-        label: what a screen reader calls it.
-        compact: intervals stand below their values.
-        folded: the line that unfolds the table; empty where it is not folded.
-        unfolded: a folded table that begins open.
-        marked: the heading of the row that stands out.
+        label: its name for screen readers.
+        compact: True if intervals are below their values.
+        folded: the line that unfolds the table; empty if it is not folded.
+        unfolded: True if a folded table is open at first.
+        marked: the heading of the highlighted row.
     """
 
     table: Table
@@ -83,7 +72,7 @@ class TableView(_Fragment):
 
 @dataclass(frozen=True, slots=True)
 class StripPart:
-    """A part of all items: what became of them, how many, and where the part begins and ends, in percent."""
+    """A part of all items: their outcome, their number, and where the part begins and how long it is, in percent."""
 
     outcome: str
     name: str
@@ -93,27 +82,22 @@ class StripPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip(_Fragment):
-    """What became of the items of a system: a strip with its parts, and beside them further numbers, if any."""
+class Strip:
+    """The outcomes of the items of a system as a strip, and further numbers below it."""
 
     parts: Sequence[StripPart]
     tiles: Sequence[tuple[str, Any]]
 
-    @property
-    def words(self) -> str:
-        """The strip in words."""
-        return "Items: " + ", ".join(f"{part.count:,} {part.name}" for part in self.parts)
-
 
 @dataclass(frozen=True, slots=True)
-class Explorer(_Fragment):
-    """The curves with the threshold explorer; the still charts stand where scripts do not run.
+class Explorer:
+    """The curves with the threshold explorer; static charts replace it where scripts do not run.
 
     Attributes:
-        charts: the still charts.
-        noun: what a cluster is called.
-        share: True where the loss is a share, and risks are told in per cent.
-        sure: how sure a promise is, in per cent.
+        charts: the static charts.
+        noun: the noun for a cluster.
+        share: True if the loss is a proportion, so that risks are printed in percent.
+        sure: the confidence level of a risk guarantee, in percent.
     """
 
     charts: Sequence[Figure]
@@ -137,18 +121,9 @@ class Panel:
 
 def figure(chart: Any, words: str, *, wide: bool = False) -> Figure:
     """Return a chart as a figure of the page."""
-    return Figure(chart_svg(chart), words, wide)
-
-
-def figure_markup(shown: Figure) -> Markup:
-    """Return a chart as a figure that a screen reader announces by its words."""
     from markupsafe import Markup  # noqa: PLC0415
 
-    # The renderer escapes the texts of a chart; the words are escaped here.
-    frame = Markup('<figure class="chart{}"{} role="group" aria-label="{}">{}</figure>')
-    # On a narrow screen a wide chart scrolls, which the keyboard must reach.
-    look = (" wide", Markup(' tabindex="0"')) if shown.wide else ("", "")
-    return frame.format(*look, shown.words, Markup(shown.svg))
+    return Figure(Markup(chart_svg(chart)), words, wide)
 
 
 def sentence(words: str) -> str:

@@ -1,18 +1,16 @@
-"""What the report says in sentences: the verdict, and the exact definitions that were used.
+"""The sentences of the report: the verdict, and the exact definitions that were used.
 
-Every number in a sentence is read off a result; none is computed here, and who is better is asked of the verdict
-that each difference carries.
+No number is computed here, and which system is better is the verdict of each difference.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abstain.evaluation import OWN_COVERAGES
 from abstain.inference import Estimate, number_text
 from abstain.losses import SHARES
 from abstain.report.charts import interval_words, metric_name
-from abstain.report.views import asked_by_name
+from abstain.report.views import conclusion_lines, is_usual, requested_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,53 +68,50 @@ def system_verdict(system: SystemResult, profile: Profile | None) -> list[str]:
     return lines
 
 
-def promises(policies: Mapping[str, Policy]) -> list[str]:
-    """Return what may be answered at the risk that was asked for: the first sentence of a page."""
+def guarantee_sentences(policies: Mapping[str, Policy]) -> list[str]:
+    """Return what may be answered at the requested risk: the first sentences of a page."""
     lines = []
     for name, policy in policies.items():
-        said = str(policy)
-        lines.append(said if len(policies) == 1 else f"{name}: {said[0].lower()}{said[1:]}")
+        text = str(policy)
+        lines.append(text if len(policies) == 1 else f"{name}: {text[0].lower()}{text[1:]}")
         if policy.threshold is None:
             lines.append(policy.lines[1])
     return lines
 
 
-def promise_definitions(result: Result, policies: Mapping[str, Policy]) -> dict[str, str]:
-    """Return what a promise is, where the page makes one."""
-    shown = any(
-        system and system.loss is not None and system.loss.name in SHARES
-        for system in result.systems.values()
-    )
-    if not shown:
+def guarantee_definitions(result: Result, policies: Mapping[str, Policy]) -> dict[str, str]:
+    """Return what a risk guarantee is, if the page has one."""
+    systems = result.systems.values()
+    if not any(system and system.loss is not None and system.loss.name in SHARES for system in systems):
         return {}
-    found = {
+    definitions = {
         "Promised risk": "A threshold whose risk was tested: with the sureness that is told, the share of wrong "
         "answers among items to come is at most what was asked for, if they are drawn like these. Each risk by itself, "
         "decided on before looking; trying several and keeping the best is no promise."
     }
     for policy in policies.values():
         how = next((line for line in policy.lines if line.startswith(("Shown by", "Tried:"))), "")
-        found["How it is promised"] = f"{how} It rests on this: {'; '.join(policy.assumptions)}."
-    return found
+        definitions["How it is promised"] = f"{how} It rests on this: {'; '.join(policy.assumptions)}."
+    return definitions
 
 
 def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:
-    """How the other confidences stand to the leader, which is the left side of each contrast."""
+    """Return how the other confidences compare with the leader, which is the left side of each contrast."""
     close = [each.right for each in contrasts if each.compared and each.winner is None]
     worse = [each.right for each in contrasts if each.winner == each.left]
-    untold = [each.right for each in contrasts if not each.compared]
+    not_comparable = [each.right for each in contrasts if not each.compared]
     parts = []
     if close:
-        parts.append(f"{listed(close)} cannot be told apart from it")
+        parts.append(f"{join_names(close)} cannot be told apart from it")
     if worse:
         what = (
             f"{len(worse)} other{'s are' if len(worse) > 1 else ' is'}"
-            if close or untold
+            if close or not_comparable
             else "All others are"
         )
         parts.append(f"{what} worse by more than chance")
-    if untold:
-        parts.append(f"{listed(untold)} cannot be compared with it")
+    if not_comparable:
+        parts.append(f"{join_names(not_comparable)} cannot be compared with it")
     corrected = f", corrected for {len(contrasts)} by Holm's method" if len(contrasts) > 1 else ""
     return (
         f"{'; '.join(parts)} (paired differences in AUGRC, jackknife, at a level of {settings.level:g}{corrected}; "
@@ -126,26 +121,18 @@ def _contrasts(contrasts: Sequence[Difference], settings: Settings) -> str:
 
 def headline_metrics(result: Result) -> list[str]:
     """Return the metrics that a comparison's verdict is about: AUGRC and Cmax, or those requested by name."""
-    there = list(dict.fromkeys(each.metric for each in result.differences if not each.matched))
-    headline = ["augrc", "cmax"] if result.first.variants else asked_by_name(result.first)
-    return [key for key in headline if key in there] or there[:1]
+    compared = list(dict.fromkeys(each.metric for each in result.differences if not each.matched))
+    headline = ["augrc", "cmax"] if result.first.variants else requested_metrics(result.first)
+    return [key for key in headline if key in compared] or compared[:1]
 
 
 def comparison_verdict(result: Result) -> list[str]:
     """Return the conclusion, then the finding on every pair by the headline metrics."""
-    told = headline_metrics(result)
-    several = len({each.confidence for each in result.differences} - {""}) > 1
-    shown = [
-        each
-        for each in result.differences
-        if not each.group
-        and (each.metric in told or each.metric == "risk")
-        and (each.basis != OWN_COVERAGES or not each.compared)
-    ]
-    shown.sort(key=lambda each: told.index(each.metric) if each.metric in told else len(told))
-    first = [] if result.headline is None else [result.headline.sentence]
-    found = [f"{each.subject(confidence=several)}: {each.finding}" for each in shown]
-    lines = [f"{line}." for line in dict.fromkeys([*first, *found])]
+    # The selective risk at matched coverage comes last.
+    metrics = [*headline_metrics(result), "risk"]
+    shown = [each for each in result.differences if not each.group and each.metric in metrics]
+    shown.sort(key=lambda each: metrics.index(each.metric))
+    lines = [f"{line}." for line in conclusion_lines(result, shown)]
     if len(lines) > _MOST_SENTENCES:
         more = len(lines) - _MOST_SENTENCES
         lines = [*lines[:_MOST_SENTENCES], f"The table below has the other {more:,} differences."]
@@ -162,8 +149,8 @@ def coverage_verdict(result: CoverageResult) -> list[str]:
     ]
 
 
-def band_words(system: SystemResult) -> str:
-    """Return what the band around a curve is."""
+def describe_band(system: SystemResult) -> str:
+    """Return the level and the method of the band around a curve."""
     settings = system.settings
     if settings.interval == "none":
         return "There is no band, because no intervals were asked for."
@@ -175,7 +162,7 @@ def band_words(system: SystemResult) -> str:
     )
 
 
-def each_by_itself(result: Result) -> str:
+def describe_family(result: Result) -> str:
     """Return whether the intervals of differences hold together or each by itself; empty for one difference."""
     if len(result.systems) < 3:
         return ""
@@ -198,9 +185,9 @@ def definitions(result: Result) -> dict[str, str]:
         found["Loss"] = f"{loss.rule}. {loss.name} = {loss.definition}. {wrong}"
     if any(result.systems.values()):
         found |= _selective_definitions(result.settings)
-    asked = asked_by_name(result.first)
+    requested = requested_metrics(result.first)
     for name, specification in result.specifications.items():
-        if name in asked:
+        if name in requested:
             found.setdefault(metric_name(name), specification.summary.replace("``", ""))
     return found | _inference_definitions(result)
 
@@ -222,18 +209,18 @@ def _selective_definitions(settings: Settings) -> dict[str, str]:
     }
 
 
-def telling(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Return an estimate that shows how intervals are made: one that varies, rather than a bound or a constant."""
-    made = [each for each in estimates if each.interval is not None]
-    usual = [each for each in made if not each.method.startswith(("exact bound", "it cannot vary"))]
-    return next(iter(usual or made), None)
+def typical_estimate(estimates: Iterable[Estimate]) -> Estimate | None:
+    """Return an estimate that shows how intervals are computed: preferably not an exact bound or a constant."""
+    with_interval = [each for each in estimates if each.interval is not None]
+    usual = [each for each in with_interval if is_usual(each.method)]
+    return next(iter(usual or with_interval), None)
 
 
 def _inference_definitions(result: Result) -> dict[str, str]:
-    """What intervals and verdicts are: of single numbers, and of differences."""
+    """Return what intervals and verdicts are: of single numbers, and of differences."""
     settings, system = result.settings, result.first
     found = {}
-    made = telling(system.estimates.values())
+    made = typical_estimate(system.estimates.values())
     if made is not None:
         how = (
             f"{system.cluster_noun.capitalize()}s are left out in turn; where nothing varied, the interval is an exact "
@@ -245,14 +232,14 @@ def _inference_definitions(result: Result) -> dict[str, str]:
                 "are dropped."
             )
         found["Intervals"] = f"Of single numbers, {interval_words(made, system.cluster_noun)}. {how}"
-    told = next((each for each in result.differences if each.compared), None)
-    if told is None:
+    compared = next((each for each in result.differences if each.compared), None)
+    if compared is None:
         return found
-    how = interval_words(told.estimate, system.cluster_noun)
+    how = interval_words(compared.estimate, system.cluster_noun)
     two = len(result.systems) == 2
     first, second = result.systems if two else ("the first", "The second system")
     found["Difference"] = (
-        f"{second} less {first} over the same items, {how}. {each_by_itself(result)}".strip()
+        f"{second} less {first} over the same items, {how}. {describe_family(result)}".strip()
     )
     found["Better"] = (
         f"A system is better if the p-value is at most {1 - settings.level:.2g}, after Holm's correction for all pairs "
@@ -286,10 +273,10 @@ def coverage_definitions(result: CoverageResult) -> dict[str, str]:
     return found
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as a list in words, shortened when there are many.
 
-    >>> listed(["a", "b", "c"])
+    >>> join_names(["a", "b", "c"])
     'a, b and c'
     """
     if len(names) > _MANY + 1:
