@@ -21,7 +21,8 @@ from msgspec import Meta, Struct, structs
 
 from abstain import _files, _outputs
 from abstain._places import rows_are_records
-from abstain.errors import AbstainError, DataError, FormatError
+from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
+from abstain.readers._read import ReadArguments
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
 
 if TYPE_CHECKING:
@@ -142,17 +143,13 @@ def read_evaluation_file(
         item: the metadata key of the rows' names.
         scale: the lowest and highest truth there can be.
     """
-    return read_items(_files.SourceFile(path), cluster=cluster, item=item, scale=scale)
+    return read_items(_files.SourceFile(path), ReadArguments(cluster=cluster, item=item, scale=scale))
 
 
-def read_items(
-    file: _files.SourceFile,
-    *,
-    cluster: str | None = None,
-    item: str | None = None,
-    scale: Sequence[float] | None = None,
-) -> Items:
-    """Read the rows of a file that is open to be read once; see `read_evaluation_file`."""
+def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
+    """Read the rows of a file; see `abstain.read`."""
+    if arguments.abstain_rule is not None:
+        raise ArgumentError(f"{file}: an evaluation file says who abstained; leave the rule out")
     content, path = file.read(), str(file)
     found = _parsed(content, path)
     if found.results is None:
@@ -162,7 +159,9 @@ def read_items(
         )
     try:
         with rows_are_records():
-            items = results_to_items(found.results, cluster=cluster, item=item, scale=scale)
+            items = results_to_items(
+                found.results, cluster=arguments.cluster, item=arguments.item, scale=arguments.scale
+            )
     except AbstainError as problem:
         raise type(problem)(f"{path}: {problem}") from None
     return items.with_provenance(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.readers._engine import Engine
-    from abstain.readers._roles import Roles
+    from abstain.readers._read import ReadArguments
     from abstain.readers._tables import QueriedTable
     from abstain.resampling import CountedRows
 
@@ -97,7 +97,7 @@ class Statements:
 
     table: QueriedTable
     engine: Engine
-    roles: Roles
+    roles: ReadArguments
     columns: Mapping[str, str]
     units: bool
     origin: Mapping[str, Any]
