@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name, row_of_file
+from abstain._row_names import row_name, row_of_file
 from abstain.errors import ArgumentError, DataError, SignalError
 
 if TYPE_CHECKING:

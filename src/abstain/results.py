@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, columns_from_rows, signals_from_rows, signals_of_row
 

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Meta, Struct, structs
 
 from abstain import _files, _outputs
-from abstain._places import rows_are_records
+from abstain._row_names import rows_are_records
 from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
 from abstain.readers._read import ReadArguments
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
-from abstain._places import rows_named_by
+from abstain._row_names import rows_named_by
 from abstain.errors import ArgumentError, FormatError, at
 from abstain.items import Items
 from abstain.readers._formats import FORMATS, GZIP, OLE, UTF_16, ZIP, Format

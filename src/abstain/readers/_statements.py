@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
-from abstain._places import rows_named_by
+from abstain._row_names import rows_named_by
 from abstain._units import MOST_SINGLE, WHOLE_NAME
 from abstain.errors import CountingError
 from abstain.labels import EXACT

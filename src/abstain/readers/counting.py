@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
-from abstain._places import row_name, rows_named_by
+from abstain._row_names import row_name, rows_named_by
 from abstain._units import GROUPS, MOST_SINGLE, group_of
 from abstain._validate import HEAVIEST
 from abstain.errors import CountingError, DataError
