@@ -1,9 +1,9 @@
-"""From the columns of a table to items: what the values of each field mean.
+"""From the columns of a table to items.
 
-An abstention is said by a column (``abstained`` or ``outcome``), by a rule, or by the user who says what a
-missing prediction means. A column that already says right or wrong makes the truth 1 for every row, and the
-prediction 1 where it is right, else 0. Every other numeric column becomes a signal, every other plain column
-metadata. Which column plays which field is known to `_fields`; rows are never matched here.
+An abstention comes from a column (``abstained`` or ``outcome``), from a rule, or from a missing prediction if the
+caller says that it means one. A column of verdicts makes the truth 1 for every row, and the prediction 1 if it is
+right, 0 if it is wrong. Every other numeric column becomes a signal, every other plain column metadata. `_fields`
+chooses the column of each field; rows are never matched here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
 from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError, at
-from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
+from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight, combine_outcomes
 from abstain.labels import is_missing, missing
 from abstain.readers import _values
 from abstain.readers._fields import (
@@ -47,35 +47,35 @@ if TYPE_CHECKING:
 
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 _MOST_SYSTEMS = 100
-# Stated confidences are per cent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
+# Stated confidences are percent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
 _PERCENT_NAMES = ("confidence", "conf", "prob", "probability", "certainty")
 _BEYOND_SCALES = 10.0
 
 
 def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, Items]:
-    """Return the items of every system in a table; one without a name where no column says whose a row is."""
+    """Return the items of every system in a table, by name; without a column of systems, all of them under ""."""
     problems = arguments.problems or Problems(collect=False)
     problems.label = table.label
     columns = assign_columns(table, arguments)
     system = system_column(table, arguments, columns)
-    further = _further(table, arguments, columns)
-    loaded = table.load(list(dict.fromkeys([*columns.values(), *further, *([system] if system else [])])))
+    others = _other_columns(table, arguments, columns)
+    loaded = table.load(list(dict.fromkeys([*columns.values(), *others, *([system] if system else [])])))
     if not len(next(iter(loaded.values()))):
         raise DataError(f"{table.label}: the table has no rows")
-    whose = None if system is None else _values.as_names(loaded[system], system, problems)
+    systems = None if system is None else _values.as_names(loaded[system], system, problems)
     rows = TableRows(
-        table, columns, {field: loaded[name] for field, name in columns.items()}, problems, whose
+        table, columns, {field: loaded[name] for field, name in columns.items()}, problems, systems
     )
-    items = items_from_rows(rows, arguments, {name: loaded[name] for name in further})
+    items = items_from_rows(rows, arguments, {name: loaded[name] for name in others})
     known = {*columns.values(), *items.signals, *items.metadata, system}
     kinds = ("text", "boolean", "unknown")
     unread = [name for name, kind in table.kinds.items() if name not in known and kind in kinds]
     items = items.with_provenance(**column_provenance(table, columns, arguments), unread=tuple(unread))
-    return _by_system(items, system, whose, table)
+    return _by_system(items, system, systems, table)
 
 
-def items_from_rows(rows: TableRows, arguments: ReadArguments, further: Mapping[str, NDArray[Any]]) -> Items:
-    """Return the items that rows are; `further` are columns that play no field, or that of the confidence."""
+def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[str, NDArray[Any]]) -> Items:
+    """Return the items of rows; `others` are the columns without a field, and that of the confidence."""
     table, columns = rows.table, rows.columns
     truth, prediction = rows.truth_and_prediction()
     rules = (arguments.abstain_rule, arguments.failed_rule)
@@ -84,7 +84,7 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, further: Mapping[
     rows.check_labels(truth, prediction, outcome)
     cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
     rows.check_unique(cluster, item)
-    signals, metadata = _signals_and_metadata(rows, arguments, further)
+    signals, metadata = _signals_and_metadata(rows, arguments, others)
     if "confidence" in columns:
         rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
     percent = in_percent(signals, columns, arguments, outcome)
@@ -112,19 +112,21 @@ def items_from_rows(rows: TableRows, arguments: ReadArguments, further: Mapping[
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
         **rulings[1].provenance("failed_rule"),
-        # Rows that were counted stand for many, and nobody says here for how many.
+        # A row of an aggregated table stands for many, and their number is not known here.
         **(_refusals(items) if rows.problems.counts is None else {}),
     )
 
 
 def _refusals(items: Items) -> dict[str, Any]:
-    return {"refusals": None} | looks_like_refusals(_said(items.truth, items.prediction, items.outcome))
+    return {"refusals": None} | looks_like_refusals(
+        _text_answers(items.truth, items.prediction, items.outcome)
+    )
 
 
-def _said(
+def _text_answers(
     truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]
 ) -> list[tuple[str, bool]]:
-    """The answers in words, each with whether it is right."""
+    """Return the text answers, each with whether it is right."""
     if prediction.dtype.kind != "O":
         return []
     answered = outcome == Outcome.ANSWERED
@@ -133,26 +135,26 @@ def _said(
 
 
 def _by_system(
-    items: Items, column: str | None, whose: NDArray[Any] | None, table: SourceTable
+    items: Items, column: str | None, systems: NDArray[Any] | None, table: SourceTable
 ) -> dict[str, Items]:
-    """Return the items of each system under its name; all of them under none where there is but one."""
-    if column is None or whose is None or (whose == whose[0]).all():
+    """Return the items of each system by name; all of them under "" if there is only one."""
+    if column is None or systems is None or (systems == systems[0]).all():
         return {"": items}
-    names = dict.fromkeys(whose.tolist())
+    names = dict.fromkeys(systems.tolist())
     if len(names) > _MOST_SYSTEMS:
         raise ArgumentError(
             f"{table.label}: the column {column!r} would make {len(names):,} systems, and at most {_MOST_SYSTEMS} are "
             "judged together; rename the column if it does not name systems"
         )
-    parts = {str(name): items.take(whose == name) for name in names}
+    parts = {str(name): items.take(systems == name) for name in names}
     return {
         name: part.with_provenance(system=name, system_column=column, **_refusals(part))
         for name, part in parts.items()
     }
 
 
-def _further(table: SourceTable, arguments: ReadArguments, columns: Columns) -> list[str]:
-    """Return the names of the columns to load that play no field, and that of the confidence."""
+def _other_columns(table: SourceTable, arguments: ReadArguments, columns: Columns) -> list[str]:
+    """Return the columns to load that hold no field, and that of the confidence."""
     asked = [*(arguments.signals or ()), *(arguments.metadata or ()), *(arguments.percent or ())]
     table.check_columns(asked)
     taken = {name for field, name in columns.items() if field != "confidence"}
@@ -175,12 +177,12 @@ def _further(table: SourceTable, arguments: ReadArguments, columns: Columns) -> 
 
 
 def _signals_and_metadata(
-    rows: TableRows, arguments: ReadArguments, further: Mapping[str, NDArray[Any]]
+    rows: TableRows, arguments: ReadArguments, others: Mapping[str, NDArray[Any]]
 ) -> tuple[dict[str, Signal], dict[str, NDArray[Any]]]:
-    """Part the further columns into signals, which are numbers, and metadata."""
+    """Split the other columns into signals, which are numbers, and metadata."""
     kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
     typed = {
-        name: values if kinds[name] == "text" else _values.typed(values) for name, values in further.items()
+        name: values if kinds[name] == "text" else _values.typed(values) for name, values in others.items()
     }
     absent = {
         name for name in typed if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in typed
@@ -207,7 +209,7 @@ def _signals_and_metadata(
 
 
 def _is_optional(rows: TableRows, arguments: ReadArguments) -> bool:
-    """True where other signals were named, and the confidence is a guess that nobody may need."""
+    """Return whether the confidence is only a guess, and the caller names other signals."""
     return (
         bool(arguments.signals)
         and arguments.confidence is None
@@ -218,7 +220,7 @@ def _is_optional(rows: TableRows, arguments: ReadArguments) -> bool:
 def in_percent(
     signals: Mapping[str, Signal], columns: Columns, arguments: ReadArguments, outcome: NDArray[np.uint8]
 ) -> tuple[str, ...]:
-    """Return the signals that are per cent: as asked for, else a confidence whose values tell."""
+    """Return the signals that are percent: those that the caller names, or a confidence with such values."""
     column = columns.get("confidence")
     if arguments.percent is not None:
         asked = [name for name in arguments.percent if name in signals]
@@ -233,8 +235,10 @@ def in_percent(
     values = values[outcome == Outcome.ANSWERED]
     values = values[~np.isnan(values)]
     shares = (values > 0.0) & (values < 1.0)
-    told = len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
-    return tuple(dict.fromkeys((column, "confidence"))) if told else ()
+    is_percent = (
+        len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
+    )
+    return tuple(dict.fromkeys((column, "confidence"))) if is_percent else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,14 +250,14 @@ class TableRows:
         columns: the column of each field.
         values: the values of each field.
         problems: where to say what is wrong.
-        whose: the system of each row, if there are several.
+        systems: the system of each row, if there are several.
     """
 
     table: SourceTable
     columns: Columns
     values: Mapping[str, NDArray[Any]]
     problems: Problems
-    whose: NDArray[Any] | None = None
+    systems: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -310,14 +314,12 @@ class TableRows:
                 way_out="name a column of abstentions (abstained, --abstained), or say what it means "
                 "(null_prediction, --null-prediction: abstained or failed)",
             )
-        outcome = np.full(len(self), Outcome.ANSWERED, dtype=np.uint8)
-        outcome[declined | (silent & (null_prediction == "abstained"))] = Outcome.ABSTAINED
-        outcome[missing(truth)] = Outcome.UNSCORED
-        outcome[broken | (silent & (null_prediction != "abstained"))] = Outcome.FAILED
-        return outcome
+        if null_prediction == "abstained":
+            return combine_outcomes(truth, declined | silent, broken)
+        return combine_outcomes(truth, declined, broken | silent)
 
     def _ruled(self, ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
-        """Return the rows that a rule finds, among those whose outcome is not `settled`."""
+        """Return the rows that a rule finds, among those that are not `settled`."""
         ruled = np.zeros(len(prediction), np.bool_)
         counts = self.problems.counts
         for row in np.flatnonzero(~settled) if ruling.rule else ():
@@ -366,7 +368,7 @@ class TableRows:
         if "item" not in self.columns:
             return
         codes = np.unique(item, return_inverse=True)[1].astype(np.int64)
-        for column in (cluster if "cluster" in self.columns else None, self.whose):
+        for column in (cluster if "cluster" in self.columns else None, self.systems):
             if column is not None:
                 groups = np.unique(column, return_inverse=True)[1]
                 codes = np.unique(codes * (int(groups.max()) + 1) + groups, return_inverse=True)[1].astype(

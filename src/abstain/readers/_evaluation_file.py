@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 
 from abstain import _files, _outputs
 from abstain._row_names import rows_are_records
@@ -44,27 +44,6 @@ METRIC_NAMES = (
 )
 _SHORT_NAMES = {"ece": "expected_calibration_error", "brier": "brier_score", "coverage": "answer_rate"}
 _ROW_KEYS = tuple(part.name for part in fields(EvaluationResult))
-Label = bool | int | float | str | None
-
-
-class _EvaluationRow(Struct):
-    """One row of the file, as `EvaluationResult` takes it."""
-
-    prediction: Label
-    ground_truth: Label
-    abstained: bool = False
-    confidence: float | None = None
-    raw_response: str = ""
-    prompt: list[Any] = []
-    prompt_mode: str = ""
-    metadata: dict[str, Any] = {}
-    input_tokens: float | None = None
-    output_tokens: float | None = None
-    total_tokens: float | None = None
-    failed: bool = False
-    cluster: int | str | None = None
-    item: int | str | None = None
-    signals: dict[str, float | None] = {}
 
 
 class _ScoreRecord(Struct):
@@ -80,7 +59,7 @@ class _ScoreRecord(Struct):
 class _EvaluationDocument(Struct):
     """Either form of the file."""
 
-    evaluation_results: Annotated[list[_EvaluationRow], Meta(min_length=1)] | None = None
+    evaluation_results: Annotated[list[EvaluationResult], Meta(min_length=1)] | None = None
     metrics: dict[str, Any] = {}
     backend_name: str | None = ""
     suite: dict[str, Any] = {}
@@ -225,7 +204,7 @@ def _parsed(content: bytes, path: str) -> EvaluationFile:
     rows = file.evaluation_results
     scores = [_score(name, stored, f"{path}: metrics.{name}") for name, stored in file.metrics.items()]
     return EvaluationFile(
-        results=None if rows is None else tuple(EvaluationResult(**structs.asdict(row)) for row in rows),
+        results=None if rows is None else tuple(rows),
         metrics={score.name: score for score in scores},
         backend_name=file.backend_name or "",
         suite=file.suite,

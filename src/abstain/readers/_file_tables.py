@@ -1,7 +1,6 @@
 """CSV, Parquet and JSONL files as tables.
 
-They go through DuckDB, all of them through `open_files`, each as a snapshot that is opened once; CSV and JSON are read
-as the text that they are, so that no type is guessed on the way.
+DuckDB reads them, all through `open_files`. CSV and JSON are read as text, so that DuckDB guesses no type.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ from abstain.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-# Possessive, so that no memory is spent on ways back into a string of many megabytes.
-# A string that is cut off reaches to the end, lest every quote within it be tried as the beginning of another.
+# Possessive quantifiers keep no backtracking state for strings of many megabytes. A string that is cut off extends to
+# the end of the file, so that the quotes within it are not tried as the beginning of another string.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\],:]', re.DOTALL)
 _BRACKET = re.compile(rb'(?:[^{}\[\]"]++|"(?:[^"\\]++|\\.)*+")*+[{}\[\]]', re.DOTALL)
 _CONTENT = re.compile(rb"\S")
 _OPENING, _CLOSING, _LIST, _COMMA, _COLON, _QUOTE = b"{[", b"}]", *b'[,:"'
 _RELEASE_EVERY = 1 << 26
-# A smaller file is read whole: whoever cuts it short meanwhile would end a process that has it mapped.
+# Smaller files are read into memory: if a mapped file is truncated, the process is killed.
 _MAPPED_FROM = 1 << 26
 
 
@@ -66,7 +66,7 @@ def outer_members(
 
 @contextlib.contextmanager
 def _view(file: IO[bytes], path: object) -> Iterator[bytes | mmap.mmap]:
-    """The bytes of a file: in memory, or as the operating system maps them where there are very many."""
+    """Return the bytes of a file: in memory, or memory-mapped if it is large."""
     size = file.seek(0, io.SEEK_END)
     if size == 0:
         raise FormatError(f"{path}: the file is empty")
@@ -82,43 +82,47 @@ def _spans(
     view: bytes | mmap.mmap, path: object, arrays: tuple[str, ...]
 ) -> Generator[tuple[str, int, int], None, None]:
     """Yield (key, start, end) of every member, or of every element of a member in `arrays`."""
-    walk = _KeyReader(arrays)
+    position = _Position(arrays)
     end = 0
-    # Within a part only brackets matter, and whatever lies between two of them is skipped at once.
-    while token := _BRACKET.match(view, end) if walk.depth > walk.level else _TOKEN.search(view, end):
+    # Within a part only brackets matter, and everything between two of them is skipped at once.
+    while token := _BRACKET.match(view, end) if position.depth > position.level else _TOKEN.search(view, end):
         end = token.end()
         mark = view[end - 1]
         if mark == _QUOTE:
-            walk.name = (token.start() + 1, end - 1)
+            position.name = (token.start() + 1, end - 1)
         elif mark in _OPENING:
-            walk.open(mark, end)
+            position.open(mark, end)
         elif mark == _COLON:
-            if walk.depth == 1 and walk.key is None:
-                start, stop = walk.name
-                walk.key, walk.start = view[start:stop].decode("utf-8", "replace"), end
+            if position.depth == 1 and position.key is None:
+                start, stop = position.name
+                position.key, position.start = view[start:stop].decode("utf-8", "replace"), end
         else:
-            if walk.between_parts and walk.key is not None and _CONTENT.search(view, walk.start, end - 1):
-                yield walk.key, walk.start, end - 1
-            walk.part(mark, end)
-            if walk.depth <= 0:
+            if (
+                position.between_parts
+                and position.key is not None
+                and _CONTENT.search(view, position.start, end - 1)
+            ):
+                yield position.key, position.start, end - 1
+            position.part(mark, end)
+            if position.depth <= 0:
                 break
-        walk.release(view, end)
-    if walk.depth > 0:
+        position.release(view, end)
+    if position.depth > 0:
         raise FormatError(f"{path}: not JSON (the file ends too early)")
     if _CONTENT.search(view, end):
         raise FormatError(f"{path}: not JSON (something else stands before or after its one object)")
 
 
 @dataclass(slots=True)
-class _KeyReader:
-    """Where the scanner stands: how deep, in which member, and where the part that is to be yielded began."""
+class _Position:
+    """The position of the scanner: its depth, the member it is in, and where the part to be yielded began."""
 
     arrays: tuple[str, ...]
     key: str | None = None
     name: tuple[int, int] = (0, 0)
     depth: int = 0
     start: int = 0
-    level: int = 1  # the depth at which commas part what is yielded
+    level: int = 1  # the depth at which commas separate the yielded parts
     released: int = 0
 
     @property
@@ -131,7 +135,7 @@ class _KeyReader:
             self.level, self.start = 2, end
 
     def release(self, view: bytes | mmap.mmap, end: int) -> None:
-        """Give back what was read: it need not stay in memory, the file is still there."""
+        """Release the memory of the pages that were read."""
         if end - self.released > _RELEASE_EVERY and isinstance(view, mmap.mmap) and hasattr(view, "madvise"):
             view.madvise(mmap.MADV_DONTNEED)
             self.released = end
