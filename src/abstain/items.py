@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name, row_of_file
+from abstain._row_names import row_name, row_of_file
 from abstain.errors import ArgumentError, DataError, SignalError
 
 if TYPE_CHECKING:
@@ -764,10 +764,18 @@ def _outcomes(
             f"prediction is missing at {row_name(int(np.argmax(silent)))} ({int(silent.sum())} such rows) and the row "
             'is not marked; pass abstained= or failed=, or null_prediction="abstained"'
         )
-    outcome = np.full(length, Outcome.ANSWERED, dtype=np.uint8)
-    outcome[declined | (silent if null_prediction == "abstained" else False)] = Outcome.ABSTAINED
+    if null_prediction == "abstained":
+        declined = declined | silent
+    elif null_prediction == "failed":
+        broken = broken | silent
+    return combine_outcomes(truth, declined, broken)
+
+
+def combine_outcomes(truth: NDArray[Any], abstained: Mask, failed: Mask) -> NDArray[np.uint8]:
+    """Return the outcome of every item: failed, otherwise unscored without a truth, otherwise abstained or answered."""
+    outcome = np.where(abstained, Outcome.ABSTAINED, Outcome.ANSWERED).astype(np.uint8)
     outcome[labels.missing(truth)] = Outcome.UNSCORED
-    outcome[broken | (silent if null_prediction == "failed" else False)] = Outcome.FAILED
+    outcome[failed] = Outcome.FAILED
     return outcome
 
 

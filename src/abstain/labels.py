@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import DataError
 
 if TYPE_CHECKING:

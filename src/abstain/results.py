@@ -9,19 +9,19 @@ results is in `abstain.metrics`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome, columns_from_rows, signals_from_rows, signals_of_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -60,13 +60,13 @@ class EvaluationResult:
     EvaluationResult(prediction=1, ground_truth=0, abstained=False, confidence=0.9)
     """
 
-    prediction: int | float | str | None
-    ground_truth: int | float | str | None
+    prediction: bool | int | float | str | None
+    ground_truth: bool | int | float | str | None
     _: KW_ONLY
     abstained: bool = False
     confidence: float | None = None
     raw_response: str = field(default="", repr=False)
-    prompt: Sequence[Mapping[str, str]] = field(default_factory=list, repr=False)
+    prompt: Sequence[Any] = field(default_factory=list, repr=False)
     prompt_mode: str = field(default="", repr=False)
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     input_tokens: float | None = field(default=None, repr=False)

@@ -299,7 +299,7 @@ def test_json_lines_are_strict(tmp_path: Path, text: str, message: str) -> None:
 
 
 @pytest.mark.nightly
-def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(tmp_path: Path) -> None:
+def test_a_table_that_is_replaced_meanwhile_is_never_mixed(tmp_path: Path) -> None:
     path, other = tmp_path / "t.csv", tmp_path / "new.csv"
     versions = ["truth,prediction,note\n" + f"{value},{value},{'x' * 50}\n" * 500 for value in (1, 2)]
     hashes = {
@@ -307,7 +307,7 @@ def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(tmp_path: Path) ->
         for value, text in zip((1, 2), versions, strict=True)
     }
     path.write_text(versions[0])
-    stop = threading.Event()
+    stop, refusals = threading.Event(), set()
 
     def replace_it() -> None:
         while not stop.is_set():
@@ -319,12 +319,34 @@ def test_a_table_that_is_replaced_meanwhile_is_read_as_it_was(tmp_path: Path) ->
     writer.start()
     try:
         for _ in range(20):
-            items = read(path)
+            try:
+                items = read(path)
+            except DataError as problem:
+                refusals.add(str(problem))
+                continue
             found = {*items.truth.tolist(), *items.prediction.tolist()}
             assert found == {hashes[items.provenance["sha256"]]}
     finally:
         stop.set()
         writer.join()
+    assert refusals <= {f"{path}: was changed while it was read; read it again when it is complete"}
+
+
+def test_a_table_that_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
+    path, other = tmp_path / "t.csv", tmp_path / "new.csv"
+    path.write_text("y,z\n1,2\n")
+    table = open_table(path)
+    other.write_text("y,z\n5,6\n")
+    other.replace(path)
+    with pytest.raises(DataError, match="t.csv: was changed while it was read"):
+        table.numbers("z")
+
+
+@pytest.mark.parametrize("name", ["a*b?[c].csv", "back\\slash.csv", os.fsdecode(b"\xff.csv"), "it's.csv"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_names_that_look_like_patterns_are_names(tmp_path: Path, name: str, form: str) -> None:
+    path = written({"truth": [1, 0], "prediction": [1, 1]}, form, tmp_path).rename(tmp_path / name)
+    assert read(path).truth.tolist() == [1.0, 0.0]
 
 
 def test_a_table_that_is_changed_meanwhile_is_an_error(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abstain import FormatError
-from abstain.readers._members import outer_keys, outer_members
+from abstain.readers._json_parts import outer_keys, outer_members
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

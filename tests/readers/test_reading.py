@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import inspect
 import json
 import os
 import subprocess
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from abstain import AbstainError, ArgumentError, FormatError, _files, read
+from abstain.readers._read import ReadArguments
 from examples import EXAMPLES
 
 RUN = EXAMPLES / "run_a.json"
@@ -201,3 +204,10 @@ def test_constants_of_other_tools(text: str) -> None:
 def test_parts_of_logs_that_are_no_json(text: bytes) -> None:
     with pytest.raises(AbstainError, match=r"^x: (not JSON|JSON nested too deeply)"):
         _files.decode(text, object, "x")
+
+
+def test_the_arguments_of_read_are_listed_once_more_and_the_same() -> None:
+    public = inspect.signature(read).parameters
+    listed = {field.name: field.default for field in dataclasses.fields(ReadArguments)}
+    assert [*listed] == [name for name in public if name not in ("source", "cluster_by")]
+    assert all(public[name].default == default for name, default in listed.items())

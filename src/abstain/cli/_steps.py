@@ -343,7 +343,7 @@ def announcements(
     if guessed:
         columns = provenance["columns"]
         listed = ", ".join(f"{role} = {columns[role]}" for role in guessed)
-        lines.append(f"{path}: a {FORMATS[provenance['format']]}; guessed {listed}")
+        lines.append(f"{path}: a {FORMATS[provenance['format']].title}; guessed {listed}")
     for key, words in (("abstention_rule", "abstention rule"), ("failed_rule", "rule for failed answers")):
         rule = provenance.get(key)
         if rule:

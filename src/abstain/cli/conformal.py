@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from abstain._places import row_name, rows_named_by
+from abstain._row_names import row_name, rows_named_by
 from abstain.cli import _steps
 from abstain.cli._options import (
     CROSSED,

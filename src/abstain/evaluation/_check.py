@@ -215,7 +215,7 @@ def _found(
     servable = [name for name, state in confidences.items() if state.possible]
     return SourceCheck(
         source=str(provenance.get("path", "items")),
-        format=FORMATS.get(provenance.get("format", ""), "data frame"),
+        format=FORMATS[provenance["format"]].title if provenance.get("format") in FORMATS else "data frame",
         columns=provenance.get("columns", {}),
         guessed=tuple(provenance.get("guessed", ())),
         counts=items.counts,

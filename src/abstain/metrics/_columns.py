@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import DataError
 from abstain.resampling import ClusterSums, keys_descending
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns, ratio

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure

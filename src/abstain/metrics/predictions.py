@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from abstain import _validate
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics._columns import named_groups
 from abstain.resampling import ClusterSums

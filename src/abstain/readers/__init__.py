@@ -1,9 +1,8 @@
-"""Sources: from whatever an evaluator has to items.
+"""Readers: from files, logs and data frames to items.
 
-`read` is the one door. It recognises a file by what it holds (its ending only helps to word an error), takes data
-frames as they are, and says in the items' provenance what it found and what it guessed. `open_table` gives the
-columns of a table as they are, to whoever knows what they mean. A source knows its format and `Items`, and nothing
-of what is computed from them.
+`read` recognises a file by its content, accepts data frames, and records in the provenance of the items which columns
+it used and which of them it guessed. `open_table` returns the columns of a table without interpreting them.
+`FORMATS` lists the file formats; `_formats` says how to add one.
 """
 
 from abstain.readers._evaluation_file import (
@@ -12,9 +11,9 @@ from abstain.readers._evaluation_file import (
     read_evaluation_file,
     write_evaluation_file,
 )
+from abstain.readers._formats import FORMATS
 from abstain.readers._log_items import stack
 from abstain.readers._read import (
-    FORMATS,
     check_arguments,
     check_not_read,
     expand,
@@ -25,7 +24,6 @@ from abstain.readers._read import (
     open_table,
     read,
     read_systems,
-    recognise,
     usual_column,
 )
 from abstain.readers._rules import AbstentionRule, Determination
@@ -51,7 +49,6 @@ __all__ = [
     "read",
     "read_evaluation_file",
     "read_systems",
-    "recognise",
     "stack",
     "usual_column",
     "write_evaluation_file",

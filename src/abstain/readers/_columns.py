@@ -1,9 +1,9 @@
-"""From the columns of a table to items: what the values of each role mean.
+"""From the columns of a table to items.
 
-An abstention is said by a column (``abstained`` or ``outcome``), by a rule, or by the user who says what a
-missing prediction means. A column that already says right or wrong makes the truth 1 for every row, and the
-prediction 1 where it is right, else 0. Every other numeric column becomes a signal, every other plain column
-metadata. Which column plays which role is known to `_roles`; rows are never matched here.
+An abstention comes from a column (``abstained`` or ``outcome``), from a rule, or from a missing prediction if the
+caller says that it means one. A column of verdicts makes the truth 1 for every row, and the prediction 1 if it is
+right, 0 if it is wrong. Every other numeric column becomes a signal, every other plain column metadata. `_fields`
+chooses the column of each field; rows are never matched here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,18 @@ import numpy as np
 
 from abstain import _validate, labels
 from abstain._export import ABSENT_SUFFIX, JSON_SUFFIX, METADATA_PREFIX, OUTCOMES
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError, at
-from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight
+from abstain.items import Items, Outcome, Signal, checked_intervals, checked_weight, combine_outcomes
 from abstain.labels import is_missing, missing
 from abstain.readers import _values
-from abstain.readers._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
+from abstain.readers._fields import (
+    assign_columns,
+    column_provenance,
+    scale_and_noun,
+    system_column,
+    unnamed_fields,
+)
 from abstain.readers._rules import Ruling, looks_like_refusals
 from abstain.readers._values import Problems
 
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.readers._read import ReadArguments
     from abstain.readers._tables import SourceTable
 
     Columns = Mapping[str, str]
@@ -40,44 +47,47 @@ if TYPE_CHECKING:
 
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 _MOST_SYSTEMS = 100
-# Stated confidences are per cent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
+# Stated confidences are percent if none lies between 0 and 1 and the largest is beyond scales of 1 to 5 or 10.
 _PERCENT_NAMES = ("confidence", "conf", "prob", "probability", "certainty")
 _BEYOND_SCALES = 10.0
 
 
-def items_from_table(table: SourceTable, roles: Roles, problems: Problems | None = None) -> dict[str, Items]:
-    """Return the items of every system in a table; one without a name where no column says whose a row is."""
-    problems = problems or Problems(collect=False)
+def items_from_table(table: SourceTable, arguments: ReadArguments) -> dict[str, Items]:
+    """Return the items of every system in a table, by name; without a column of systems, all of them under ""."""
+    problems = arguments.problems or Problems(collect=False)
     problems.label = table.label
-    columns = assign_columns(table, roles)
-    system = system_column(table, roles, columns)
-    further = _further(table, roles, columns)
-    loaded = table.load(list(dict.fromkeys([*columns.values(), *further, *([system] if system else [])])))
+    columns = assign_columns(table, arguments)
+    system = system_column(table, arguments, columns)
+    others = _other_columns(table, arguments, columns)
+    loaded = table.load(list(dict.fromkeys([*columns.values(), *others, *([system] if system else [])])))
     if not len(next(iter(loaded.values()))):
         raise DataError(f"{table.label}: the table has no rows")
-    whose = None if system is None else _values.as_names(loaded[system], system, problems)
-    rows = TableRows(table, columns, {role: loaded[name] for role, name in columns.items()}, problems, whose)
-    items = items_from_rows(rows, roles, {name: loaded[name] for name in further})
+    systems = None if system is None else _values.as_names(loaded[system], system, problems)
+    rows = TableRows(
+        table, columns, {field: loaded[name] for field, name in columns.items()}, problems, systems
+    )
+    items = items_from_rows(rows, arguments, {name: loaded[name] for name in others})
     known = {*columns.values(), *items.signals, *items.metadata, system}
     kinds = ("text", "boolean", "unknown")
     unread = [name for name, kind in table.kinds.items() if name not in known and kind in kinds]
-    items = items.with_provenance(**provenance(table, columns, roles), unread=tuple(unread))
-    return _by_system(items, system, whose, table)
+    items = items.with_provenance(**column_provenance(table, columns, arguments), unread=tuple(unread))
+    return _by_system(items, system, systems, table)
 
 
-def items_from_rows(rows: TableRows, roles: Roles, further: Mapping[str, NDArray[Any]]) -> Items:
-    """Return the items that rows are; `further` are columns that play no role, or that of the confidence."""
+def items_from_rows(rows: TableRows, arguments: ReadArguments, others: Mapping[str, NDArray[Any]]) -> Items:
+    """Return the items of rows; `others` are the columns without a field, and that of the confidence."""
     table, columns = rows.table, rows.columns
     truth, prediction = rows.truth_and_prediction()
-    rulings = [Ruling(None if "outcome" in columns else rule) for rule in (roles.rule, roles.failed_rule)]
-    outcome = rows.outcomes(truth, prediction, rulings, roles.null_prediction)
+    rules = (arguments.abstain_rule, arguments.failed_rule)
+    rulings = [Ruling(None if "outcome" in columns else rule) for rule in rules]
+    outcome = rows.outcomes(truth, prediction, rulings, arguments.null_prediction)
     rows.check_labels(truth, prediction, outcome)
     cluster, item = rows.identifiers("cluster"), rows.identifiers("item")
     rows.check_unique(cluster, item)
-    signals, metadata = _signals_and_metadata(rows, roles, further)
+    signals, metadata = _signals_and_metadata(rows, arguments, others)
     if "confidence" in columns:
         rows.check_confidence(signals["confidence"], outcome, columns["confidence"])
-    percent = in_percent(signals, columns, roles, outcome)
+    percent = in_percent(signals, columns, arguments, outcome)
     for name in percent:
         signals[name] = Signal(signals[name].values / 100.0, signals[name].absent)
     sets, classes = rows.sets(truth, outcome)
@@ -89,32 +99,34 @@ def items_from_rows(rows: TableRows, roles: Roles, further: Mapping[str, NDArray
         item=item,
         signals=signals,
         metadata=metadata,
-        **declared(table, columns, roles),
-        unnamed=unnamed_roles(columns, roles),
+        **scale_and_noun(table, columns, arguments),
+        unnamed=unnamed_fields(columns, arguments),
         weight=rows.weight(),
-        intervals=rows.intervals(outcome, truth, roles.crossed),
+        intervals=rows.intervals(outcome, truth, arguments.crossed),
         sets=sets,
         classes=classes,
     )
     with at(table.label):
-        items = items.with_positive(roles.positive)
+        items = items.with_positive(arguments.positive)
     return items.with_provenance(
         **({"percent": percent} if percent else {}),
         **rulings[0].provenance(),
         **rulings[1].provenance("failed_rule"),
-        # Rows that were counted stand for many, and nobody says here for how many.
+        # A row of an aggregated table stands for many, and their number is not known here.
         **(_refusals(items) if rows.problems.counts is None else {}),
     )
 
 
 def _refusals(items: Items) -> dict[str, Any]:
-    return {"refusals": None} | looks_like_refusals(_said(items.truth, items.prediction, items.outcome))
+    return {"refusals": None} | looks_like_refusals(
+        _text_answers(items.truth, items.prediction, items.outcome)
+    )
 
 
-def _said(
+def _text_answers(
     truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]
 ) -> list[tuple[str, bool]]:
-    """The answers in words, each with whether it is right."""
+    """Return the text answers, each with whether it is right."""
     if prediction.dtype.kind != "O":
         return []
     answered = outcome == Outcome.ANSWERED
@@ -123,36 +135,36 @@ def _said(
 
 
 def _by_system(
-    items: Items, column: str | None, whose: NDArray[Any] | None, table: SourceTable
+    items: Items, column: str | None, systems: NDArray[Any] | None, table: SourceTable
 ) -> dict[str, Items]:
-    """Return the items of each system under its name; all of them under none where there is but one."""
-    if column is None or whose is None or (whose == whose[0]).all():
+    """Return the items of each system by name; all of them under "" if there is only one."""
+    if column is None or systems is None or (systems == systems[0]).all():
         return {"": items}
-    names = dict.fromkeys(whose.tolist())
+    names = dict.fromkeys(systems.tolist())
     if len(names) > _MOST_SYSTEMS:
         raise ArgumentError(
             f"{table.label}: the column {column!r} would make {len(names):,} systems, and at most {_MOST_SYSTEMS} are "
             "judged together; rename the column if it does not name systems"
         )
-    parts = {str(name): items.take(whose == name) for name in names}
+    parts = {str(name): items.take(systems == name) for name in names}
     return {
         name: part.with_provenance(system=name, system_column=column, **_refusals(part))
         for name, part in parts.items()
     }
 
 
-def _further(table: SourceTable, roles: Roles, columns: Columns) -> list[str]:
-    """Return the names of the columns to load that play no role, and that of the confidence."""
-    asked = [*(roles.signals or ()), *(roles.metadata or ()), *(roles.percent or ())]
+def _other_columns(table: SourceTable, arguments: ReadArguments, columns: Columns) -> list[str]:
+    """Return the columns to load that hold no field, and that of the confidence."""
+    asked = [*(arguments.signals or ()), *(arguments.metadata or ()), *(arguments.percent or ())]
     table.check_columns(asked)
-    taken = {name for role, name in columns.items() if role != "confidence"}
+    taken = {name for field, name in columns.items() if field != "confidence"}
     if "confidence" in columns:
         asked.insert(0, columns["confidence"])
     asked += [name + ABSENT_SUFFIX for name in asked if name + ABSENT_SUFFIX in table.kinds]
-    wanted = [*(("number", "whole") if roles.signals is None else ()), "unknown"]
-    if roles.metadata is None:
+    wanted = [*(("number", "whole") if arguments.signals is None else ()), "unknown"]
+    if arguments.metadata is None:
         wanted += ["text", "boolean"]
-    if roles.signals is None or roles.metadata is None:
+    if arguments.signals is None or arguments.metadata is None:
         asked += table.loadable(
             [
                 name
@@ -165,24 +177,24 @@ def _further(table: SourceTable, roles: Roles, columns: Columns) -> list[str]:
 
 
 def _signals_and_metadata(
-    rows: TableRows, roles: Roles, further: Mapping[str, NDArray[Any]]
+    rows: TableRows, arguments: ReadArguments, others: Mapping[str, NDArray[Any]]
 ) -> tuple[dict[str, Signal], dict[str, NDArray[Any]]]:
-    """Part the further columns into signals, which are numbers, and metadata."""
+    """Split the other columns into signals, which are numbers, and metadata."""
     kinds, confidence = rows.table.kinds, rows.columns.get("confidence")
     typed = {
-        name: values if kinds[name] == "text" else _values.typed(values) for name, values in further.items()
+        name: values if kinds[name] == "text" else _values.typed(values) for name, values in others.items()
     }
     absent = {
         name for name in typed if name.endswith(ABSENT_SUFFIX) and name.removesuffix(ABSENT_SUFFIX) in typed
     }
-    named = set(roles.metadata or ())
+    named = set(arguments.metadata or ())
     kept = {name for name in typed if name in named or name.startswith(METADATA_PREFIX) or name in absent}
-    chosen = roles.signals
+    chosen = arguments.signals
     if chosen is None:
         chosen = [name for name, values in typed.items() if values.dtype.kind in "iuf" and name not in kept]
     found = dict.fromkeys(chosen)
     if confidence is not None and not (
-        _is_optional(rows, roles) and typed[confidence].dtype.kind not in "iuf"
+        _is_optional(rows, arguments) and typed[confidence].dtype.kind not in "iuf"
     ):
         found = found if confidence in found else {confidence: None, **found}
     signals = {name: rows.signal(name, typed) for name in found}
@@ -191,31 +203,31 @@ def _signals_and_metadata(
     metadata = {
         name: values
         for name, values in typed.items()
-        if name not in absent and (name in named or (roles.metadata is None and name not in signals))
+        if name not in absent and (name in named or (arguments.metadata is None and name not in signals))
     }
     return signals, rows.metadata(metadata)
 
 
-def _is_optional(rows: TableRows, roles: Roles) -> bool:
-    """True where other signals were named, and the confidence is a guess that nobody may need."""
+def _is_optional(rows: TableRows, arguments: ReadArguments) -> bool:
+    """Return whether the confidence is only a guess, and the caller names other signals."""
     return (
-        bool(roles.signals)
-        and roles.confidence is None
-        and rows.columns["confidence"] not in (roles.signals or ())
+        bool(arguments.signals)
+        and arguments.confidence is None
+        and rows.columns["confidence"] not in (arguments.signals or ())
     )
 
 
 def in_percent(
-    signals: Mapping[str, Signal], columns: Columns, roles: Roles, outcome: NDArray[np.uint8]
+    signals: Mapping[str, Signal], columns: Columns, arguments: ReadArguments, outcome: NDArray[np.uint8]
 ) -> tuple[str, ...]:
-    """Return the signals that are per cent: as asked for, else a confidence whose values tell."""
+    """Return the signals that are percent: those that the caller names, or a confidence with such values."""
     column = columns.get("confidence")
-    if roles.percent is not None:
-        asked = [name for name in roles.percent if name in signals]
+    if arguments.percent is not None:
+        asked = [name for name in arguments.percent if name in signals]
         return tuple([*asked, "confidence"] if column in asked and column != "confidence" else asked)
     if "confidence" not in signals or column is None:
         return ()
-    if roles.confidence is None and column.casefold() not in _PERCENT_NAMES:
+    if arguments.confidence is None and column.casefold() not in _PERCENT_NAMES:
         return ()
     values = signals["confidence"].values
     if not np.fmax.reduce(values, initial=-np.inf) > _BEYOND_SCALES:
@@ -223,27 +235,29 @@ def in_percent(
     values = values[outcome == Outcome.ANSWERED]
     values = values[~np.isnan(values)]
     shares = (values > 0.0) & (values < 1.0)
-    told = len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
-    return tuple(dict.fromkeys((column, "confidence"))) if told else ()
+    is_percent = (
+        len(values) and values.min() >= 0.0 and _BEYOND_SCALES < values.max() <= 100.0 and not shares.any()
+    )
+    return tuple(dict.fromkeys((column, "confidence"))) if is_percent else ()
 
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of a table: the name and the values of each role's column, and where to say what is wrong.
+    """The rows of a table: the name and the values of each field's column, and where to say what is wrong.
 
     Attributes:
         table: where they come from.
-        columns: the column of each role.
-        values: the values of each role.
+        columns: the column of each field.
+        values: the values of each field.
         problems: where to say what is wrong.
-        whose: the system of each row, if there are several.
+        systems: the system of each row, if there are several.
     """
 
     table: SourceTable
     columns: Columns
     values: Mapping[str, NDArray[Any]]
     problems: Problems
-    whose: NDArray[Any] | None = None
+    systems: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -259,8 +273,8 @@ class TableRows:
             len(self), np.nan
         )
 
-    def _labels(self, role: str) -> NDArray[Any]:
-        return _values.as_labels(self.values[role])
+    def _labels(self, field: str) -> NDArray[Any]:
+        return _values.as_labels(self.values[field])
 
     def check_labels(self, truth: NDArray[Any], prediction: NDArray[Any], outcome: NDArray[np.uint8]) -> None:
         """Report truths and predictions that can never be equal: numbers in one column and words in the other."""
@@ -294,20 +308,18 @@ class TableRows:
         declined = declined | self._ruled(rulings[0], prediction, truth, declined | broken)
         silent = self._silent(prediction) & ~declined & ~broken
         if silent.any() and null_prediction is None:
-            names = ", ".join(self.columns[role] for role in _ANSWERS if role in self.columns)
+            names = ", ".join(self.columns[field] for field in _ANSWERS if field in self.columns)
             self.problems.report(
                 f"the prediction ({names}) is missing {self.problems.place(silent)} and nothing says why",
                 way_out="name a column of abstentions (abstained, --abstained), or say what it means "
                 "(null_prediction, --null-prediction: abstained or failed)",
             )
-        outcome = np.full(len(self), Outcome.ANSWERED, dtype=np.uint8)
-        outcome[declined | (silent & (null_prediction == "abstained"))] = Outcome.ABSTAINED
-        outcome[missing(truth)] = Outcome.UNSCORED
-        outcome[broken | (silent & (null_prediction != "abstained"))] = Outcome.FAILED
-        return outcome
+        if null_prediction == "abstained":
+            return combine_outcomes(truth, declined | silent, broken)
+        return combine_outcomes(truth, declined, broken | silent)
 
     def _ruled(self, ruling: Ruling, prediction: NDArray[Any], truth: NDArray[Any], settled: Mask) -> Mask:
-        """Return the rows that a rule finds, among those whose outcome is not `settled`."""
+        """Return the rows that a rule finds, among those that are not `settled`."""
         ruled = np.zeros(len(prediction), np.bool_)
         counts = self.problems.counts
         for row in np.flatnonzero(~settled) if ruling.rule else ():
@@ -330,33 +342,33 @@ class TableRows:
             )
         return np.where(unknown, Outcome.FAILED, found).astype(np.uint8)
 
-    def _flags(self, role: str) -> Mask:
-        if role not in self.values:
+    def _flags(self, field: str) -> Mask:
+        if field not in self.values:
             return np.zeros(len(self), np.bool_)
-        return _values.as_flags(self.values[role], self.columns[role], self.problems)
+        return _values.as_flags(self.values[field], self.columns[field], self.problems)
 
     def _silent(self, prediction: NDArray[Any]) -> Mask:
         """True where no answer is given: no label, or where intervals or sets are the answer, none of those."""
         if "prediction" in self.values or "correct" in self.values:
             return missing(prediction)
         silent = np.zeros(len(self), np.bool_)
-        for role in ("low", "high"):
-            if role in self.values:
-                silent |= _values.blank(self.values[role])
+        for field in ("low", "high"):
+            if field in self.values:
+                silent |= _values.blank(self.values[field])
         return silent
 
-    def identifiers(self, role: str) -> NDArray[Any]:
+    def identifiers(self, field: str) -> NDArray[Any]:
         """Return the names of clusters or items: whole numbers where all of them are, else text."""
-        if role not in self.values:
+        if field not in self.values:
             return np.arange(len(self))
-        return _values.as_names(self.values[role], self.columns[role], self.problems)
+        return _values.as_names(self.values[field], self.columns[field], self.problems)
 
     def check_unique(self, cluster: NDArray[Any], item: NDArray[Any]) -> None:
         """An item may not stand twice in one cluster; without clusters not twice at all."""
         if "item" not in self.columns:
             return
         codes = np.unique(item, return_inverse=True)[1].astype(np.int64)
-        for column in (cluster if "cluster" in self.columns else None, self.whose):
+        for column in (cluster if "cluster" in self.columns else None, self.systems):
             if column is not None:
                 groups = np.unique(column, return_inverse=True)[1]
                 codes = np.unique(codes * (int(groups.max()) + 1) + groups, return_inverse=True)[1].astype(
@@ -454,14 +466,14 @@ class TableRows:
         """Return the bounds of every prediction."""
         if "low" not in self.values:
             return None
-        low, high = (self._numbers(role, gaps=True) for role in ("low", "high"))
+        low, high = (self._numbers(field, gaps=True) for field in ("low", "high"))
         if crossed is not None:
             low, high = _values.uncrossed(low, high, labels.numbers(truth), crossed)
         place = f"low ({self.columns['low']}) and high ({self.columns['high']})"
         return self._checked(place, lambda: checked_intervals(np.column_stack([low, high]), outcome))
 
-    def _numbers(self, role: str, *, gaps: bool = False) -> Floats:
-        return _values.as_numbers(self.values[role], self.columns[role], self.problems, gaps=gaps)
+    def _numbers(self, field: str, *, gaps: bool = False) -> Floats:
+        return _values.as_numbers(self.values[field], self.columns[field], self.problems, gaps=gaps)
 
     def _checked(self, place: str, check: Callable[[], Floats | None]) -> Floats | None:
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import duckdb
     from numpy.typing import NDArray
 
-    from abstain.readers._snapshot import Snapshot
+    from abstain.readers._table_files import TableFiles
 
 _WHOLE = re.compile(r"^U?(TINY|SMALL|BIG)?INT(EGER)?$")
 # Numbers that numpy does not hold as they are; they come as text, which is exact.
@@ -43,7 +43,7 @@ _NESTED = re.compile(r"(^(STRUCT|MAP|UNION|BLOB|BIT|LIST|ARRAY|VARIANT|GEOMETRY)
 
 
 class DuckTable(QueriedTable):
-    """A table that DuckDB reads: a relation of the user's, or with a snapshot some files."""
+    """A table that DuckDB reads: a relation of the user's, or some files."""
 
     word = "table"
     # True where a file knows no types.
@@ -52,12 +52,12 @@ class DuckTable(QueriedTable):
     def __init__(self, relation: Any, label: str) -> None:
         self.label = label
         self.declared: Mapping[str, Any] = {}
-        self._snapshot: Snapshot | None = None
+        self._snapshot: TableFiles | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
         self.relation = relation
         self._describe(relation.columns, relation.types)
 
-    def _open(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
+    def _open(self, snapshot: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
         """What every table of files begins with; a relation does not keep its connection alive."""
         self.label = snapshot.label
         self.paths = snapshot.paths

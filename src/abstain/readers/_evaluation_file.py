@@ -17,11 +17,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 
 from abstain import _files, _outputs
-from abstain._places import rows_are_records
-from abstain.errors import AbstainError, DataError, FormatError
+from abstain._row_names import rows_are_records
+from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
+from abstain.readers._read import ReadArguments
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
 
 if TYPE_CHECKING:
@@ -43,27 +44,6 @@ METRIC_NAMES = (
 )
 _SHORT_NAMES = {"ece": "expected_calibration_error", "brier": "brier_score", "coverage": "answer_rate"}
 _ROW_KEYS = tuple(part.name for part in fields(EvaluationResult))
-Label = bool | int | float | str | None
-
-
-class _EvaluationRow(Struct):
-    """One row of the file, as `EvaluationResult` takes it."""
-
-    prediction: Label
-    ground_truth: Label
-    abstained: bool = False
-    confidence: float | None = None
-    raw_response: str = ""
-    prompt: list[Any] = []
-    prompt_mode: str = ""
-    metadata: dict[str, Any] = {}
-    input_tokens: float | None = None
-    output_tokens: float | None = None
-    total_tokens: float | None = None
-    failed: bool = False
-    cluster: int | str | None = None
-    item: int | str | None = None
-    signals: dict[str, float | None] = {}
 
 
 class _ScoreRecord(Struct):
@@ -79,7 +59,7 @@ class _ScoreRecord(Struct):
 class _EvaluationDocument(Struct):
     """Either form of the file."""
 
-    evaluation_results: Annotated[list[_EvaluationRow], Meta(min_length=1)] | None = None
+    evaluation_results: Annotated[list[EvaluationResult], Meta(min_length=1)] | None = None
     metrics: dict[str, Any] = {}
     backend_name: str | None = ""
     suite: dict[str, Any] = {}
@@ -142,17 +122,13 @@ def read_evaluation_file(
         item: the metadata key of the rows' names.
         scale: the lowest and highest truth there can be.
     """
-    return read_items(_files.SourceFile(path), cluster=cluster, item=item, scale=scale)
+    return read_items(_files.SourceFile(path), ReadArguments(cluster=cluster, item=item, scale=scale))
 
 
-def read_items(
-    file: _files.SourceFile,
-    *,
-    cluster: str | None = None,
-    item: str | None = None,
-    scale: Sequence[float] | None = None,
-) -> Items:
-    """Read the rows of a file that is open to be read once; see `read_evaluation_file`."""
+def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
+    """Read the rows of a file; see `abstain.read`."""
+    if arguments.abstain_rule is not None:
+        raise ArgumentError(f"{file}: an evaluation file says who abstained; leave the rule out")
     content, path = file.read(), str(file)
     found = _parsed(content, path)
     if found.results is None:
@@ -162,7 +138,9 @@ def read_items(
         )
     try:
         with rows_are_records():
-            items = results_to_items(found.results, cluster=cluster, item=item, scale=scale)
+            items = results_to_items(
+                found.results, cluster=arguments.cluster, item=arguments.item, scale=arguments.scale
+            )
     except AbstainError as problem:
         raise type(problem)(f"{path}: {problem}") from None
     return items.with_provenance(
@@ -226,7 +204,7 @@ def _parsed(content: bytes, path: str) -> EvaluationFile:
     rows = file.evaluation_results
     scores = [_score(name, stored, f"{path}: metrics.{name}") for name, stored in file.metrics.items()]
     return EvaluationFile(
-        results=None if rows is None else tuple(EvaluationResult(**structs.asdict(row)) for row in rows),
+        results=None if rows is None else tuple(rows),
         metrics={score.name: score for score in scores},
         backend_name=file.backend_name or "",
         suite=file.suite,

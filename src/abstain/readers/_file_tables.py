@@ -1,7 +1,6 @@
 """CSV, Parquet and JSONL files as tables.
 
-They go through DuckDB, all of them through `open_files`, each as a snapshot that is opened once; CSV and JSON are read
-as the text that they are, so that no type is guessed on the way.
+DuckDB reads them, all through `open_files`. CSV and JSON are read as text, so that DuckDB guesses no type.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from abstain._export import PARQUET_KEY
 from abstain.errors import FormatError
 from abstain.readers import _values
 from abstain.readers._duckdb_tables import DuckTable, plain_array
-from abstain.readers._roles import is_usual
-from abstain.readers._snapshot import Snapshot
+from abstain.readers._fields import is_usual
+from abstain.readers._table_files import TableFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,7 +62,7 @@ def open_files(
         connection: that of another table that this one is compared with; one of its own when left out.
     """
     tables = {"csv": _CsvTable, "parquet": _ParquetTable, "jsonl": _JsonTable}
-    return tables[kind](Snapshot(files), connection or _sql.connect())
+    return tables[kind](TableFiles(files), connection or _sql.connect())
 
 
 class _ParquetTable(DuckTable):
@@ -71,9 +70,9 @@ class _ParquetTable(DuckTable):
 
     _written = "FORMAT parquet"
 
-    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
-        self._open(snapshot, connection)
-        source = f"read_parquet({_places(snapshot)}, union_by_name=true, hive_partitioning=false)"
+    def __init__(self, files: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(files, connection)
+        source = f"read_parquet({_path_list(files)}, union_by_name=true, hive_partitioning=false)"
         self.relation = self.fetch(lambda: self.query(f"SELECT * FROM {source}"))
         self._describe(self._true_names(), self.relation.types, self.relation.columns)
         if len(self.paths) == 1:
@@ -93,9 +92,9 @@ class _ParquetTable(DuckTable):
 
     def _top_level(self, file: int) -> list[str]:
         assert self._snapshot is not None
-        place = _sql.literal(str(self._snapshot.places[file]))
+        location = _sql.literal(str(self._snapshot.locations[file]))
         found = self.fetch(
-            lambda: self.query(f"SELECT name, num_children FROM parquet_schema({place})").fetchall()
+            lambda: self.query(f"SELECT name, num_children FROM parquet_schema({location})").fetchall()
         )
         names, below = [], 0
         for name, children in found[1:]:
@@ -108,7 +107,7 @@ class _ParquetTable(DuckTable):
         """What a Parquet file that was written here says of its scale and clusters."""
         assert self._snapshot is not None
         statement = (
-            f"SELECT value FROM parquet_kv_metadata({_places(self._snapshot)}) "
+            f"SELECT value FROM parquet_kv_metadata({_path_list(self._snapshot)}) "
             f"WHERE key = {_sql.literal(PARQUET_KEY)}"
         )
         rows = self.fetch(lambda: self.query(statement).fetchall())
@@ -139,19 +138,19 @@ class _CsvTable(DuckTable):
     word = "CSV"
     text_alone = True
 
-    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
-        self._open(snapshot, connection)
-        names, self._delimiter = _shared_header(snapshot)
+    def __init__(self, files: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(files, connection)
+        names, self._delimiter = _shared_header(files)
         # Numbered columns, because names may differ in case alone, or hold anything.
-        inner = [f"c{place}" for place in range(len(names))]
+        inner = [f"c{number}" for number in range(len(names))]
         columns = ", ".join(f"'{name}': 'VARCHAR'" for name in inner)
         options = (
             f"columns={{{columns}}}, auto_detect=false, header=true, delim={_sql.literal(self._delimiter)}, "
             f"quote='\"', escape='\"', null_padding=false, strict_mode=true, max_line_size={_LONGEST_LINE}, "
-            f"compression='{_compression(snapshot)}', hive_partitioning=false"
+            f"compression='{_compression(files)}', hive_partitioning=false"
         )
         self.relation = self.fetch(
-            lambda: self.query(f"SELECT * FROM read_csv({_places(snapshot)}, {options})")
+            lambda: self.query(f"SELECT * FROM read_csv({_path_list(files)}, {options})")
         )
         self._kinds = dict.fromkeys(names, "unknown")
         self._expressions = dict(zip(names, inner, strict=True))
@@ -169,7 +168,7 @@ class _CsvTable(DuckTable):
         below = [[cell.strip() for cell in cells if cell] for cells in zip(*rows, strict=True)]
         columns = list(zip(names, below or [[] for _ in names], strict=True))
         # A row index has no name, or what is behind the last comma; whoever names columns leaves no second one without.
-        unnamed = sum(name == f"column{place}" for place, name in enumerate(names))
+        unnamed = sum(name == f"column{number}" for number, name in enumerate(names))
         again = sum(_is_among(name, cells) for name, cells in columns)
         # One of many may be chance: a column called "nan" that has one. Two such signs are none.
         betrayed = unnamed + again >= 2 or 3 * again >= len(names)
@@ -189,9 +188,9 @@ class _CsvTable(DuckTable):
 
     def _explained(self, problem: Exception) -> FormatError:
         assert self._snapshot is not None
-        for path, place in zip(self.paths, self._snapshot.places, strict=True):
-            _find_ragged(path, place, self._delimiter)
-            if _mixes_line_ends(place):
+        for path, location in zip(self.paths, self._snapshot.locations, strict=True):
+            _find_ragged(path, location, self._delimiter)
+            if _mixes_line_ends(location):
                 return FormatError(
                     f"{path}: its lines end in different ways (Windows, Unix, old Mac); save it with one of them"
                 )
@@ -209,15 +208,15 @@ class _JsonTable(DuckTable):
     def _columns_with(self, name: str, mark: str) -> str:
         return f"CAST(json_merge_patch(source.json, json_object({_sql.literal(name)}, {mark})) AS VARCHAR)"
 
-    def __init__(self, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection) -> None:
-        self._open(snapshot, connection)
-        self._layout = _json_layout(snapshot)
+    def __init__(self, files: TableFiles, connection: duckdb.DuckDBPyConnection) -> None:
+        self._open(files, connection)
+        self._layout = _json_layout(files)
         options = (
-            f"format='{self._layout}', compression='{_compression(snapshot)}', hive_partitioning=false, "
+            f"format='{self._layout}', compression='{_compression(files)}', hive_partitioning=false, "
             f"maximum_object_size={_LONGEST_LINE}"
         )
         self.relation = self.fetch(
-            lambda: self.query(f"SELECT json FROM read_json_objects({_places(snapshot)}, {options})")
+            lambda: self.query(f"SELECT json FROM read_json_objects({_path_list(files)}, {options})")
         )
         self._kinds = self._found_kinds()
 
@@ -267,13 +266,13 @@ class _JsonTable(DuckTable):
     def _explained(self, problem: Exception) -> FormatError:  # noqa: ARG002  (its words may quote the data)
         assert self._snapshot is not None
         if self._layout == "newline_delimited":
-            for path, place in zip(self.paths, self._snapshot.places, strict=True):
-                line = self._broken_line(path, place)
+            for path, location in zip(self.paths, self._snapshot.locations, strict=True):
+                line = self._broken_line(path, location)
                 if line is not None:
                     return FormatError(f"{path}: not {self.word} at line {line}")
         return FormatError(f"{self.label}: not {self.word}")
 
-    def _broken_line(self, path: Path, place: Path) -> int | None:
+    def _broken_line(self, path: Path, location: Path) -> int | None:
         """Return the first line that DuckDB holds to be no JSON: the one that it names itself may be the next."""
         assert self._connection is not None
         broken = (
@@ -281,7 +280,7 @@ class _JsonTable(DuckTable):
             "WHERE line <> '' AND NOT json_valid(line)"
         )
         before = 0
-        with _opened(path, place) as file:
+        with _opened(path, location) as file:
             for lines in _pieces(file):
                 texts = [line.decode("utf-8", "replace").lstrip("\ufeff").strip() for line in lines]
                 found = self._connection.execute(broken, [texts]).fetchone()
@@ -303,56 +302,52 @@ def _json_kind(types: set[str]) -> str:
     return next((kind for kind, held in _JSON_KINDS if types <= held), "other") if types else "text"
 
 
-def _places(snapshot: Snapshot) -> str:
-    # DuckDB takes every path for a pattern; what was a pattern was expanded before.
-    escaped = [re.sub(r"([*?\[])", r"[\1]", str(place)) for place in snapshot.places]
-    return "[" + ", ".join(_sql.literal(path) for path in escaped) + "]"
+def _path_list(files: TableFiles) -> str:
+    return "[" + ", ".join(_sql.literal(str(location)) for location in files.locations) + "]"
 
 
-def _is_compressed(place: Path) -> bool:
-    with place.open("rb") as file:
+def _is_compressed(location: Path) -> bool:
+    with location.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
 
 
-def _compression(snapshot: Snapshot) -> str:
-    found = {_is_compressed(place) for place in snapshot.places}
+def _compression(files: TableFiles) -> str:
+    found = {_is_compressed(location) for location in files.locations}
     if len(found) > 1:
         raise FormatError(
-            f"{snapshot.paths[0]}: some of the files are compressed and some are not; read them apart"
+            f"{files.paths[0]}: some of the files are compressed and some are not; read them apart"
         )
     if found == {False}:
         return "uncompressed"
-    _check_ends(snapshot)
+    _check_ends(files)
     return "gzip"
 
 
-def _check_ends(snapshot: Snapshot) -> None:
+def _check_ends(files: TableFiles) -> None:
     """Read compressed files to their ends where DuckDB would take the place of a cut for one, as it did before 2.0."""
     import duckdb  # noqa: PLC0415
 
     if int(duckdb.__version__.partition(".")[0]) >= 2:
         return
-    for path, place in zip(snapshot.paths, snapshot.places, strict=True):
-        with _opened(path, place) as file:
+    for path, location in zip(files.paths, files.locations, strict=True):
+        with _opened(path, location) as file:
             while file.read(1 << 20):
                 pass
 
 
-def _json_layout(snapshot: Snapshot) -> str:
+def _json_layout(files: TableFiles) -> str:
     beginnings = set()
-    for path, place in zip(snapshot.paths, snapshot.places, strict=True):
-        with _opened(path, place) as file:
+    for path, location in zip(files.paths, files.locations, strict=True):
+        with _opened(path, location) as file:
             beginnings.add(file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[")
     if len(beginnings) > 1:
-        raise FormatError(
-            f"{snapshot.paths[0]}: some of the files are lists and some have one object per line"
-        )
+        raise FormatError(f"{files.paths[0]}: some of the files are lists and some have one object per line")
     return "array" if beginnings == {True} else "newline_delimited"
 
 
 @contextmanager
-def _opened(path: Path, place: Path) -> Iterator[IO[bytes]]:
-    with gzip.open(place, "rb") if _is_compressed(place) else place.open("rb") as file:
+def _opened(path: Path, location: Path) -> Iterator[IO[bytes]]:
+    with gzip.open(location, "rb") if _is_compressed(location) else location.open("rb") as file:
         try:
             yield cast("IO[bytes]", file)
         except UnicodeDecodeError:
@@ -390,21 +385,21 @@ def _heads_numbers(heading: str, cells: Sequence[str]) -> bool:
     )
 
 
-def _shared_header(snapshot: Snapshot) -> tuple[list[str], str]:
-    headers = [_header(path, place) for path, place in zip(snapshot.paths, snapshot.places, strict=True)]
-    for path, header in zip(snapshot.paths, headers, strict=True):
+def _shared_header(files: TableFiles) -> tuple[list[str], str]:
+    headers = [_header(path, location) for path, location in zip(files.paths, files.locations, strict=True)]
+    for path, header in zip(files.paths, headers, strict=True):
         if header != headers[0]:
             raise FormatError(
-                f"{path}: its columns are not those of {snapshot.paths[0]}; they cannot be read as one table"
+                f"{path}: its columns are not those of {files.paths[0]}; they cannot be read as one table"
             )
     return headers[0]
 
 
 @contextmanager
-def _csv_rows(path: Path, place: Path, delimiter: str, *, strict: bool) -> Iterator[Any]:
+def _csv_rows(path: Path, location: Path, delimiter: str, *, strict: bool) -> Iterator[Any]:
     """Give a reader of rows as Python's own library sees them."""
     limit = csv.field_size_limit(_LONGEST_LINE)
-    with _opened(path, place) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+    with _opened(path, location) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         try:
             # A line without end is cut rather than read into memory.
             lines = iter(lambda: text.readline(_LONGEST_LINE), "")
@@ -413,11 +408,11 @@ def _csv_rows(path: Path, place: Path, delimiter: str, *, strict: bool) -> Itera
             csv.field_size_limit(limit)
 
 
-def _header(path: Path, place: Path) -> tuple[list[str], str]:
+def _header(path: Path, location: Path) -> tuple[list[str], str]:
     headers: dict[str, list[str]] = {}
     try:
         for mark in _DELIMITERS:
-            with _csv_rows(path, place, mark, strict=False) as rows:
+            with _csv_rows(path, location, mark, strict=False) as rows:
                 headers[mark] = next(rows, [])
     except csv.Error:
         raise FormatError(f"{path}: the first line is no header of a CSV file") from None
@@ -439,9 +434,9 @@ def _header(path: Path, place: Path) -> tuple[list[str], str]:
     return names, delimiter
 
 
-def _find_ragged(path: Path, place: Path, delimiter: str) -> None:
+def _find_ragged(path: Path, location: Path, delimiter: str) -> None:
     """Raise with the line of the first row that has more or fewer fields than the header."""
-    with _csv_rows(path, place, delimiter, strict=True) as rows:
+    with _csv_rows(path, location, delimiter, strict=True) as rows:
         try:
             width = len(next(rows))
             for row in rows:
@@ -457,10 +452,10 @@ def _find_ragged(path: Path, place: Path, delimiter: str) -> None:
             ) from None
 
 
-def _mixes_line_ends(place: Path) -> bool:
+def _mixes_line_ends(location: Path) -> bool:
     """True where lines end in more than one way, within fields or between rows."""
     found: set[bytes] = set()
-    with place.open("rb") as file:
+    with location.open("rb") as file:
         while len(found) < 2 and (piece := file.read(1 << 20)):
             found |= set(re.findall(rb"\r\n|\r|\n", piece + (file.read(1) if piece.endswith(b"\r") else b"")))
     return len(found) > 1

@@ -20,6 +20,9 @@ import msgspec
 from abstain import _files, _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome
+from abstain.readers._archive import Archive
+from abstain.readers._fields import cluster_noun
+from abstain.readers._json_parts import outer_members
 from abstain.readers._log_items import (
     LogRow,
     agreement,
@@ -31,15 +34,13 @@ from abstain.readers._log_items import (
     scalar,
     token_log_signals,
 )
-from abstain.readers._members import Archive, outer_members
-from abstain.readers._roles import noun_of
 from abstain.readers._rules import Ruling
 from abstain.readers._values import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from abstain.readers._rules import AbstentionRule
+    from abstain.readers._read import ReadArguments
 
 # What an archive may hold unless the caller says otherwise: so many times its own size, and what a small one needs.
 EXPANSION = 200
@@ -115,28 +116,19 @@ class _Header(msgspec.Struct):
     status: str = "started"
 
 
-def read_inspect(
-    log: _files.SourceFile,
-    *,
-    scorer: str | None = None,
-    cluster: str | None = None,
-    rule: AbstentionRule | None = None,
-    scale: Sequence[float] | None = None,
-    member_limit: int,
-    total_limit: int | None,
-) -> Items:
+def read_items(log: _files.SourceFile, arguments: ReadArguments) -> Items:
     """Read one log; see `abstain.read`."""
-    header, rows, ruling, path = _Header(), [], Ruling(rule), str(log)
-    reader = _Reader(path, scorer, cluster, ruling)
+    header, rows, ruling, path = _Header(), [], Ruling(arguments.abstain_rule), str(log)
+    reader = _Reader(path, arguments.scorer, arguments.cluster, ruling)
     with log.open() as file:
-        for part in _parts(file, path, member_limit, total_limit):
+        for part in _parts(file, path, arguments.member_limit, arguments.total_limit):
             if isinstance(part, _Header):
                 header = part
             else:
                 rows.append(reader.row(part))
         content = _files.digest([file])
     reader.finish()
-    items = _items(rows, path, cluster, scale)
+    items = _items(rows, path, arguments.cluster, arguments.scale)
     revision = header.eval.revision
     return items.with_provenance(
         run_id=header.eval.run_id,
@@ -166,7 +158,7 @@ def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Seq
             row.item = f"{row.question}_epoch_{row.epoch}"
         _add_agreement(rows)
     usual = "question" if epochs else "sample"
-    return items_from_log(rows, path, scale=scale, cluster_noun=noun_of(cluster, usual))
+    return items_from_log(rows, path, scale=scale, cluster_noun=cluster_noun(cluster, usual))
 
 
 def _parts(

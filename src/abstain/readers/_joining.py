@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain._places import rows_named_by
+from abstain._row_names import rows_named_by
 from abstain.errors import ArgumentError, DataError
 from abstain.readers._tables import SourceTable
 from abstain.readers._values import Problems

@@ -19,6 +19,8 @@ import msgspec
 from abstain import _files, _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome
+from abstain.readers._fields import cluster_noun
+from abstain.readers._formats import LM_EVAL_KEYS
 from abstain.readers._log_items import (
     LogRow,
     agreement,
@@ -30,32 +32,22 @@ from abstain.readers._log_items import (
     scalar,
     token_log_signals,
 )
-from abstain.readers._members import LM_EVAL_KEYS
-from abstain.readers._roles import noun_of
 from abstain.readers._rules import Ruling
 from abstain.readers._values import as_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from abstain.readers._rules import AbstentionRule
+    from abstain.readers._read import ReadArguments
 
 _MUTUAL_INFORMATION = "acc_mutual_info"
 # How a metric that says right or wrong is called; the first that a line has is its judge.
 _USUAL_METRICS = ("exact_match", "acc", "exact_match_original", "pass@1", "acc_norm")
 
 
-def read_lm_eval(
-    samples: _files.SourceFile,
-    *,
-    scorer: str | None = None,
-    filter_name: str | None = None,
-    cluster: str | None = None,
-    rule: AbstentionRule | None = None,
-    scale: Sequence[float] | None = None,
-) -> Items:
+def read_items(samples: _files.SourceFile, arguments: ReadArguments) -> Items:
     """Read one file of samples; see `abstain.read`."""
-    ruling, path = Ruling(rule), str(samples)
+    ruling, path, filter_name = Ruling(arguments.abstain_rule), str(samples), arguments.filter
     filters: dict[str, None] = {}
     rows = []
     with samples.open() as file:
@@ -63,7 +55,7 @@ def read_lm_eval(
             name = sample.get("filter", str, "none")
             filters[name] = None
             if filter_name is None or name == filter_name:
-                rows.append((name, _row(sample, scorer, cluster, ruling)))
+                rows.append((name, _row(sample, arguments.scorer, arguments.cluster, ruling)))
         content = _files.digest([file])
     if filter_name is not None and not rows:
         hint = _validate.suggestion(filter_name, filters)
@@ -75,7 +67,10 @@ def read_lm_eval(
             row.item = f"{row.item}_{name}"
             row.metadata["filter"] = name
     items = items_from_log(
-        [row for _, row in rows], path, scale=scale, cluster_noun=noun_of(cluster, "document")
+        [row for _, row in rows],
+        path,
+        scale=arguments.scale,
+        cluster_noun=cluster_noun(arguments.cluster, "document"),
     )
     return items.with_provenance(filters=tuple(filters), sha256=content, **ruling.provenance())
 

@@ -1,9 +1,8 @@
-"""`read`: the one door for whatever an evaluator has.
+"""`read` and the functions next to it: from a file, several files or a data frame to items.
 
- It recognises a file by what it holds (its ending only helps to word an error), takes data
-frames as they are, and says in the items' provenance what it found and what it guessed. `open_table` gives the
-columns of a table as they are, to whoever knows what they mean. A source knows its format and `Items`, and nothing
-of what is computed from them.
+The format of a file is recognised by its content (`recognise_files`); `_formats` lists the formats and says how to
+add one. `ReadArguments` holds the arguments of `read` once they are checked, and is what every reader takes. A reader
+knows its format and `Items`, and nothing of the metrics that are computed from them.
 """
 
 from __future__ import annotations
@@ -16,15 +15,19 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate
-from abstain._places import rows_named_by
+from abstain._row_names import rows_named_by
 from abstain.errors import ArgumentError, FormatError, at
 from abstain.items import Items
-from abstain.readers._members import LM_EVAL_KEYS, outer_keys
+from abstain.readers._formats import FORMATS, GZIP, OLE, UTF_16, ZIP, Format
+from abstain.readers._json_parts import outer_keys
 from abstain.readers._rules import AbstentionRule
+from abstain.readers._values import CROSSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,30 +36,79 @@ if TYPE_CHECKING:
     from abstain.readers._values import Problems
 
 MEMBER_LIMIT = 1 << 27
-FORMATS = {
-    "run": "run file",
-    "evaluation": "evaluation file",
-    "inspect": "Inspect log",
-    "lm-eval": "lm-eval samples",
-    "csv": "CSV table",
-    "parquet": "Parquet table",
-    "jsonl": "JSONL table",
-}
-TABLES = ("csv", "parquet", "jsonl")
-# What there is to choose within a file that is no table.
-_CHOICES = {"run": ("mode",), "evaluation": (), "inspect": ("scorer",), "lm-eval": ("scorer", "filter")}
-# The arguments of `read` that name a column.
-_COLUMN_NAMES = (
+_COLUMN_ARGUMENTS = (
     *("truth", "prediction", "confidence", "abstained", "failed", "correct", "weight", "low", "high", "set"),
     *("cluster", "cluster_by", "item", "system"),
 )
-_KEPT = ("signals", "metadata", "null_prediction")
-_BEGINNING = 1 << 20
+# The arguments that only tables take, and those that choose a part of a log.
+_TABLE_ARGUMENTS = tuple(
+    name for name in (*_COLUMN_ARGUMENTS, "percent", "crossed", "failed_rule", "join") if name != "cluster_by"
+)
+_PART_ARGUMENTS = ("mode", "scorer", "filter")
+_HEAD_SIZE = 1 << 20
 _PATTERN = "*?["
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-# What is looked for in a folder. Other JSON files lie beside logs and samples.
+# The files that a folder is searched for. Other JSON files lie next to logs and samples.
 _IN_FOLDERS = (".eval", ".jsonl", ".parquet", ".csv", ".csv.gz", ".tsv")
-_LINES = (".jsonl", ".ndjson")
+_JSON_LINES = (".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadArguments:
+    """The arguments of `abstain.read`, where their meaning is documented; `parse` checks them.
+
+    `cluster` is also the value of `cluster_by`, and rules are parsed.
+    """
+
+    format: str | None = None
+    mode: str | None = None
+    scale: Sequence[float] | None = None
+    truth: str | None = None
+    prediction: str | None = None
+    confidence: str | None = None
+    abstained: str | None = None
+    failed: str | None = None
+    correct: str | None = None
+    weight: str | None = None
+    low: str | None = None
+    high: str | None = None
+    set: str | None = None
+    cluster: str | None = None
+    item: str | None = None
+    signals: Sequence[str] | None = None
+    metadata: Sequence[str] | None = None
+    null_prediction: str | None = None
+    abstain_rule: AbstentionRule | None = None
+    failed_rule: AbstentionRule | None = None
+    join: tuple[str, Any] | None = None
+    system: str | None = None
+    percent: Sequence[str] | None = None
+    crossed: str | None = None
+    positive: str | None = None
+    scorer: str | None = None
+    filter: str | None = None
+    member_limit: int = MEMBER_LIMIT
+    total_limit: int | None = None
+    problems: Problems | None = None
+
+    @classmethod
+    def parse(
+        cls, *, cluster: str | None = None, cluster_by: str | None = None, **arguments: Any
+    ) -> ReadArguments:
+        """Return arguments as the caller of `read` passes them, checked."""
+        if cluster is not None and cluster_by is not None:
+            raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
+        parsed = {"cluster": cluster if cluster is not None else cluster_by, **arguments}
+        check_arguments(parsed, read)
+        rules = {"abstain_rule": AbstentionRule.parse, "failed_rule": AbstentionRule.parse_failed}
+        for name, parse_rule in rules.items():
+            if isinstance(parsed.get(name), str):
+                with at(name):
+                    parsed[name] = parse_rule(parsed[name])
+        for name, options in (("null_prediction", ("abstained", "failed")), ("crossed", CROSSED)):
+            if parsed.get(name) is not None:
+                _validate.choice(parsed[name], name, options)
+        return cls(**parsed)
 
 
 def read(
@@ -158,24 +210,8 @@ def read(
     return next(iter(systems.values()))
 
 
-def read_systems(
-    source: Any,
-    *,
-    format: str | None = None,  # noqa: A002
-    mode: str | None = None,
-    scale: Sequence[float] | None = None,
-    abstain_rule: AbstentionRule | str | None = None,
-    scorer: str | None = None,
-    filter: str | None = None,  # noqa: A002
-    cluster: str | None = None,
-    cluster_by: str | None = None,
-    member_limit: int = MEMBER_LIMIT,
-    total_limit: int | None = None,
-    positive: str | None = None,
-    problems: Problems | None = None,
-    **of_tables: Any,
-) -> dict[str, Items]:
-    """Read the items of every system that a source holds, by name; a single one is called "".
+def read_systems(source: Any, **arguments: Any) -> dict[str, Items]:
+    """Read the items of every system in a source, by name; a single one is called "".
 
     A long table holds several: one per value of its column ``system`` or ``model``, or of the column that `system`
     names. The arguments are those of `read`.
@@ -185,21 +221,55 @@ def read_systems(
     >>> sorted(read_systems(table))
     ['a', 'b']
     """
-    named = named_roles(cluster=cluster, cluster_by=cluster_by, **of_tables)
-    said: dict[str, Any] = {"rule": parsed_rule(abstain_rule), "scale": scale}
-    choices = {"mode": mode, "scorer": scorer, "filter": filter}
-    files, kind = recognised(source, format)
-    if kind in ("frame", *TABLES):
-        return _read_table(source, files, kind, {**named, **said, "positive": positive}, choices, problems)
-    # What is kept of a table is no matter for logs, which keep everything.
-    named = {role: value for role, value in named.items() if role not in _KEPT}
-    limits = {"member_limit": member_limit, "total_limit": total_limit}
-    parts = [_read_log(file, kind, named, choices, limits, **said) for file in files]
+    parsed = ReadArguments.parse(**arguments)
+    files, form = recognise_files(source, parsed.format)
+    _check_taken(parsed, files, form)
+    if form is None or form.module is None:
+        return _read_table(_open_table(source, files, form), form, parsed)
+    read_items = import_module(form.module).read_items
+    parts = [read_items(file, parsed).with_provenance(format=form.name) for file in files]
     from abstain.readers._log_items import concatenate  # noqa: PLC0415
 
     items = parts[0] if len(parts) == 1 else concatenate(parts)
     with at(files[0]):
-        return {"": items.with_positive(positive)}
+        return {"": items.with_positive(parsed.positive)}
+
+
+def _check_taken(arguments: ReadArguments, files: Sequence[_files.SourceFile], form: Format | None) -> None:
+    """Raise if an argument is set that a source of this format does not take; None is the format of a data frame."""
+    taken = () if form is None else form.arguments
+    if form is not None and form.module is not None:
+        for name in _TABLE_ARGUMENTS:
+            if name not in taken and getattr(arguments, name) is not None:
+                raise ArgumentError(
+                    f"{files[0]}: {name} names a column of a table, and this is {form.described}"
+                )
+    for name in _PART_ARGUMENTS:
+        if name not in taken and getattr(arguments, name) is not None:
+            source = "a data frame" if form is None else f"{files[0]}: {form.described}"
+            raise ArgumentError(f"{source} has no {name} to choose; leave {name} out")
+
+
+def _read_table(table: SourceTable, form: Format | None, arguments: ReadArguments) -> dict[str, Items]:
+    from abstain.readers._columns import items_from_table  # noqa: PLC0415
+
+    origin = table_origin(table, form)
+    if arguments.join is not None:
+        from abstain.readers._joining import JoinedTable  # noqa: PLC0415
+
+        key, other = arguments.join
+        table = JoinedTable(table, open_table(other), key)
+        origin["join"] = table.origin
+    with rows_named_by(table.paths):
+        systems = items_from_table(table, arguments)
+    return {name: items.with_provenance(**origin) for name, items in systems.items()}
+
+
+def table_origin(table: SourceTable, form: Format | None) -> dict[str, Any]:
+    """Return the provenance of the items of a table; None is the format of a data frame."""
+    if form is None:
+        return {"format": "frame"}
+    return {"path": table.label, "format": form.name, "sha256": table.sha256()}
 
 
 def name_systems(sources: Mapping[str, Mapping[str, Items]]) -> dict[str, Items]:
@@ -252,20 +322,6 @@ def check_not_read(reading: Mapping[str, Any], name: str) -> None:
             )
 
 
-def named_roles(
-    *, cluster: str | None = None, cluster_by: str | None = None, **of_tables: Any
-) -> dict[str, Any]:
-    """Return what was said of the columns of a table, in the words of `Roles`."""
-    if cluster is not None and cluster_by is not None:
-        raise ArgumentError("cluster and cluster_by are two words for one thing; give one of them")
-    given = {"cluster": cluster if cluster is not None else cluster_by, **of_tables}
-    check_arguments(given, read)
-    if isinstance(given.get("failed_rule"), str):
-        with at("failed_rule"):
-            given["failed_rule"] = AbstentionRule.parse_failed(given["failed_rule"])
-    return {role: value for role, value in given.items() if value is not None}
-
-
 def check_arguments(given: Mapping[str, Any], function: Callable[..., Any]) -> None:
     """Raise unless all arguments are those of `read`, and those that name a column are names.
 
@@ -282,19 +338,13 @@ def check_arguments(given: Mapping[str, Any], function: Callable[..., Any]) -> N
     for name, value in given.items():
         if name not in known:
             raise _validate.unknown_argument(function.__name__, name, known)
-        if name in _COLUMN_NAMES and value is not None and not isinstance(value, str):
+        if name in _COLUMN_ARGUMENTS and value is not None and not isinstance(value, str):
             column = getattr(value, "name", None)
             example = column if isinstance(column, str) else "label"
             raise ArgumentError(
                 f"{name} must be the name of a column, got {_validate.kind(value)}; pass the name, such as "
                 f"{name}={example!r}"
             )
-
-
-def parsed_rule(rule: AbstentionRule | str | None) -> AbstentionRule | None:
-    """Return a rule for abstentions from its text."""
-    with at("abstain_rule"):
-        return AbstentionRule.parse(rule) if isinstance(rule, str) else rule
 
 
 def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noqa: A002
@@ -310,22 +360,32 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
     >>> table.numbers("y"), table.labels("site").tolist(), table.lists("set")
     (array([1.5, 2. ]), ['a', 'b'], [['x'], ['x', 'y']])
     """
-    files, kind = recognised(source, format)
-    if kind not in ("frame", *TABLES):
-        raise ArgumentError(f"{files[0]}: {described(kind)}, and this takes a table: CSV, Parquet or JSONL")
-    return _opened(source, files, kind)
+    files, form = recognise_files(source, format)
+    if form is not None and not form.is_table:
+        raise ArgumentError(f"{files[0]}: {form.described}, and this takes a table: CSV, Parquet or JSONL")
+    return _open_table(source, files, form)
 
 
-def usual_column(table: SourceTable, role: str, *, taken: Iterable[str] = ()) -> str | None:
-    """Return the column that has a usual name of a role ("truth", "cluster", "item") and is not `taken`, or None.
+def _open_table(source: Any, files: Sequence[_files.SourceFile], form: Format | None) -> SourceTable:
+    if form is None:
+        from abstain.readers._frame_tables import open_frame  # noqa: PLC0415
+
+        return open_frame(source)
+    from abstain.readers._file_tables import open_files  # noqa: PLC0415
+
+    return open_files(files, form.name)
+
+
+def usual_column(table: SourceTable, field: str, *, taken: Iterable[str] = ()) -> str | None:
+    """Return the column that has a usual name of a field ("truth", "cluster", "item") and is not `taken`, or None.
 
     >>> import polars
     >>> usual_column(open_table(polars.DataFrame({"patient_id": [1], "text": ["a"]})), "cluster")
     'patient_id'
     """
-    from abstain.readers._roles import guesses  # noqa: PLC0415
+    from abstain.readers._fields import guess_columns  # noqa: PLC0415
 
-    found = guesses(table, role, {}, {name: name for name in taken})
+    found = guess_columns(table, field, {}, {name: name for name in taken})
     return found[0] if found else None
 
 
@@ -392,197 +452,94 @@ def _neighbours(path: Path) -> list[str]:
         return []
 
 
-def recognise(path: Path) -> str:
-    """Return the format of a file, one of `FORMATS`."""
-    return _format_of(_files.SourceFile(path))
-
-
-def _format_of(file: _files.SourceFile) -> str:
-    beginning, whole = _beginning(file)
-    if _translated(file, beginning):
-        beginning, whole = _beginning(file)
-    if beginning.startswith(b"PK\x03\x04"):
-        return "inspect"
-    if beginning.startswith(b"PAR1"):
-        return "parquet"
-    if beginning.startswith((b"ARROW1", b"FEA1")):
-        raise FormatError(f"{file}: an Arrow file; open it with pyarrow and pass the table")
-    text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not text:
-        raise FormatError(f"{file}: the file is empty")
-    if file.path.suffix == ".json" and text[:1] not in (b"{", b"["):
-        raise _unknown_json(text, file, whole=whole)
-    if file.path.suffix in _LINES and text[:1] not in (b"{", b"["):
-        raise FormatError(f"{file}: not JSON with one object per line at line 1")
-    if b"\x00" in beginning[:4096]:
-        raise FormatError(f"{file}: neither text nor any format known here ({', '.join(FORMATS.values())})")
-    return _json_kind(text, file, whole=whole) if text[:1] in (b"{", b"[") else "csv"
-
-
-def _translated(file: _files.SourceFile, beginning: bytes) -> bool:
-    """Have a file read in translation where it needs one; no text in UTF-8 begins so."""
-    if not beginning.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\xff\xfe", b"\xfe\xff")):
-        return False
-    from abstain.readers._translations import translate  # noqa: PLC0415
-
-    return translate(file, beginning)
-
-
 def is_table(path: Path) -> bool:
-    """True where a path or a pattern names tables, which may hold several systems."""
+    """Return whether a path or a pattern names tables, which may hold several systems."""
     first = expand(path)[0]
-    # What is in a pipe is read once, by whoever reads the items.
-    return first.is_file() and recognise(first) in TABLES
+    # A pipe can be read only once, and that is when its items are read.
+    return first.is_file() and _recognise(_files.SourceFile(first)).is_table
 
 
-def recognised(source: Any, kind: str | None) -> tuple[list[_files.SourceFile], str]:
-    """Return the files that a source names, and the one format that they have; none and "frame" for a data frame."""
+def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFile], Format | None]:
+    """Return the files that a source names and their common format, or no files and None for a data frame.
+
+    Args:
+        source: as for `read`.
+        name: the format that the caller names; by default it is recognised.
+    """
     parts = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
     if not all(isinstance(part, (str, os.PathLike)) for part in parts):
-        if kind is not None:
+        if name is not None:
             raise ArgumentError("format is for files; a data frame is what it is")
-        return [], "frame"
-    if kind is not None:
-        _validate.choice(kind, "format", FORMATS)
+        return [], None
+    if name is not None:
+        _validate.choice(name, "format", FORMATS)
     files = [_files.SourceFile(path) for path in expand(parts)]
-    for file in files if kind in TABLES else ():
-        _translated(file, _beginning(file)[0])
-    kinds = [kind or _format_of(file) for file in files]
-    if len({*kinds}) > 1:
-        listed = ", ".join(f"{file} ({FORMATS[found]})" for file, found in zip(files, kinds, strict=True))
+    if name is not None:
+        for file in files if FORMATS[name].is_table else ():
+            _translate(file, _read_head(file)[0])
+        return files, FORMATS[name]
+    forms = [_recognise(file) for file in files]
+    if len({form.name for form in forms}) > 1:
+        listed = ", ".join(f"{file} ({form.title})" for file, form in zip(files, forms, strict=True))
         raise FormatError(f"the files are of different formats and cannot be read as one: {listed}")
-    return files, kinds[0]
+    return files, forms[0]
 
 
-def described(kind: str) -> str:
-    """Return what a file of a format is called, with its article."""
-    if kind == "lm-eval":
-        return f"a file of {FORMATS[kind]}"
-    return f"{'an' if kind in ('evaluation', 'inspect') else 'a'} {FORMATS[kind]}"
+def _recognise(file: _files.SourceFile) -> Format:
+    """Return the format of a file by its first megabyte."""
+    head, complete = _read_head(file)
+    if _translate(file, head):
+        head, complete = _read_head(file)
+    for form in FORMATS.values():
+        if form.magic is not None and head.startswith(form.magic):
+            return form
+    if head.startswith((b"ARROW1", b"FEA1")):
+        raise FormatError(f"{file}: an Arrow file; open it with pyarrow and pass the table")
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text:
+        raise FormatError(f"{file}: the file is empty")
+    is_json = text[:1] in (b"{", b"[")
+    if file.path.suffix == ".json" and not is_json:
+        raise _unknown_json(text, file, complete=complete)
+    if file.path.suffix in _JSON_LINES and not is_json:
+        raise FormatError(f"{file}: not JSON with one object per line at line 1")
+    if b"\x00" in head[:4096]:
+        titles = ", ".join(form.title for form in FORMATS.values())
+        raise FormatError(f"{file}: neither text nor any format known here ({titles})")
+    return _recognise_json(text, file, complete=complete) if is_json else FORMATS["csv"]
 
 
-def _refuse(choices: Mapping[str, str | None], what: str, but: tuple[str, ...] = ()) -> None:
-    for name, value in choices.items():
-        if value is not None and name not in but:
-            raise ArgumentError(f"{what} has no {name} to choose; leave {name} out")
-
-
-def _opened(source: Any, files: Sequence[_files.SourceFile], kind: str) -> SourceTable:
-    from abstain.readers._file_tables import open_files  # noqa: PLC0415
-    from abstain.readers._frame_tables import open_frame  # noqa: PLC0415
-
-    return open_frame(source) if kind == "frame" else open_files(files, kind)
-
-
-def _read_table(
-    source: Any,
-    files: Sequence[_files.SourceFile],
-    kind: str,
-    roles: Mapping[str, Any],
-    choices: Mapping[str, str | None],
-    problems: Problems | None,
-) -> dict[str, Items]:
-    from abstain.readers._columns import items_from_table  # noqa: PLC0415
-    from abstain.readers._roles import Roles  # noqa: PLC0415
-
-    _refuse(choices, "a data frame" if kind == "frame" else f"{files[0]}: {described(kind)}")
-    table = _opened(source, files, kind)
-    said = dict(roles)
-    joined = said.pop("join", None)
-    origin = origin_of(table, kind)
-    if joined is not None:
-        from abstain.readers._joining import JoinedTable  # noqa: PLC0415
-
-        table = JoinedTable(table, open_table(joined[1]), joined[0])
-        origin["join"] = table.origin
-    with rows_named_by(table.paths):
-        systems = items_from_table(table, Roles(**said), problems)
-    return {name: items.with_provenance(**origin) for name, items in systems.items()}
-
-
-def origin_of(table: SourceTable, kind: str) -> dict[str, Any]:
-    """Return where the items of a table come from."""
-    if kind == "frame":
-        return {"format": kind}
-    return {"path": table.label, "format": kind, "sha256": table.sha256()}
-
-
-def _read_log(
-    file: _files.SourceFile,
-    kind: str,
-    named: Mapping[str, str],
-    choices: Mapping[str, str | None],
-    limits: Mapping[str, Any],
-    *,
-    rule: AbstentionRule | None,
-    scale: Sequence[float] | None,
-) -> Items:
-    """Read a file that knows itself what its parts are."""
-    served = ("cluster", "item") if kind == "evaluation" else ("cluster",)
-    for role in named:
-        if role not in served:
-            raise ArgumentError(f"{file}: {role} names a column of a table, and this is {described(kind)}")
-    _refuse(choices, f"{file}: {described(kind)}", but=_CHOICES[kind])
-    cluster, scorer = named.get("cluster"), choices["scorer"]
-    if kind == "run":
-        from abstain.readers._run_file import read_run_file  # noqa: PLC0415
-
-        if cluster is not None or rule is not None:
-            raise ArgumentError(
-                f"{file}: a run file knows its clusters and abstentions; leave cluster and rule out"
-            )
-        return read_run_file(file, mode=choices["mode"], scale=scale).with_provenance(format=kind)
-    if kind == "evaluation":
-        from abstain.readers._evaluation_file import read_items  # noqa: PLC0415
-
-        if rule is not None:
-            raise ArgumentError(f"{file}: an evaluation file says who abstained; leave the rule out")
-        items = read_items(file, cluster=cluster, item=named.get("item"), scale=scale)
-        return items.with_provenance(format=kind)
-    if kind == "inspect":
-        from abstain.readers._inspect import read_inspect  # noqa: PLC0415
-
-        items = read_inspect(file, scorer=scorer, cluster=cluster, rule=rule, scale=scale, **limits)
-    else:
-        from abstain.readers._lm_eval import read_lm_eval  # noqa: PLC0415
-
-        items = read_lm_eval(
-            file, scorer=scorer, filter_name=choices["filter"], cluster=cluster, rule=rule, scale=scale
-        )
-    return items.with_provenance(format=kind)
-
-
-def _json_kind(text: bytes, file: _files.SourceFile, *, whole: bool) -> str:
+def _recognise_json(text: bytes, file: _files.SourceFile, *, complete: bool) -> Format:
     line, _, rest = text.partition(b"\n")
-    first = _keys(line)
-    keys = first if first is not None else set(outer_keys(text))
-    if keys >= LM_EVAL_KEYS or (first is None and not whole and keys >= {"doc_id", "doc"}):
-        return "lm-eval"
-    if "experiments" in keys:
-        return "run"
-    if "evaluation_results" in keys or {"backend_name", "suite"} <= keys or keys == {"metrics", "execution"}:
-        return "evaluation"
-    if "eval" in keys and keys & {"version", "status", "samples", "plan"}:
-        return "inspect"
-    named_lines = file.path.suffix in _LINES
-    lines = first is not None and (rest.lstrip()[:1] == b"{" or named_lines)
-    # A list of objects is a table too; so, by its ending alone, is a line longer than what was looked at.
-    if lines or (text[1:].lstrip()[:1] == b"{" and text[:1] == b"[") or (not whole and named_lines):
-        return "jsonl"
-    raise _unknown_json(text, file, whole=whole)
+    line_keys = _object_keys(line)
+    keys = set(outer_keys(text)) if line_keys is None else line_keys
+    cut_off = line_keys is None and not complete
+    for form in FORMATS.values():
+        if any(keys >= alternative for alternative in form.keys) or (
+            form.only_keys and keys == form.only_keys
+        ):
+            return form
+        if cut_off and form.first_keys and keys >= form.first_keys:
+            return form
+    named_lines = file.path.suffix in _JSON_LINES
+    is_lines = line_keys is not None and (rest.lstrip()[:1] == b"{" or named_lines)
+    is_list = text[:1] == b"[" and text[1:].lstrip()[:1] == b"{"
+    if is_lines or is_list or (named_lines and not complete):
+        return FORMATS["jsonl"]
+    raise _unknown_json(text, file, complete=complete)
 
 
-def _unknown_json(text: bytes, file: _files.SourceFile, *, whole: bool) -> FormatError:
-    if whole:
-        _files.parse_json(text, file)  # says where it is no JSON at all
+def _unknown_json(text: bytes, file: _files.SourceFile, *, complete: bool) -> FormatError:
+    if complete:
+        _files.parse_json(text, file)  # raises with the line, if it is not JSON at all
     return FormatError(
         f"{file}: not a run file (an object with a list of experiments), nor any other form of JSON known here "
         "(evaluation results, an Inspect log, one object per line); say which it is (format, --input-format)"
     )
 
 
-def _keys(line: bytes) -> set[str] | None:
-    """Return the keys of a line that is one whole object, else None."""
+def _object_keys(line: bytes) -> set[str] | None:
+    """Return the keys of a line that is one complete object, otherwise None."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -590,13 +547,23 @@ def _keys(line: bytes) -> set[str] | None:
     return set(record) if isinstance(record, dict) else None
 
 
-def _beginning(file: _files.SourceFile) -> tuple[bytes, bool]:
+def _translate(file: _files.SourceFile, head: bytes) -> bool:
+    """Convert UTF-16 text or a workbook to UTF-8 text in memory; return whether the file is one."""
+    if not head.startswith((ZIP, OLE, *UTF_16)):
+        return False
+    from abstain.readers._translations import translate  # noqa: PLC0415
+
+    return translate(file, head)
+
+
+def _read_head(file: _files.SourceFile) -> tuple[bytes, bool]:
+    """Return the first bytes of a file, decompressed, and whether that is all of it."""
     try:
         with file.open() as opened:
-            beginning = opened.read(_BEGINNING)
-            if beginning.startswith(b"\x1f\x8b"):
+            head = opened.read(_HEAD_SIZE)
+            if head.startswith(GZIP):
                 opened.seek(0)
-                beginning = gzip.GzipFile(fileobj=opened).read(_BEGINNING)
+                head = gzip.GzipFile(fileobj=opened).read(_HEAD_SIZE)
     except (OSError, EOFError, zlib.error):
         raise FormatError(f"{file}: cannot be read; the file may be damaged or cut off") from None
-    return beginning, len(beginning) < _BEGINNING
+    return head, len(head) < _HEAD_SIZE

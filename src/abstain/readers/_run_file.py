@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain.readers._read import ReadArguments
+
 DEFAULT_SCALE = (0.0, 3.0)
 _EVIDENCE = "llm_evidence_count"
 _WHOLE = re.compile(r"-?[0-9]{1,308}", re.ASCII)
@@ -114,16 +116,18 @@ class _RunDocument(Struct):
     run_metadata: _RunMetadata | None = None
 
 
-def read_run_file(
-    file: _files.SourceFile, *, mode: str | None = None, scale: Sequence[float] | None = None
-) -> Items:
+def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
     """Read the experiment of one mode; see `abstain.read`."""
-    content, path = file.read(), str(file)
+    if arguments.cluster is not None or arguments.abstain_rule is not None:
+        raise ArgumentError(
+            f"{file}: a run file knows its clusters and abstentions; leave cluster and rule out"
+        )
+    content, path, scale = file.read(), str(file), arguments.scale
     record = _files.parse_json(content, path)
     if not isinstance(record, dict) or not isinstance(record.get("experiments"), list):
         raise FormatError(f"{path}: not a run file; it must be an object with a list of experiments")
     run = _files.convert(record, _RunDocument, path)
-    experiment = _choose(run.experiments, mode, path)
+    experiment = _choose(run.experiments, arguments.mode, path)
     provenance = experiment.provenance or _Provenance()
     participants = _participants(experiment, path)
     bounds = _validate.scale(scale) if scale is not None else _declared_scale(provenance, path)

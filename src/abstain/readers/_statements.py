@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
-from abstain._places import rows_named_by
+from abstain._row_names import rows_named_by
 from abstain._units import MOST_SINGLE, WHOLE_NAME
 from abstain.errors import CountingError
 from abstain.labels import EXACT
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.readers._engine import Engine
-    from abstain.readers._roles import Roles
+    from abstain.readers._read import ReadArguments
     from abstain.readers._tables import QueriedTable
     from abstain.resampling import CountedRows
 
@@ -97,7 +97,7 @@ class Statements:
 
     table: QueriedTable
     engine: Engine
-    roles: Roles
+    roles: ReadArguments
     columns: Mapping[str, str]
     units: bool
     origin: Mapping[str, Any]

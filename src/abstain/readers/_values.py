@@ -5,7 +5,7 @@ file, which knows only text, or from a frame. Names (of clusters, items, groups)
 never floats, which no longer tell neighbours apart beyond 2 to the power of 53.
 
 Each function takes a column as `SourceTable.load` gives it and returns it as what it must be. Whatever is not that is
-reported with the column and the rows (as `abstain._places` counts them), never with the value itself: it may
+reported with the column and the rows (as `abstain._row_names` counts them), never with the value itself: it may
 be a patient's. Problems are raised one by one, or collected for whoever wants the whole list. Which column is asked
 for, and why, is known to the callers.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._places import row_name
+from abstain._row_names import row_name
 from abstain.errors import DataError
 from abstain.labels import EXACT, is_missing, missing
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain._export import ABSENT_SUFFIX
-from abstain._places import row_name, rows_named_by
+from abstain._row_names import row_name, rows_named_by
 from abstain._units import GROUPS, MOST_SINGLE, group_of
 from abstain._validate import HEAVIEST
 from abstain.errors import CountingError, DataError
@@ -35,7 +35,13 @@ from abstain.items import Aggregation, Items, Outcome, Signal, identifiers, numb
 from abstain.readers import _values
 from abstain.readers._columns import TableRows, in_percent, items_from_rows
 from abstain.readers._engine import DIGITS, NUMBER, rounded
-from abstain.readers._roles import Roles, assign_columns, declared, provenance, system_column, unnamed_roles
+from abstain.readers._fields import (
+    assign_columns,
+    column_provenance,
+    scale_and_noun,
+    system_column,
+    unnamed_fields,
+)
 from abstain.readers._statements import NAME_KEYS, NOT_OF_KINDS, Statements
 from abstain.readers._values import Problems
 
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain.readers._engine import Engine
+    from abstain.readers._read import ReadArguments
     from abstain.readers._tables import QueriedTable
     from abstain.resampling import CountedRows
 
@@ -74,7 +81,7 @@ class AggregatedTable(Statements):
         cls,
         table: QueriedTable,
         engine: Engine,
-        roles: Roles,
+        roles: ReadArguments,
         *,
         units: bool = True,
         origin: Mapping[str, Any] | None = None,
@@ -163,10 +170,10 @@ class AggregatedTable(Statements):
         )
         further = {name: values[name] for name in self.roles.metadata or ()}
         items = items_from_rows(alike, replace(self.roles, signals=(), metadata=tuple(further)), further)
-        said = declared(self.table, self.columns, self.roles)
-        unnamed = unnamed_roles(self.columns, self.roles)
+        said = scale_and_noun(self.table, self.columns, self.roles)
+        unnamed = unnamed_fields(self.columns, self.roles)
         items = replace(items, weight=weight, unnamed=unnamed, **said)
-        return items.with_provenance(**provenance(self.table, self.columns, self.roles), **self.origin)
+        return items.with_provenance(**column_provenance(self.table, self.columns, self.roles), **self.origin)
 
     def _weight(self, found: Found, problems: Problems) -> Floats:
         """Return how many rows each kind stands for; every row one where that is wrong."""

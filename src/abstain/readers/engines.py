@@ -8,19 +8,20 @@ what cannot be counted is loaded, unless he named an engine.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from abstain import _sql, _validate
 from abstain.errors import ArgumentError, CountingError
-from abstain.readers._read import TABLES, described, expand, named_roles, origin_of, parsed_rule, recognised
+from abstain.readers._read import ReadArguments, expand, recognise_files, table_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abstain._files import SourceFile
     from abstain.readers._engine import Engine
+    from abstain.readers._formats import Format
     from abstain.readers._tables import QueriedTable
     from abstain.readers._values import Problems
     from abstain.readers.counting import AggregatedTable
@@ -37,7 +38,6 @@ NUMPY, DUCKDB, SPARK = ENGINES = ("numpy", "duckdb", "spark")
 COUNTED_BYTES = 1 << 28
 # What is read row by row, and said of tables that are loaded alone.
 _LOADED_ONLY = ("join", "low", "high", "set", "crossed", "mode", "scorer", "filter", "problems")
-_IN_EVERY_QUESTION = ("signals", "metadata", "member_limit", "total_limit")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,7 +54,7 @@ class Countable:
     label: str
     asked: bool
     _open: Opening
-    _roles: Mapping[str, Any]
+    _arguments: ReadArguments
 
     def count(
         self,
@@ -76,12 +76,11 @@ class Countable:
             beside: the counting of another table, to be asked together with this one.
             problems: where to say what is wrong with rows; the first of it is raised when left out.
         """
-        from abstain.readers._roles import Roles  # noqa: PLC0415
         from abstain.readers.counting import AggregatedTable  # noqa: PLC0415
 
         table, engine, origin = self._open(beside)
         kept = (*metadata, *(name for name in further if name in table.kinds and name not in metadata))
-        roles = Roles(**self._roles, signals=tuple(signals), metadata=kept)
+        roles = replace(self._arguments, signals=tuple(signals), metadata=kept)
         return AggregatedTable.of(
             table, engine, roles, units=units, origin={**origin, "engine": self.engine}, problems=problems
         )
@@ -160,17 +159,17 @@ def _files_of(
     master: str | None,
 ) -> tuple[str, str, Opening] | None:
     """Return what the files of a table are called, what counts them and what opens them; None for what is no table."""
-    files, kind = recognised(source, kind)
-    if kind not in TABLES:
+    files, form = recognise_files(source, kind)
+    if form is None or not form.is_table:
         if engine is None:
             return None
-        what = "a data frame in memory" if kind == "frame" else described(kind)
+        what = "a data frame in memory" if form is None else form.described
         raise ArgumentError(
             f"engine {engine} counts tables in files, and this is {what}; leave the engine out"
         )
     if engine == SPARK:
-        return str(files[0]), SPARK, partial(_spark_files, files, kind, master)
-    return str(files[0]), DUCKDB, partial(_duckdb_files, files, kind, memory)
+        return str(files[0]), SPARK, partial(_spark_files, files, form, master)
+    return str(files[0]), DUCKDB, partial(_duckdb_files, files, form, memory)
 
 
 def _is_large(source: Any) -> bool:
@@ -197,22 +196,20 @@ def _countable(named: tuple[str, str, Opening], given: Mapping[str, Any], *, ask
         if asked:
             raise ArgumentError(f"{refused[0]} is for tables that are loaded; leave it out, or the engine")
         return None
-    kept = {name: value for name, value in said.items() if name not in _IN_EVERY_QUESTION}
-    rule = parsed_rule(kept.pop("abstain_rule", None))
     label, engine, opened = named
-    return Countable(engine, label, asked, opened, {**named_roles(**kept), "rule": rule})
+    return Countable(engine, label, asked, opened, ReadArguments.parse(**said))
 
 
 def _duckdb_files(
-    files: Sequence[SourceFile], kind: str, memory: str | None, beside: AggregatedTable | None
+    files: Sequence[SourceFile], form: Format, memory: str | None, beside: AggregatedTable | None
 ) -> Opened:
     from abstain.readers._duckdb_engine import DuckEngine  # noqa: PLC0415
     from abstain.readers._duckdb_tables import DuckTable  # noqa: PLC0415
     from abstain.readers._file_tables import open_files  # noqa: PLC0415
 
     shared = beside.table.connection if beside is not None and isinstance(beside.table, DuckTable) else None
-    table = open_files(files, kind, connection=shared or _sql.connect(memory))
-    return table, DuckEngine(table), origin_of(table, kind)
+    table = open_files(files, form.name, connection=shared or _sql.connect(memory))
+    return table, DuckEngine(table), table_origin(table, form)
 
 
 def _spark_frame(frame: Any, beside: AggregatedTable | None) -> Opened:
@@ -226,7 +223,7 @@ def _spark_frame(frame: Any, beside: AggregatedTable | None) -> Opened:
 
 def _spark_files(
     files: Sequence[SourceFile],
-    kind: str,
+    form: Format,
     master: str | None,
     beside: AggregatedTable | None,  # noqa: ARG001  (there is one session, and it serves all)
 ) -> Opened:
@@ -241,5 +238,5 @@ def _spark_files(
 
     builder = SparkSession.builder.appName("abstain")
     session = (builder if master is None else builder.master(master)).getOrCreate()
-    table = read_files(session, [file.path for file in files], kind)
-    return table, SparkEngine(table), {"path": table.label, "format": kind}
+    table = read_files(session, [file.path for file in files], form.name)
+    return table, SparkEngine(table), {"path": table.label, "format": form.name}

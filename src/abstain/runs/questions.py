@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from abstain import _files, _validate, labels
-from abstain._places import row_name, row_of_file, rows_named_by
+from abstain._row_names import row_name, row_of_file, rows_named_by
 from abstain.errors import ArgumentError, DataError
 from abstain.readers import expand, open_table, usual_column
 from abstain.runs import _prompts

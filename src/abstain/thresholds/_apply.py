@@ -17,7 +17,7 @@ import numpy as np
 
 from abstain import _outputs, _validate
 from abstain._confidences import load_calibrations
-from abstain._places import rows_named_by
+from abstain._row_names import rows_named_by
 from abstain._text import few_lines
 from abstain.confidence import find_variant, signals_needed
 from abstain.errors import ArgumentError, DataError, ResultWarning

@@ -14,7 +14,7 @@ import pytest
 
 import abstain
 from abstain import DataError
-from abstain._places import row_name, row_of_file, rows_are_records, rows_named_by
+from abstain._row_names import row_name, row_of_file, rows_are_records, rows_named_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
