@@ -17,13 +17,10 @@ from abstain.errors import ArgumentError, DataError, ResultWarning
 if TYPE_CHECKING:
     import os
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain.calibrators import Calibration
     from abstain.items import Items
 
-    Floats = NDArray[np.float64]
     Path = str | os.PathLike[str]
     CalibrationLike = Path | Calibration | Sequence[Path | Calibration] | None
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
     Column = ArrayLike | Sequence[Any]
 
 LARGEST_SEED = 2**32 - 1

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats
     from abstain.items import Items
 
-    Floats = NDArray[np.float64]
     VariantFunction = Callable[..., Any]
 
 __all__ = [

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Mask = NDArray[np.bool_]
+    from abstain._types import Mask
+
     # Lists with None are no ArrayLike to numpy, and yet what people have.
     Column = ArrayLike | Sequence[Any]
 

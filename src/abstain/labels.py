@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain._types import Mask
+
     Column = ArrayLike | Sequence[Any]
-    Mask = NDArray[np.bool_]
     Label = int | float | str | None
 
 __all__ = [

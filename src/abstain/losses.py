@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain._types import Floats
     from abstain.items import Items
 
-    Floats = NDArray[np.float64]
     Loss = str | Callable[[NDArray[Any], NDArray[Any]], ArrayLike] | ArrayLike
 
 __all__ = [

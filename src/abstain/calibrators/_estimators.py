@@ -33,9 +33,10 @@ from abstain.metrics.reliability import row_bins
 from abstain.resampling import total_by
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
 
 TEMPERATURES = (0.05, 10.0)
 # Bounds of the beta parameters, which would diverge if the scores separate the outcomes perfectly.

@@ -16,9 +16,8 @@ from abstain import _validate
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from abstain._types import Floats
 
-    Floats = NDArray[np.float64]
 
 CLIP = 1e-6
 

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats
     from abstain.items import Items
 
-    Floats = NDArray[np.float64]
 
 TARGETS = ("correctness", "near_correct", "loss")
 BINARY_TARGETS = ("correctness", "near_correct")

@@ -27,9 +27,10 @@ from abstain.metrics import calibration, intervals, sets
 from abstain.metrics.calibration_tests import range_survival, supremum_survival
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
 
 __all__ = [
     "classification_coverage_score",

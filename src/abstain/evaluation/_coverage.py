@@ -34,18 +34,15 @@ from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nom
 from abstain.metrics.scales import Scale, units_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from abstain._types import Floats, Indices, Mask, Progress
     from abstain.inference import CoverageVerdict
     from abstain.metrics.coverage import WorstSlab
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
-    Progress = Callable[[int], None]
 
 CRITERION = "coverage_width_criterion"
 # Beyond this, one weighing of HSIC costs more than all other metrics together; its value stays exact.

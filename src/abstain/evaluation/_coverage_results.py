@@ -15,14 +15,10 @@ from abstain.metrics.intervals import checked_eta
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain.errors import ResultWarning
     from abstain.inference import CoverageVerdict, Estimate
     from abstain.metrics.coverage import WorstSlab
-
-    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,10 @@ from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UND
 from abstain.readers import engines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from abstain._confidences import CalibrationLike
+    from abstain._types import Progress
     from abstain.calibrators import Calibration
     from abstain.evaluation._counted import Wanted
     from abstain.evaluation._differences import Difference, Headline, Rank
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from abstain.readers.engines import Countable
     from abstain.resampling import Statistic
 
-    Progress = Callable[[int], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

@@ -44,9 +44,10 @@ from abstain.readers.engines import Countable
 from abstain.thresholds import BROKEN, KEPT, guarantee_clause, per_cent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from abstain._confidences import CalibrationLike
+    from abstain._types import Progress
     from abstain.errors import ResultWarning
     from abstain.evaluation._result import Result, SystemResult
     from abstain.inference import Estimate
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from abstain.metrics.registry import MetricSpecification
     from abstain.thresholds import Policy, PolicyCheck
 
-    Progress = Callable[[int], None]
 
 EXIT_CODES = {"pass": 0, "fail": 1, INCONCLUSIVE: 4}
 _BASELINE, _NEW = "baseline", "new"

@@ -26,16 +26,12 @@ from abstain.metrics.registry import METRICS
 from abstain.thresholds import guaranteed_thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Indices, Progress
     from abstain.evaluation._system import ResultData
     from abstain.metrics import ReliabilityCurve, RiskCoverageCurve
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Progress = Callable[[int], None]
 
 RELIABILITY_BINS = 10
 # The risks that a reader may have decided on, for which it is looked up what can be promised.

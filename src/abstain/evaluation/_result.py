@@ -24,8 +24,9 @@ from abstain.metrics.registry import find_metric
 from abstain.metrics.selective import CONVENTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
+    from abstain._types import Progress
     from abstain.calibrators import Calibration
     from abstain.errors import ResultWarning
     from abstain.evaluation._differences import Difference, Headline, Rank
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from abstain.matching import Matching
     from abstain.metrics import MetricSpecification, RiskCoverageCurve, TieSensitivity
     from abstain.thresholds import Policy
-
-    Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)

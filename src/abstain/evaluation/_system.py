@@ -34,9 +34,8 @@ from abstain.results import items_to_results
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from abstain._confidences import VariantConfidence
+    from abstain._types import Floats
     from abstain.evaluation._result import Settings
     from abstain.groups import Group
     from abstain.inference import Estimate, Intervals
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from abstain.metrics.abstention import PopulationTable
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
 
 # Fewer clusters than this say next to nothing: an interval over them is not to be believed.
 SMALLEST_GROUP = 10

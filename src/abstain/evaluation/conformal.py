@@ -46,13 +46,12 @@ from abstain.metrics.quantiles import pinball_measure, pit_measure
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, Scale, costly_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
-    Progress = Callable[[int], None]
+    from abstain._types import Floats, Progress
+
     Groups = Mapping[str, ArrayLike]
 
 __all__ = [

@@ -19,15 +19,12 @@ from abstain.inference._threads import for_each, threads
 from abstain.resampling import StopFlag, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Progress
     from abstain.inference._weights import BootstrapWeights, Weights
     from abstain.resampling import Statistic, WeightBatch
 
-    Floats = NDArray[np.float64]
-    Progress = Callable[[int], None]
 
 JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
 # Less work than this is done before a thread has begun; its unit is that of the width of measures.

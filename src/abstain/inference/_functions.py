@@ -17,14 +17,11 @@ from abstain.resampling import Statistic, WeightBatch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Progress
     from abstain.inference._estimate import Estimate
     from abstain.items import Items
 
-    Floats = NDArray[np.float64]
     Metric = Callable[[Items], float | None]
-    Progress = Callable[[int], None]
 
 
 def function_measure(metric: Metric, items: Items, intervals: Intervals | None = None) -> Statistic:

@@ -56,17 +56,15 @@ from abstain.inference._estimate import (
 from abstain.inference._weights import BootstrapWeights, JackknifeWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices, Progress
     from abstain.metrics import Columns, MetricSpecification
     from abstain.metrics.scales import Scale
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Progress = Callable[[int], None]
 
 # As many as the bootstrap has where it was asked for without a number.
 USUAL_RESAMPLES = 10_000

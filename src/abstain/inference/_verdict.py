@@ -24,11 +24,11 @@ from abstain.inference._intervals import against_margin, p_value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from abstain._types import Floats
     from abstain.inference._estimate import Estimate
 
-    Floats = NDArray[np.float64]
 
 LEFT: str = "left"
 RIGHT: str = "right"

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices
     from abstain.resampling import StopFlag
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
     T = TypeVar("T")
 
 # A batch should stay in the processor's cache, and yet be large enough for the calls on it to cost nothing.

@@ -22,15 +22,11 @@ from abstain.metrics.scales import Scale, trials, units_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Indices, Progress
     from abstain.inference._estimate import Estimate
     from abstain.inference._intervals import Intervals
     from abstain.metrics import Columns, MetricSpecification, RiskCoverageCurve
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Progress = Callable[[int], None]
 
 __all__ = ["Points", "points_of", "read_off_points"]
 

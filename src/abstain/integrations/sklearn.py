@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain._types import Floats
     from abstain.evaluation import WorkingPoints
 
-    Floats = NDArray[np.float64]
 
 __all__ = [
     "RiskCoverageDisplay",

@@ -29,12 +29,9 @@ from abstain.resampling import ClusterSums, RunningSums, Statistic, WeightBatch,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Indices
     from abstain.metrics._columns import Columns
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 STRATEGIES = ("uniform", "quantile")
 

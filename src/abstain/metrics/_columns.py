@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices, Mask
     from abstain._validate import Column
     from abstain.results import EvaluationResult
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
 
 T = TypeVar("T")
 

@@ -49,12 +49,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import MetricSpecification
     from abstain.resampling import Crossing
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 # The sum of prefix means that an area over single items is computed from.
 GROWTH = {"trapezoid": HARMONIC, "interpolated": LOGARITHM, "mean": HARMONIC, "torch-uncertainty": HARMONIC}

@@ -41,10 +41,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices
     from abstain.metrics.predictions import PredictionRows
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 _STEP = 0.2
 _REACH = 3.9

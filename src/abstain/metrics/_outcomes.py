@@ -17,14 +17,10 @@ from abstain.metrics._specification import Family, statistic_of_sums
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Mask
     from abstain.metrics._columns import Columns
     from abstain.metrics._specification import MetricSpecification
     from abstain.resampling import Statistic
-
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 
 class OutcomeSums(NamedTuple):

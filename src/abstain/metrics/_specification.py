@@ -21,15 +21,12 @@ from abstain.resampling import Statistic
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Mask
     from abstain.metrics._columns import Columns
     from abstain.metrics._conditions import Condition
     from abstain.metrics._curve import CurveNeeds
     from abstain.metrics.matched import AtMatchedCoverage
 
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 HIGHER, LOWER, NEITHER = DIRECTIONS = ("higher", "lower", "neither")
 # How a metric treats declined items, which decides how two systems are compared by it.

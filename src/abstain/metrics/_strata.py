@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain._types import Floats, Mask
     from abstain.metrics._columns import Columns
     from abstain.metrics.coverage import Search, WorstSlab
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
     Rows = IntervalRows | SetRows
     Values = float | Floats
 

@@ -39,11 +39,9 @@ from abstain.resampling import CurveRequest, Statistic, WeightBatch, integrate_c
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain._validate import Column
 
-    Floats = NDArray[np.float64]
     Label = int | float | str
 
 __all__ = [

@@ -29,11 +29,9 @@ from abstain.results import EvaluationResult, MetricScore, check_results
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain.metrics._columns import Columns
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["ENTRY_POINT_GROUP", "BaseMetric", "entry_point_metrics", "imported_metric", "user_specification"]
 

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
     Classes = Sequence[Any] | NDArray[Any] | None
 
 __all__ = [

@@ -30,9 +30,10 @@ from abstain.metrics._columns import Columns
 from abstain.resampling import total_by
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
 
 __all__ = [
     "CalibrationTest",

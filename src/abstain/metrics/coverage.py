@@ -31,14 +31,12 @@ from abstain.resampling import Statistic, WeightBatch, keys_ascending
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from abstain._types import Floats, Indices, Mask
     from abstain.metrics.predictions import PredictionRows
     from abstain.resampling import ClusterSums
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
 
 __all__ = [
     "Search",

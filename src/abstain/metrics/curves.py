@@ -35,7 +35,8 @@ from abstain.resampling import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
 
 __all__ = [
     "NO_CURVE",

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain._types import Floats
     from abstain._validate import Column
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
 
 __all__ = [
     "INSTRUMENTS",

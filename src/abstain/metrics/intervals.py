@@ -47,11 +47,11 @@ from abstain.resampling import Statistic
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from abstain._types import Floats
     from abstain.metrics._columns import Columns
 
-    Floats = NDArray[np.float64]
     Values = float | Floats
 
 __all__ = [

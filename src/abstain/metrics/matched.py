@@ -31,9 +31,8 @@ from abstain.resampling import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from abstain._types import Floats
 
-    Floats = NDArray[np.float64]
 
 # Running sums are computed for as many weight vectors at once as make about so many numbers.
 _NUMBERS_AT_ONCE = 1 << 20

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain._types import Floats, Indices, Mask
     from abstain.metrics._columns import Columns
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
 
 __all__ = ["IntervalRows", "PredictionRows", "QuantileRows", "SetRows", "named_groups", "nominal"]
 

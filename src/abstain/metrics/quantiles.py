@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from abstain._types import Floats
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["PitHistogram", "pinball_loss", "pit_histogram"]
 

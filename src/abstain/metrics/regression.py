@@ -33,12 +33,10 @@ from abstain.metrics._specification import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain._validate import Column
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
 
 __all__ = [
     "RegressionScores",

@@ -20,10 +20,10 @@ from abstain.metrics._columns import Columns, ratio
 from abstain.resampling import total_by
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from abstain._types import Floats, Indices
+
 
 __all__ = ["ReliabilityCurve", "reliability_curve", "row_bins"]
 

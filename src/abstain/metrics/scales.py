@@ -13,12 +13,9 @@ from abstain import labels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats, Mask
     from abstain.metrics._columns import Columns
 
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 __all__ = ["BY_UNIT", "DEPENDENCE", "WIDTH_CRITERION", "Scale", "costly_scale", "trials", "units_of"]
 

@@ -43,9 +43,10 @@ from abstain.metrics._specification import (
 from abstain.metrics.scales import accuracy_area_scale, balanced_area_scale, coverage_scale, risk_scale
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
 
 __all__ = [
     "CONVENTIONS",

@@ -36,12 +36,12 @@ from abstain.metrics.scales import Scale, share_scale
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from abstain._types import Floats
     from abstain.metrics._columns import Columns
     from abstain.resampling import Statistic
 
-    Floats = NDArray[np.float64]
     Values = float | Floats
 
 __all__ = [

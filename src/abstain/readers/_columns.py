@@ -38,12 +38,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Mask
     from abstain.readers._read import ReadArguments
     from abstain.readers._tables import SourceTable
 
     Columns = Mapping[str, str]
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 _ANSWERS = ("prediction", "correct", "low", "high", "set")
 _MOST_SYSTEMS = 100

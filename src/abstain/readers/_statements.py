@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Mask
     from abstain.readers._engine import Engine
     from abstain.readers._read import ReadArguments
     from abstain.readers._tables import QueriedTable
     from abstain.resampling import CountedRows
 
-    Mask = NDArray[np.bool_]
 
 # Roles whose columns kinds of rows do not differ by.
 NOT_OF_KINDS = ("confidence", "cluster", "item", "weight")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
+    from abstain._types import Floats, Mask
+
 
 # So many rows are named at most where something is wrong.
 SHOWN_ROWS = 5

@@ -50,14 +50,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices, Mask
     from abstain.readers._engine import Engine
     from abstain.readers._read import ReadArguments
     from abstain.readers._tables import QueriedTable
     from abstain.resampling import CountedRows
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
     Found = Mapping[str, NDArray[Any]]
 
 __all__ = ["AggregatedTable"]

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices
     from abstain.resampling._kernel import RandomStream
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
     Values = Sequence[float] | Floats | NDArray[np.bool_]
     Lanes = NDArray[np.uint8] | NDArray[np.float64]
 

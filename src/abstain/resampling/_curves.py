@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abstain._types import Floats, Indices
     from abstain.resampling._cluster_sums import Cells, ClusterSums, WeightBatch
     from abstain.resampling._kernel import Library
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 # A run of more numbers than this is worked on in stretches, so that its length costs no memory beyond its own.
 _BLOCK = 1 << 22

@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._confidences import CalibrationLike, VariantConfidence
+    from abstain._types import Floats, Indices, Mask
     from abstain.items import Items
     from abstain.losses import ItemLoss, Loss
     from abstain.thresholds._policy import Policy
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
 
 _HASH_RANGE = 1 << 32
 _QUANTILES = 101

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._confidences import CalibrationLike
+    from abstain._types import Mask
     from abstain.readers import SourceTable
     from abstain.thresholds._policy import Policy
 
-    Mask = NDArray[np.bool_]
 
 ANSWER, DEFER, COLUMN = "answer", "defer", "decision"
 _OPTIONS = ("output", "column", "abstained", "calibration", "inputs")

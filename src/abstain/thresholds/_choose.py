@@ -37,14 +37,10 @@ from abstain.thresholds._selection import Selection, alternative, reason_for_non
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from abstain._confidences import CalibrationLike
+    from abstain._types import Floats
     from abstain.items import Items
     from abstain.losses import Loss
-
-    Floats = NDArray[np.float64]
 
 
 def choose_threshold(

@@ -10,11 +10,9 @@ import numpy as np
 from abstain.errors import ResultWarning
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain.thresholds._policy import Policy
 
-    Floats = NDArray[np.float64]
 
 # Smaller changes of the confidences or of the coverage are not reported, however unlikely.
 _LEAST_DRIFT = 0.1

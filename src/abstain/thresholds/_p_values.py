@@ -15,9 +15,10 @@ from abstain import _validate
 from abstain.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from abstain._types import Floats
+
 
 # Tolerance for computed counts such as n * r: rounding one up would add an error.
 _NOISE = 1e-9

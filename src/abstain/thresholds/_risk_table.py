@@ -20,10 +20,8 @@ from abstain.thresholds import _p_values
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from abstain._types import Floats, Indices
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 SELECTIVE, JOINT = "selective", "joint"
 # Clusters per block in the betting test: memory grows with this number times thresholds and bets.

@@ -15,9 +15,8 @@ from abstain.inference import holm
 from abstain.thresholds._p_values import binomial_upper
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from abstain._types import Floats
 
-    Floats = NDArray[np.float64]
 
 # Tolerance for p-values that equal delta except for rounding.
 _NOISE = 1e-12

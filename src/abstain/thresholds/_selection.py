@@ -19,12 +19,10 @@ from abstain.thresholds._policy import Instead
 from abstain.thresholds._risk_table import JOINT, RiskTable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain.thresholds._answered_rows import AnsweredRows
     from abstain.thresholds._request import ThresholdRequest
 
-    Floats = NDArray[np.float64]
 
 # Coverage at which a fixed sequence begins. Above it, there are too few answers to show anything.
 _START = 0.2
