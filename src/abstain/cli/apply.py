@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from abstain.cli._options import Commands, named, output_to, spelled_out
-from abstain.cli._steps import check_outputs, files_of, read_policy_argument
+from abstain.cli._pipeline import files_of, read_policy_argument
+from abstain.cli._publishing import check_outputs
 from abstain.cli._terminal import say
 from abstain.errors import at
 
