@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 DEBUG = "ABSTAIN_DEBUG"
 _STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
 _stopped_by: list[int] = []
-_told: list[bool] = []
 
 
 def prepare() -> None:
@@ -62,16 +61,6 @@ def stop_code() -> int | None:
     An engine may turn the exception of a stop into one of its own, so nobody has to look at the exception.
     """
     return 128 + _stopped_by[0] if _stopped_by else None
-
-
-def stop_is_told() -> None:
-    """Remember that what a stop left behind was said already."""
-    _told.append(True)
-
-
-def is_stop_told() -> bool:
-    """Return whether somebody said what a stop left behind."""
-    return bool(_told)
 
 
 def ignore_stops() -> None:

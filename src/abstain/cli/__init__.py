@@ -142,4 +142,4 @@ def _root(
 
 def main() -> None:
     """Run the command line within a process that `abstain.__main__` has prepared, or that is somebody else's."""
-    app()
+    app(prog_name="abstain")
