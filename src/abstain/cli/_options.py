@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type
 
 import typer
 
-from abstain.cli._config import is_configurable
+from abstain.cli._config import is_configurable, load_config
 from abstain.cli._program import DATA, INTERVALS, OUTPUT, QUESTION
 from abstain.errors import ArgumentError
 
@@ -341,7 +341,10 @@ class IntervalOptions(OptionGroup):
 
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_NoConfig = Annotated[bool, typer.Option("--no-config", help=_NO_CONFIG, rich_help_panel=DATA)]
+_NoConfig = Annotated[
+    bool,
+    typer.Option("--no-config", help=_NO_CONFIG, rich_help_panel=DATA, is_eager=True, callback=load_config),
+]
 
 
 def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:

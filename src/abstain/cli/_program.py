@@ -27,7 +27,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from abstain import _process
-from abstain.cli._config import configure
+from abstain.cli._config import finish_config
 from abstain.cli._terminal import say, say_error
 from abstain.errors import AbstainError, ArgumentError, DataError, lacks_memory
 
@@ -67,7 +67,7 @@ class Command(TyperCommand):
             )
         rest: list[str] = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
-            configure(ctx)
+            finish_config(ctx)
         return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
