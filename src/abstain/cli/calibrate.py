@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, ReadOptions, SummaryFormat, named, output_to, spelled_out
+from abstain.cli._options import Commands, ReadOptions, SummaryFormat, expand_option_groups, named, output_to
 from abstain.cli._pipeline import files_of, load_one_system
 from abstain.cli._publishing import Renderers, check_json_ending, check_outputs, choose_formats, publish
 from abstain.cli._terminal import show
@@ -84,7 +84,7 @@ class Checking:
     table_format: SummaryFormat = None
 
 
-@spelled_out
+@expand_option_groups
 def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, reading: ReadOptions) -> None:
     """Fit the temperature of a confidence stated as 1 to 5."""
 
@@ -96,7 +96,7 @@ def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, re
     _calibrate(fit, lesson, "verbalized_confidence", reading, output, checking)
 
 
-@spelled_out
+@expand_option_groups
 def train_command(
     *,
     output: Output,

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, EngineOptions, ReadOptions, SummaryFormat, named, spelled_out
+from abstain.cli._options import (
+    Commands,
+    EngineOptions,
+    ReadOptions,
+    SummaryFormat,
+    expand_option_groups,
+    named,
+)
 from abstain.cli._pipeline import announcements, reading_bar
 from abstain.cli._publishing import choose_formats, print_tables
 from abstain.cli._terminal import say_json, show
@@ -28,7 +35,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def check_command(
     *,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],

@@ -18,10 +18,10 @@ from abstain.cli._options import (
     ReadOptions,
     Simultaneous,
     SummaryFormat,
+    expand_option_groups,
     named,
     one_each,
     output_to,
-    spelled_out,
 )
 from abstain.cli._pipeline import announcer, column_arguments, files_of, progress_bars
 from abstain.cli._publishing import check_outputs, choose_formats, encode_text, publish, renderers_of
@@ -58,7 +58,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def compare_command(
     *,
     inputs: Inputs,

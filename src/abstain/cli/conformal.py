@@ -25,10 +25,10 @@ from abstain.cli._options import (
     Seed,
     SummaryFormat,
     Threads,
+    expand_option_groups,
     listed,
     named,
     output_to,
-    spelled_out,
 )
 from abstain.cli._pipeline import files_of, resampling_bar
 from abstain.cli._program import DATA, OUTPUT
@@ -153,7 +153,7 @@ class Publishing:
         return formats
 
 
-@spelled_out
+@expand_option_groups
 def intervals_command(
     *,
     table: Source,
@@ -198,7 +198,7 @@ def intervals_command(
     _publish(result, publishing, formats, files)
 
 
-@spelled_out
+@expand_option_groups
 def sets_command(
     *,
     table: Source,

@@ -16,8 +16,8 @@ from abstain.cli._options import (
     Quiet,
     ReadOptions,
     SummaryFormat,
+    expand_option_groups,
     output_to,
-    spelled_out,
 )
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, choose_formats, publish, renderers_of
@@ -39,7 +39,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def evaluate_command(
     *,
     inputs: Inputs,

@@ -17,9 +17,9 @@ from abstain.cli._options import (
     MatchOptions,
     ReadOptions,
     TableFormat,
+    expand_option_groups,
     named,
     output_to,
-    spelled_out,
 )
 from abstain.cli._pipeline import announcer, column_arguments, files_of, progress_bars
 from abstain.cli._program import OUTPUT
@@ -59,7 +59,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def gate_command(
     *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, SummaryFormat, spelled_out
+from abstain.cli._options import Commands, SummaryFormat, expand_option_groups
 from abstain.cli._publishing import choose_formats, print_tables
 from abstain.cli._terminal import say, say_json, show
 
@@ -24,7 +24,7 @@ Examples:
 _NAME = "Metrics or bundles to say all about."
 
 
-@spelled_out
+@expand_option_groups
 def metrics_command(
     *,
     names: Annotated[

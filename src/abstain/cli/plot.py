@@ -16,9 +16,9 @@ from abstain.cli._options import (
     MetricOptions,
     Quiet,
     ReadOptions,
+    expand_option_groups,
     named,
     output_to,
-    spelled_out,
 )
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, write_files
@@ -41,7 +41,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def plot_command(
     *,
     inputs: Inputs,

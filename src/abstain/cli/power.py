@@ -14,8 +14,8 @@ from abstain.cli._options import (
     Inputs,
     MatchOptions,
     ReadOptions,
+    expand_option_groups,
     named,
-    spelled_out,
 )
 from abstain.cli._pipeline import announcer, column_arguments, reading_bar
 from abstain.cli._terminal import say, say_json
@@ -29,7 +29,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def power_command(
     *,
     inputs: Inputs,

@@ -18,9 +18,9 @@ from abstain.cli._options import (
     MetricOptions,
     Quiet,
     ReadOptions,
+    expand_option_groups,
     named,
     output_to,
-    spelled_out,
 )
 from abstain.cli._pipeline import evaluate_inputs, files_of
 from abstain.cli._publishing import check_outputs, command_line, encode_text, new_name, write_files
@@ -59,7 +59,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def report_command(
     *,
     inputs: Inputs,

@@ -17,10 +17,10 @@ from abstain.cli._options import (
     MetricOptions,
     Quiet,
     ReadOptions,
+    expand_option_groups,
     named,
     numbers,
     output_to,
-    spelled_out,
 )
 from abstain.cli._pipeline import evaluate_inputs
 from abstain.cli._program import DATA, MODEL
@@ -153,7 +153,7 @@ class Provider:
         return found
 
 
-@spelled_out
+@expand_option_groups
 def run_command(
     source: Annotated[Path, typer.Argument(metavar="QUESTIONS", help=_SOURCE, show_default=False)],
     *,

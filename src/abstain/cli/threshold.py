@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, ReadOptions, named, numbers, output_to, spelled_out
+from abstain.cli._options import Commands, ReadOptions, expand_option_groups, named, numbers, output_to
 from abstain.cli._pipeline import files_of, load_one_system, read_policy_argument
 from abstain.cli._publishing import check_json_ending, check_outputs, write_files
 from abstain.cli._terminal import say, say_json
@@ -88,7 +88,7 @@ class Promise:
         return given
 
 
-@spelled_out
+@expand_option_groups
 def threshold_command(
     *,
     source: Annotated[Path, typer.Argument(metavar="INPUT", help=_SOURCE, show_default=False)],
