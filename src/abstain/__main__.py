@@ -6,7 +6,7 @@ from abstain import _process
 
 
 def main() -> None:
-    """Run the command line as a process of its own."""
+    """Run the command line in a process of its own."""
     try:
         _process.prepare()
         from abstain import cli  # noqa: PLC0415
@@ -16,7 +16,7 @@ def main() -> None:
         code = _process.stop_code()
         if code is None:
             raise
-        # A stop before or after the verb, where nothing has begun or all is done, has no other exit code yet.
+        # A signal before or after the verb ran has not been turned into an exit code yet.
         _process.leave(end.code if isinstance(end, SystemExit) and isinstance(end.code, int) else code)
 
 

@@ -1,9 +1,8 @@
-"""Files in as they are, and strict JSON out of them.
+"""Reading files as bytes, and strict JSON.
 
-A file is read as bytes: a regular one, or a pipe, which gives what it gives once. JSON is read without NaN,
-Infinity, numbers beyond a float, lone surrogates, endless nesting or duplicate keys, and then decoded by the schema
-of its record (`convert`; `decode` for the parts of a log), so that whoever reads a field finds what it must be. What
-the content means is known to the callers; how files are written, to `abstain._outputs`.
+A file is a regular file or a pipe, which can be read only once. JSON is parsed without NaN, Infinity, numbers beyond a
+float, lone surrogates, deep nesting or duplicate keys, and then decoded by the schema of its record (`convert`;
+`decode` for the parts of a log). `abstain._outputs` writes files.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
 Form = TypeVar("Form")
 
 _PIECE = 1 << 20
-# How long a pipe that nobody writes to is waited for, in seconds, and how much one may give.
+# Seconds to wait for the first bytes of a pipe, and the most bytes that are read from one.
 PIPE_PATIENCE = 3.0
 PIPE_LIMIT = 1 << 30
 _DEEPEST = 100
-# No whole number of more digits fits a float; more of them are nobody's name either.
+# No whole number of more digits fits a float.
 _MOST_DIGITS = 308
 _CONSTANT = re.compile(rb'"(?:[^"\\]++|\\.)*+"|-?Infinity|NaN', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -53,13 +52,13 @@ _KINDS = {
 
 
 class SourceFile:
-    """A file that may be opened more than once; a pipe gives what it gives once, so that is kept.
+    """A file that may be opened more than once; the bytes of a pipe are kept for that.
 
     Args:
-        path: where it is; as text, bytes that are no UTF-8 are spelled out.
+        path: the path; bytes that are not UTF-8 are escaped in messages.
 
     Attributes:
-        original: the bytes of a file that is read in translation; None where it is read as it is.
+        original: the bytes of a file that is translated before it is read; otherwise None.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -71,7 +70,7 @@ class SourceFile:
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
     def exists(self) -> bool:
-        """True where there is something to read; an error where it cannot even be looked at."""
+        """Return whether the file exists; an error if that cannot be found out."""
         try:
             self.path.stat()
         except (OSError, ValueError) as problem:
@@ -81,12 +80,12 @@ class SourceFile:
         return True
 
     def translate(self, translation: Callable[[bytes], bytes]) -> None:
-        """Read the file from now on as what a translation makes of its bytes."""
+        """Translate the bytes of the file; from now on the translation is read."""
         self.original = self.read()
         self._kept = translation(self.original)
 
     def open(self) -> IO[bytes]:
-        """Return the file, opened for reading at its beginning; or say why it cannot be read."""
+        """Return the file, opened for reading at its beginning."""
         if self.original is not None and self._kept is not None:
             return io.BytesIO(self._kept)
         try:
@@ -130,7 +129,7 @@ class SourceFile:
         while True:
             try:
                 piece = os.read(descriptor, _PIECE)
-            except BlockingIOError:  # somebody holds the other end, and may take as long as need be
+            except BlockingIOError:  # a writer has the pipe open, and may take its time
                 select.select([descriptor], [], [])
                 continue
             total += len(piece)
@@ -142,21 +141,20 @@ class SourceFile:
                 yield piece
             elif total:
                 return
-            elif (
-                time.monotonic() > until
-            ):  # without a writer a pipe reads as empty, before one comes and after
+            elif time.monotonic() > until:
+                # A pipe without a writer reads as empty, before one opens it and after.
                 raise ArgumentError(f"{self}: nothing was written to this pipe in {PIPE_PATIENCE:g} seconds")
             else:
                 time.sleep(0.01)
 
 
 def _is_absence(problem: OSError | ValueError) -> bool:
-    # A name with a null byte in it is no name of any file.
+    # A ValueError means a null byte in the name; no file has such a name.
     return not isinstance(problem, OSError) or problem.errno in (errno.ENOENT, errno.ENOTDIR)
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of the file at `path`, or say why it cannot be read."""
+    """Return the bytes of the file at `path`."""
     return SourceFile(path).read()
 
 
@@ -176,7 +174,7 @@ def digest(files: Iterable[IO[bytes]]) -> str:
 
 
 def parse_json(content: bytes, path: object) -> Any:
-    """Return the value of strict JSON; `path` is for the error message alone."""
+    """Return the value of strict JSON; `path` is only for error messages."""
     if not content.strip():
         raise FormatError(f"{path}: the file is empty")
     if content.startswith(b"\x1f\x8b"):
@@ -217,9 +215,9 @@ def convert(value: Any, form: type[Form], place: object) -> Form:
 
 
 def decode(text: bytes, form: type[Form], place: object) -> Form:
-    """Return JSON text of another tool as the record that `form` describes, without reading what `form` leaves out.
+    """Return JSON text of another tool as the record that `form` describes; other fields are skipped.
 
-    Such tools write NaN and Infinity, which JSON does not know: they count as null and as the largest numbers.
+    Such tools write NaN and Infinity, which are not JSON: they are read as null and as the largest numbers.
     """
     try:
         try:
@@ -244,8 +242,8 @@ def _known_constant(found: re.Match[bytes]) -> bytes:
 
 
 def _reworded(problem: msgspec.ValidationError) -> str:
-    """Say what is wrong with a record, and where in it; what stands there is never part of it."""
-    # The place comes last, after a value that the message may quote; whatever quotes one is not passed on.
+    """Return what is wrong with a record, and with which field, without quoting its value."""
+    # The field comes last. The text before it may quote a value, so only known texts are passed on.
     text, _, where = f"{problem}{'' if ' - at `$' in str(problem) else ' - at `$`'}".rpartition(" - at `$")
     name = where.rstrip("`").removeprefix(".") or "it"
     if found := _MISSING.fullmatch(text):
@@ -261,13 +259,13 @@ def _reworded(problem: msgspec.ValidationError) -> str:
 
 def _in_words(kinds: str) -> str:
     names = kinds.split(" | ")
-    # A number may be whole; that needs no saying.
+    # "a number" includes whole numbers.
     words = [_KINDS.get(name, name) for name in names if name != "int" or "float" not in names]
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _refuse_depth(value: Any) -> None:
-    """Refuse what is nested more deeply than any record: code that walks through it would come to its own end."""
+    """Raise if JSON is nested more deeply than any record: recursive code would fail on it."""
     level = [value]
     for _ in range(_DEEPEST):
         parts = (part.values() if isinstance(part, dict) else part for part in level)

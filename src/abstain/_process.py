@@ -1,7 +1,6 @@
 """The process: its standard streams, and the signals that stop it.
 
-`abstain.__main__` calls `prepare` before anything heavy is imported, so that a stop is minded from the beginning.
-What a verb does and what its errors mean is not known here.
+`abstain.__main__` calls `prepare` before anything heavy is imported, so that signals are handled from the beginning.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ if TYPE_CHECKING:
 DEBUG = "ABSTAIN_DEBUG"
 _STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
 _stopped_by: list[int] = []
-_told: list[bool] = []
 
 
 def prepare() -> None:
-    """Make the streams safe to print to, let every signal that stops the process clean up first, and start quickly."""
+    """Make the streams safe to print to, turn signals that stop the process into KeyboardInterrupt, start quickly."""
     _open_streams()
     _start_quickly()
     for name in _STOPS:
@@ -41,43 +39,32 @@ def prepare() -> None:
 
 
 def _start_quickly() -> None:
-    """Spare a short process what serves long ones.
+    """Avoid work that only pays off in long processes.
 
-    numpy's matrix library would start threads that wait by spinning, a tenth of a second on every core; the kernel has
-    threads of its own, and no verb multiplies large matrices. Imports make many objects and next to no garbage, which
-    Python would look for a hundred times.
+    The threads of numpy's matrix library would spin for a tenth of a second on every core, and no verb multiplies large
+    matrices. Imports create many objects and hardly any garbage, so the collector runs less often.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
 
 
 def debugging() -> bool:
-    """Return whether tracebacks are asked for."""
+    """Return whether tracebacks were requested."""
     return os.environ.get(DEBUG) == "1"
 
 
 def stop_code() -> int | None:
-    """Return the exit code of a process that was asked to stop, else None.
+    """Return the exit code if a signal stopped the process, otherwise None.
 
-    An engine may turn the exception of a stop into one of its own, so nobody has to look at the exception.
+    An engine may replace the KeyboardInterrupt by an error of its own, so the exception alone is not enough.
     """
     return 128 + _stopped_by[0] if _stopped_by else None
 
 
-def stop_is_told() -> None:
-    """Remember that what a stop left behind was said already."""
-    _told.append(True)
-
-
-def is_stop_told() -> bool:
-    """Return whether somebody said what a stop left behind."""
-    return bool(_told)
-
-
 def ignore_stops() -> None:
-    """Let nothing stop the process any more: files go to their places, or the last line is printed.
+    """Ignore signals from now on, while files are written or the last line is printed.
 
-    Elsewhere than in a process of its own (a test, a notebook) signals are left alone.
+    Only handlers that `prepare` installed are changed, so tests and notebooks are not affected.
     """
     for name in _STOPS:
         number = getattr(signal, name, None)
@@ -86,16 +73,16 @@ def ignore_stops() -> None:
 
 
 def begin_to_write() -> None:
-    """Let nothing stop the process from here on; if a stop was lost in a place that cannot raise, stop now."""
+    """Ignore signals from now on; if one came where nothing can be raised, stop now."""
     ignore_stops()
     if _stopped_by:
         raise KeyboardInterrupt
 
 
 def leave(code: int) -> NoReturn:
-    """End a stopped process with an exit code of ours.
+    """End a stopped process with an exit code.
 
-    Python would end it by the signal if an interrupt ever passed through `exec`, even one that was caught later.
+    Python would end it by the signal if a KeyboardInterrupt ever passed through `exec`, even if it was caught later.
     """
     ignore_stops()
     atexit._run_exitfuncs()
@@ -106,9 +93,9 @@ def leave(code: int) -> NoReturn:
 
 
 def silence(stream: TextIO) -> None:
-    """Send what is still to come on a stream that cannot be written to into nothing."""
+    """Discard further output to a stream that cannot be written to."""
     if stream not in (sys.__stdout__, sys.__stderr__):
-        return  # not of the process: a test's, or a notebook's
+        return  # the stream of a test or a notebook
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, stream.fileno())
     os.close(nothing)
@@ -120,13 +107,13 @@ def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
 
 
 def _ignored(problem: sys.UnraisableHookArgs) -> None:
-    """Say nothing of a stop that came where nothing can be raised, such as the end of an object: it is remembered."""
+    """Print nothing about a signal that came where nothing can be raised, such as `__del__`: it is remembered."""
     if not (_stopped_by and issubclass(problem.exc_type, KeyboardInterrupt)):
         sys.__unraisablehook__(problem)
 
 
 def _open_streams() -> None:
-    """Give a stream that the caller closed to nothing: a file that is opened later must not become stdout."""
+    """Open streams that the caller closed, on /dev/null: a file that is opened later must not become stdout."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             mode = "r" if number == 0 else "w"
@@ -134,6 +121,6 @@ def _open_streams() -> None:
             setattr(sys, name, nothing)
             setattr(sys, f"__{name}__", nothing)
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a letter shows a question mark.
+        # Letters that the encoding of the terminal lacks become question marks.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

@@ -27,14 +27,14 @@ _MEMORY_LIMIT = "1GB"
 _MEMORY = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})? ?[KMGT]i?B", re.ASCII | re.IGNORECASE)
 _PATIENCE = 0.05
 
-# Who wants to know how far a query is, in per cent.
+# The function that is called with the progress of a query in percent.
 _watching: ContextVar[Callable[[float], None] | None] = ContextVar("watching", default=None)
 
 Found = TypeVar("Found")
 
 
 def check_memory(text: str) -> None:
-    """Raise unless a text says how much memory to take.
+    """Raise unless a text is an amount of memory.
 
     >>> check_memory("4GB")
     """
@@ -70,9 +70,9 @@ def run(
     """Return what `work` returns; Ctrl-C ends the query of the connection and is raised here.
 
     Args:
-        work: what runs a query.
+        work: runs a query.
         connection: where it runs.
-        progress: says how far it is, in per cent; the connection does when left out.
+        progress: returns the progress in percent. Default: that of the connection.
 
     >>> run(lambda: 1 + 1, None)
     2
@@ -83,7 +83,7 @@ def run(
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
-        # Older versions of DuckDB do not say how far they are.
+        # Older versions of DuckDB do not report progress.
         told = _watching.get()
         progress = progress or getattr(connection, "query_progress", None)
         try:
@@ -91,7 +91,7 @@ def run(
                 told(progress())
             return future.result()
         except KeyboardInterrupt:
-            # The query may not have begun yet, and then would not hear of it.
+            # A query that has not begun yet would miss a single interrupt.
             while not future.done():
                 connection.interrupt()
                 wait([future], timeout=_PATIENCE)
@@ -100,7 +100,7 @@ def run(
 
 @contextmanager
 def watched(told: Callable[[float], None]) -> Iterator[None]:
-    """Have `told` called many times per second while a query runs, with how much of it is done in per cent."""
+    """Call `told` many times per second while a query runs, with its progress in percent."""
     before = _watching.set(told)
     try:
         yield

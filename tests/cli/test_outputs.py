@@ -1,4 +1,4 @@
-"""What verbs write: never over an input, never half, never one of several; devices and pipes are written to."""
+"""What verbs write: never over an input, never half a file; devices and pipes are written to."""
 
 from __future__ import annotations
 
@@ -187,14 +187,18 @@ def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
 
 @on_linux
 @pytest.mark.nightly
-def test_a_gate_writes_all_of_its_files_or_none(tmp_path: Path, files: dict[str, bytes]) -> None:
+def test_a_gate_writes_whole_files_and_none_if_nothing_can_be_printed(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
     gate = ("gate", *FEW_SHOT, "--fail-if", "cmax below 0.1", "--junit", "junit.xml", "--markdown")
     done = abstain(*gate, "/dev/full", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (
         2,
         b"abstain: /dev/full: cannot be written (No space left on device)\n",
     )
-    assert names(tmp_path) == sorted(files)
+    assert names(tmp_path) == sorted([*files, "junit.xml"])
+    assert Path("junit.xml").read_text().rstrip().endswith("</testsuites>")
+    Path("junit.xml").unlink()
     with Path("/dev/full").open("wb") as full:
         done = abstain(*gate, "summary.md", cwd=tmp_path, stdout=full)
     assert (done.returncode, names(tmp_path)) == (2, sorted(files))

@@ -46,7 +46,7 @@ def test_a_crash_is_one_line_with_a_code_of_its_own(tmp_path: Path, monkeypatch:
     broken(RuntimeError("could not convert 'Mrs. Example coughs'"), monkeypatch)
     done = call("evaluate", *FEW_SHOT)
     assert (done.exit_code, done.stdout) == (70, "")
-    assert done.stderr.startswith("abstain: unexpected RuntimeError at cli/_steps.py:")
+    assert done.stderr.startswith("abstain: unexpected RuntimeError at evaluation/_evaluate.py:")
     assert f"(abstain {package.__version__}, Python " in done.stderr
     assert "please report this line" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -177,7 +177,7 @@ def test_everything_that_verbs_print_goes_through_one_place() -> None:
                 ):
                     found.append((path.name, called))
     # A summary for a file is drawn on paper, and then handed over.
-    assert sorted(found) == [("_steps.py", "Console"), ("_terminal.py", "typer.echo")]
+    assert sorted(found) == [("_publishing.py", "Console"), ("_terminal.py", "typer.echo")]
 
 
 def test_a_table_without_a_header_does_not_tell_its_first_record(tmp_path: Path) -> None:

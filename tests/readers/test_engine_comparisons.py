@@ -10,7 +10,7 @@ import pytest
 from test_engines import FORMS, frame, written
 
 import abstain
-from abstain import AbstainError, ArgumentError
+from abstain import AbstainError
 from abstain.errors import CountingError
 from abstain.readers import engines
 
@@ -341,8 +341,11 @@ def test_a_promise_is_not_held_against_rows_that_are_counted(tmp_path: Path) -> 
     assert tables is not None
     with pytest.raises(CountingError, match="a promise is judged row by row; load the table"):
         abstain.gate(tables["run"], policy=policy)
-    with pytest.raises(ArgumentError, match="a policy is held against Items; read them first"):
-        abstain.gate(path, policy=policy)
+    with pytest.raises(CountingError, match="a promise is judged row by row; load the table"):
+        abstain.gate(path, policy=policy, engine="duckdb", **ROLES)
+    new = written(pair()["new"], tmp_path / "new.parquet")
+    from_path = abstain.gate(new, policy=policy, **ROLES)
+    assert repr(from_path) == repr(abstain.gate(abstain.read(new, **ROLES), policy=policy))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,8 +1,7 @@
-"""The command line: one module per verb, or per two that are alike; each parses, calls and prints.
+"""The command line: one module per verb, or per two similar ones; each parses options, calls a function and prints.
 
-The module of a verb is imported when the verb is called, and nothing heavy before it runs, so that `abstain --help`
-answers at once. However a call ends, it ends in `_program`, as an exit code and a sentence; everything that is printed
-goes through `_terminal`, and everything that is written through `abstain._outputs`.
+The module of a verb is imported when the verb is called, so that `abstain --help` is fast. Every call ends in
+`_program` with an exit code. Text is printed through `_terminal`, and files are written through `abstain._outputs`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["app", "main"]
 
 
 class _CommandEntry(NamedTuple):
-    """Where a verb stands, under which heading, and the question that it answers."""
+    """The heading of a verb in the help, its module, and the question that it answers."""
 
     heading: str
     module: str
@@ -58,7 +57,7 @@ _VERBS = {
 
 
 class _Loaded(Mapping[str, Any]):
-    """The verbs as commands, each made when it is first asked for."""
+    """The verbs as commands; the module of a verb is imported when its command is looked up."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(_VERBS)
@@ -71,7 +70,7 @@ class _Loaded(Mapping[str, Any]):
         commands: Commands = module.COMMANDS
         if name in commands:
             commands = {name: commands[name]}
-        within = typer.Typer(
+        group = typer.Typer(
             name=name,
             cls=VerbGroup,
             help=None if name in commands else module.HELP,
@@ -80,19 +79,19 @@ class _Loaded(Mapping[str, Any]):
             rich_markup_mode=None,
         )
         for command, (verb, examples) in commands.items():
-            within.command(command, epilog=examples, cls=Command)(verb)
-        return get_command(within)
+            group.command(command, epilog=examples, cls=Command)(verb)
+        return get_command(group)
 
 
 class _Verbs(Program):
-    """The root of the command line, with its verbs by question."""
+    """The root of the command line."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = cast("MutableMapping[str, Any]", _Loaded())
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Write the verbs by what is asked, whole and without loading them."""
+        """Write the verbs by heading, without importing their modules."""
         width = max(map(len, _VERBS))
         for heading in dict.fromkeys(verb.heading for verb in _VERBS.values()):
             with formatter.section(heading):
@@ -141,5 +140,5 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line within a process that `abstain.__main__` has prepared, or that is somebody else's."""
-    app()
+    """Run the command line, in a process that `abstain.__main__` has prepared or in any other."""
+    app(prog_name="abstain")

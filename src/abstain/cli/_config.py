@@ -1,4 +1,4 @@
-"""What a project says once for every call: `abstain.toml`, or the table `[tool.abstain]` of a `pyproject.toml`.
+"""Settings of a project: `abstain.toml`, or the table `[tool.abstain]` of a `pyproject.toml`.
 
     loss = "zero_one"
     level = 0.9
@@ -11,10 +11,10 @@
     [names]
     run_2026_11 = "new model"
 
-The nearest file counts, from the working directory upwards to the root of the repository or to the home directory;
-outside of both, only the working directory is looked into. In one folder `abstain.toml` is taken before
-`pyproject.toml`. A setting stands for the option of the same meaning in every verb that has it; an option of the call
-always wins. What was set is said, and `--no-config` leaves all of it out.
+The nearest file is used, from the working directory up to the root of the repository or to the home directory; outside
+of both, only the working directory is searched. In one folder `abstain.toml` comes before `pyproject.toml`. A setting
+becomes the default of the option with the same meaning in every verb (click's `default_map`), so an option of the call
+always wins. The settings that were used are printed, and `--no-config` ignores the file.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer  # noqa: TC002  (typer resolves the annotations of callbacks)
 
 from abstain.cli._terminal import say
 from abstain.errors import ArgumentError, at
@@ -46,19 +48,21 @@ COLUMNS = (
     "system",
 )
 _SETTINGS = ("loss", "level", "gates", "columns", "names")
-# Options that say the same thing in two ways: who gives one of them on the command line means none of the others.
-_INSTEAD = {
+# An option of the call also replaces the settings that would contradict it.
+_REPLACES = {
     "correct": ("truth", "prediction"),
     "truth": ("correct",),
     "prediction": ("correct",),
     "features": ("confidence",),
 }
 _FLAGS = {"fail_if": "--fail-if", "names": "--name"}
-_applied: list[str] = []
+_META_KEY = "abstain.config"
+# The options that the project file set in this call, as one would type them.
+_used_flags: list[str] = []
 
 
 class ConfigValues(NamedTuple):
-    """What a file sets: the options by the names of their parameters, and what systems are called by their inputs."""
+    """The settings of a file: options by the names of their parameters, and names of systems by input."""
 
     path: Path
     options: Mapping[str, Any]
@@ -70,56 +74,65 @@ def is_configurable(parameters: Iterable[str]) -> bool:
     return not {*COLUMNS, "loss", "level", "fail_if"}.isdisjoint(parameters)
 
 
-def configure(context: Any) -> None:
-    """Fill in what the call left out and a file sets, and say so."""
-    _applied.clear()
-    given = context.params
-    if "no_config" not in given or given["no_config"]:
-        return
+def load_config(context: typer.Context, no_config: bool) -> bool:
+    """Make the settings of the project the defaults of the options: the callback of the eager option --no-config."""
+    _used_flags.clear()
+    if no_config or context.resilient_parsing:
+        return no_config
     try:
         here = Path.cwd()
-    except OSError:  # a working directory that is gone holds no file
-        return
-    settings = _nearest(here)
+    except OSError:  # the working directory no longer exists
+        return no_config
+    settings = _find_settings(here)
+    if settings is not None:
+        repeated = {option.name for option in context.command.params if getattr(option, "multiple", False)}
+        context.meta[_META_KEY] = settings
+        context.default_map = {
+            name: [value] if name in repeated and not isinstance(value, list) else value
+            for name, value in settings.options.items()
+        }
+    return no_config
+
+
+def finish_config(context: Any) -> None:
+    """Drop settings that options of the call replace, name the systems, and print the settings that were used."""
+    settings = context.meta.get(_META_KEY)
     if settings is None:
         return
-    called = {name for name in given if _is_given(context, name)}
-    replaced = {other for name in called for other in _INSTEAD.get(name, ())}
-    several = {
-        parameter.name for parameter in context.command.params if getattr(parameter, "multiple", False)
-    }
-    used = {
-        name: [value] if name in several and not isinstance(value, list) else value
-        for name, value in settings.options.items()
-        if name in given and name not in called | replaced
-    }
-    if settings.names and "further_inputs" in given and "names" in given and "names" not in called:
-        used |= _renamed(given, settings.names)
-    given.update(used)
-    _applied.extend(_flags(used))
-    if used and not given.get("quiet"):
-        path = settings.path.name if settings.path.parent == here else settings.path
-        say(f"{path} sets {_in_words(used)}; --no-config leaves it out", error=True)
+    values = context.params
+    origins = {name: getattr(context.get_parameter_source(name), "name", "DEFAULT") for name in values}
+    typed = {name for name, origin in origins.items() if origin not in ("DEFAULT", "DEFAULT_MAP")}
+    replaced = {other for name in typed for other in _REPLACES.get(name, ())}
+    used = {}
+    for name, value in context.default_map.items():
+        if origins.get(name) == "DEFAULT_MAP":
+            if name in replaced:
+                values[name] = None
+            else:
+                used[name] = value
+    if settings.names and "further_inputs" in values and "names" in values and "names" not in typed:
+        names = _system_names(values, settings.names)
+        if names:
+            values["names"] = used["names"] = names
+    _used_flags.extend(_flags(used))
+    if used and not values.get("quiet"):
+        path = settings.path.name if settings.path.parent == Path.cwd() else settings.path
+        say(f"{path} sets {_list_settings(used)}; --no-config leaves it out", error=True)
 
 
 def spelled_settings() -> list[str]:
-    """Return what a file set in this call, as the options that one would type."""
-    return list(_applied)
+    """Return the settings that a file made in this call, as the options that one would type."""
+    return list(_used_flags)
 
 
-def _is_given(context: Any, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
-
-
-def _renamed(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, list[str]]:
-    """The name of every input, where the file has another one for any of them."""
+def _system_names(values: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    """Return the names of all inputs if the file renames any of them."""
     from abstain.cli._options import one_each, system_names  # noqa: PLC0415
 
-    paths = [str(path) for path in [*(given.get("inputs") or ()), *(given.get("further_inputs") or ())]]
-    usual = system_names(paths, one_each(given.get("modes") or [], len(paths), "--mode"))
-    called = [names.get(name, name) for name in usual]
-    return {"names": called} if called != usual else {}
+    paths = [str(path) for path in [*(values.get("inputs") or ()), *(values.get("further_inputs") or ())]]
+    default = system_names(paths, one_each(values.get("modes") or [], len(paths), "--mode"))
+    renamed = [names.get(name, name) for name in default]
+    return renamed if renamed != default else []
 
 
 def _flags(used: Mapping[str, Any]) -> list[str]:
@@ -131,44 +144,44 @@ def _flags(used: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _in_words(used: Mapping[str, Any]) -> str:
-    told = []
+def _list_settings(used: Mapping[str, Any]) -> str:
+    parts = []
     for name, value in used.items():
-        listed = ", ".join(map(str, value)) if isinstance(value, list) else value
-        gates = f"{len(value)} gate{'s' * (len(value) > 1)}" if name == "fail_if" else ""
-        told.append(gates or f"{'name' if name == 'names' else name} = {listed}")
-    return ", ".join(told)
+        if name == "fail_if":
+            parts.append(f"{len(value)} gate{'s' * (len(value) > 1)}")
+        else:
+            listed = ", ".join(map(str, value)) if isinstance(value, list) else value
+            parts.append(f"{'name' if name == 'names' else name} = {listed}")
+    return ", ".join(parts)
 
 
-def _nearest(here: Path) -> ConfigValues | None:
-    for folder in _looked_into(here):
+def _find_settings(here: Path) -> ConfigValues | None:
+    for folder in _searched_folders(here):
         own, project = folder / "abstain.toml", folder / "pyproject.toml"
-        # A folder that may not be looked into is passed by.
+        # os.path.isfile is False for a folder that may not be searched; Path.is_file would raise.
         if os.path.isfile(own):  # noqa: PTH113
-            return _checked(own, _read(own), "abstain.toml")
+            return _parse_settings(own, _read_toml(own), "abstain.toml")
         if os.path.isfile(project):  # noqa: PTH113
-            tools = _read(project).get("tool")
+            tools = _read_toml(project).get("tool")
             if isinstance(tools, dict) and "abstain" in tools:
-                return _checked(project, tools["abstain"], "tool.abstain")
+                return _parse_settings(project, tools["abstain"], "tool.abstain")
     return None
 
 
-def _looked_into(here: Path) -> list[Path]:
-    """The folders from here to the root of the repository or to the home directory; this one alone outside of both."""
+def _searched_folders(here: Path) -> list[Path]:
+    """Return the folders from here to the root of the repository or to the home directory; otherwise only here."""
     folders = [here, *here.parents]
     try:
         home = Path.home()
-    except RuntimeError:  # nobody's process
+    except RuntimeError:  # the user has no home directory
         home = here
-    ends = (place for place, folder in enumerate(folders) if folder == home or _is_repository(folder))
-    return folders[: next(ends, 0) + 1]
+    for number, folder in enumerate(folders, start=1):
+        if folder == home or os.path.exists(folder / ".git"):  # noqa: PTH110
+            return folders[:number]
+    return [here]
 
 
-def _is_repository(folder: Path) -> bool:
-    return os.path.exists(folder / ".git")  # noqa: PTH110
-
-
-def _read(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415
 
     from abstain import _files  # noqa: PLC0415
@@ -183,61 +196,57 @@ def _read(path: Path) -> dict[str, Any]:
         raise ArgumentError(f"{path}: not TOML: {problem}; --no-config leaves it out") from None
 
 
-def _checked(path: Path, given: Any, whole: str) -> ConfigValues:
-    """Return what a file sets; whatever it should not say is refused."""
+def _parse_settings(path: Path, content: Any, name: str) -> ConfigValues:
+    """Return the settings of a file; unknown keys and wrong types are errors."""
     from abstain import _validate  # noqa: PLC0415
 
     with at(path):
-        table = _table(given, whole, _SETTINGS)
+        table = _check_table(content, name, _SETTINGS)
+        columns = _check_table(table.get("columns", {}), "columns", COLUMNS)
+        names = _check_table(table.get("names", {}), "names")
         options: dict[str, Any] = {
-            name: _text(value, f"columns.{name}")
-            for name, value in _table(table.get("columns", {}), "columns", COLUMNS).items()
+            key: _check_text(value, f"columns.{key}") for key, value in columns.items()
         }
-        names = _table(table.get("names", {}), "names", None)
         if "loss" in table:
-            options["loss"] = _text(table["loss"], "loss")
+            options["loss"] = _check_text(table["loss"], "loss")
         if "level" in table:
-            options["level"] = _validate.level(_number(table["level"], "level"))
+            level = table["level"]
+            if isinstance(level, bool) or not isinstance(level, (int, float)):
+                raise ArgumentError(f"level must be a number, got {_describe(level)}")
+            options["level"] = _validate.level(level)
         if "gates" in table:
-            options["fail_if"] = _texts(table["gates"], "gates")
+            gates = table["gates"]
+            if not isinstance(gates, list) or not gates:
+                raise ArgumentError(
+                    f"gates must be a list of text with at least one entry, got {_describe(gates)}"
+                )
+            options["fail_if"] = [_check_text(gate, f"gates[{place}]") for place, gate in enumerate(gates)]
         return ConfigValues(
-            path, options, {name: _text(called, f"names.{name}") for name, called in names.items()}
+            path, options, {key: _check_text(value, f"names.{key}") for key, value in names.items()}
         )
 
 
-def _table(given: Any, name: str, known: tuple[str, ...] | None) -> dict[str, Any]:
+def _check_table(value: Any, name: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
     from abstain import _validate  # noqa: PLC0415
 
-    if not isinstance(given, dict):
-        raise ArgumentError(f"{name} must be a table, got {_kind(given)}")
-    for key in given if known is not None else ():
-        _validate.choice(key, f"key of {name}", known or ())
-    return given
+    if not isinstance(value, dict):
+        raise ArgumentError(f"{name} must be a table, got {_describe(value)}")
+    for key in value if keys is not None else ():
+        _validate.choice(key, f"key of {name}", keys or ())
+    return value
 
 
-def _text(given: Any, name: str) -> str:
-    if not isinstance(given, str) or not given.strip():
-        raise ArgumentError(f"{name} must be text, got {_kind(given)}")
-    return given
+def _check_text(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ArgumentError(f"{name} must be text, got {_describe(value)}")
+    return value
 
 
-def _texts(given: Any, name: str) -> list[str]:
-    if not isinstance(given, list) or not given:
-        raise ArgumentError(f"{name} must be a list of text with at least one entry, got {_kind(given)}")
-    return [_text(each, f"{name}[{place}]") for place, each in enumerate(given)]
-
-
-def _number(given: Any, name: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise ArgumentError(f"{name} must be a number, got {_kind(given)}")
-    return given
-
-
-def _kind(given: Any) -> str:
-    """What a value of TOML is, in words."""
-    if given in ("", []):
+def _describe(value: Any) -> str:
+    """Return the type of a TOML value in words."""
+    if value in ("", []):
         return "an empty one"
-    kinds = {
+    types = {
         str: "text",
         bool: "true or false",
         int: "a number",
@@ -245,4 +254,4 @@ def _kind(given: Any) -> str:
         list: "a list",
         dict: "a table",
     }
-    return kinds.get(type(given), "a date or a time")
+    return types.get(type(value), "a date or a time")

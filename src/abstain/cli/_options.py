@@ -1,8 +1,7 @@
-"""The options that verbs share, in groups: which inputs, what is asked, how they are read, matched and judged.
+"""The options that verbs share, in groups: inputs, metrics, reading, engine, matching and intervals.
 
-A group is a dataclass whose fields are options. A verb takes it as one parameter; `spelled_out` gives the command line
-the fields, and the verb the group. What an option means is decided behind the verbs; here stand its flag, its help and
-its type alone.
+A group is a dataclass whose fields are options. A verb takes it as one parameter, and `expand_option_groups` shows
+typer the fields. Here are only flags, help and types; the functions behind the verbs decide what an option means.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type
 
 import typer
 
-from abstain.cli._config import is_configurable
+from abstain.cli._config import is_configurable, load_config
 from abstain.cli._program import DATA, INTERVALS, OUTPUT, QUESTION
 from abstain.errors import ArgumentError
 
@@ -124,7 +123,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET, rich_help_pan
 
 
 def _use_threads(count: int | None) -> int | None:
-    """Tell the process, where the flag is given."""
+    """Set the number of threads of this process."""
     if count is not None:
         from abstain.inference import set_threads  # noqa: PLC0415
 
@@ -280,7 +279,7 @@ class MetricOptions:
 
 
 class OptionGroup:
-    """A group of options that are arguments of the same names, but for what is set for the whole process."""
+    """A group of options that are passed on as arguments of the same names, except settings of the process."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -300,7 +299,7 @@ class EngineOptions(OptionGroup):
     master: Annotated[str | None, named("--master", "URL", _MASTER)] = None
 
     def refuse(self, what: str) -> None:
-        """Raise where an engine was asked to count rows, and `what` is done row by row."""
+        """Raise if an engine was named although `what` needs every row."""
         if self.engine is not None and self.engine != "numpy":
             raise ArgumentError(
                 f"{what}, and --engine {self.engine} counts rows without handing them over; leave it out to load the "
@@ -341,67 +340,71 @@ class IntervalOptions(OptionGroup):
 
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_NoConfig = Annotated[bool, typer.Option("--no-config", help=_NO_CONFIG, rich_help_panel=DATA)]
+_NoConfig = Annotated[
+    bool,
+    typer.Option("--no-config", help=_NO_CONFIG, rich_help_panel=DATA, is_eager=True, callback=load_config),
+]
 
 
-def spelled_out(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb with an option for every field of the groups among its parameters.
+def expand_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return a verb with one option for every field of the dataclasses among its parameters.
 
-    Where any of them may stand in a file of the project, there is an option to leave that file out.
+    Typer sees the options; the verb gets the dataclasses. Verbs with a configurable option also get --no-config.
 
     >>> @dataclass
-    ... class ReadOptions:
+    ... class ColumnOptions:
     ...     column: str = "label"
-    >>> @spelled_out
-    ... def verb(path: str, reading: ReadOptions) -> None:
-    ...     print(path, reading)
+    >>> @expand_option_groups
+    ... def verb(path: str, columns: ColumnOptions) -> None:
+    ...     print(path, columns.column)
     >>> inspect.signature(verb)
     <Signature (*, path: str, column: str = 'label') -> None>
     >>> verb(path="t.csv", column="gold")
-    t.csv Reading(column='gold')
+    t.csv gold
     """
     options: list[inspect.Parameter] = []
-    groups: dict[str, list[str]] = {}
-    hints = get_type_hints(verb, include_extras=True)
-    for option in _parameters(verb):
-        if isinstance(option.annotation, type) and is_dataclass(option.annotation):
-            own = _parameters(option.annotation)
-            groups[option.name] = [part.name for part in own]
-            options += _under(getattr(option.annotation, "heading", QUESTION), own)
+    groups: dict[str, tuple[type, list[str]]] = {}
+    for parameter in _typed_parameters(verb):
+        kind = parameter.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
+            fields = _typed_parameters(kind)
+            groups[parameter.name] = (kind, [field.name for field in fields])
+            heading = getattr(kind, "heading", QUESTION)
         else:
-            options += _under(QUESTION, [option])
+            fields, heading = [parameter], QUESTION
+        for field in fields:
+            _set_heading(field, heading)
+        options += fields
     if is_configurable(option.name for option in options):
         options.append(inspect.Parameter("no_config", _KEYWORD, annotation=_NoConfig, default=False))
 
     @functools.wraps(verb)
-    def with_groups(**given: Any) -> None:
-        given.pop("no_config", None)
-        for name, parts in groups.items():
-            given[name] = hints[name](**{part: given.pop(part) for part in parts})
-        verb(**given)
+    def call_with_groups(**values: Any) -> None:
+        values.pop("no_config", None)
+        for name, (kind, fields) in groups.items():
+            values[name] = kind(**{field: values.pop(field) for field in fields})
+        verb(**values)
 
-    # Keywords have no order, so that an option that must be given may stand after one that need not.
+    # Keyword-only parameters may follow in any order, whether they have a default or not.
     options = [option.replace(kind=_KEYWORD) for option in options]
-    with_groups.__signature__ = inspect.Signature(options, return_annotation=None)  # type: ignore[attr-defined]
-    with_groups.__annotations__ = {option.name: option.annotation for option in options}
-    del with_groups.__wrapped__
-    return with_groups
+    call_with_groups.__signature__ = inspect.Signature(options, return_annotation=None)  # type: ignore[attr-defined]
+    call_with_groups.__annotations__ = {option.name: option.annotation for option in options}
+    del call_with_groups.__wrapped__  # inspect and typer would look at the signature of the verb
+    return call_with_groups
 
 
-def _under(heading: str, options: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Put options under a heading of the help, but for those that have one."""
-    for option in options:
-        for look in getattr(option.annotation, "__metadata__", ()):
-            if getattr(look, "rich_help_panel", heading) is None:
-                look.rich_help_panel = heading
-    return options
+def _set_heading(option: inspect.Parameter, heading: str) -> None:
+    """Put an option under a heading of the help unless it has one."""
+    for settings in getattr(option.annotation, "__metadata__", ()):
+        if getattr(settings, "rich_help_panel", heading) is None:
+            settings.rich_help_panel = heading
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a function, or the fields of a dataclass, with their annotations looked up."""
+def _typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function, or the fields of a dataclass, with evaluated annotations."""
     hints = get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters.values()
-    return [option.replace(annotation=hints.get(option.name, option.annotation)) for option in found]
+    parameters = inspect.signature(function).parameters.values()
+    return [one.replace(annotation=hints.get(one.name, one.annotation)) for one in parameters]
 
 
 def listed(given: Sequence[str] | None) -> list[str]:

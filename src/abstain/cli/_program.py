@@ -1,41 +1,46 @@
-"""How a call of the command line ends: as a sentence on stderr and an exit code, whatever happened in it.
+"""How a call of the command line ends: with an exit code and at most one line on stderr.
 
-0    done                        3    the data are wrong, or more than the memory holds
-1    the gate's "fail"           4    the gate's "inconclusive", or no threshold can be promised
-2    the call is wrong, or the   70   unexpected: a defect of abstain
-system refuses a file       130  interrupted (128 + the number of the signal)
-141  the reader of the output went away
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | the gate's verdict is "fail" |
+| 2 | the call is wrong, or the operating system refuses a file |
+| 3 | the data are wrong, or larger than the memory |
+| 4 | the gate's verdict is "inconclusive", or no threshold has a risk guarantee |
+| 70 | unexpected: a defect of abstain |
+| 130 | interrupted (128 + the number of the signal) |
+| 141 | the reader of the output went away |
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import platform
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from abstain import _process
-from abstain.cli._config import configure
+from abstain.cli._config import finish_config
 from abstain.cli._terminal import say, say_error
 from abstain.errors import AbstainError, ArgumentError, DataError, lacks_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
 CRASHED = 70
 _INTERRUPTED = 130
 _NO_READER = 141
-# The class of typer's own usage errors has no public name in every release; it is found through one of them.
+# The class of typer's usage errors has no public name in every supported release; BadParameter is one of them.
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-
-# The headings under which options stand in the help of a verb, in this order.
+# The headings of options in the help of a verb, in this order.
 QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = (
     "Question",
     "Data",
@@ -45,7 +50,7 @@ QUESTION, DATA, MODEL, INTERVALS, OUTPUT = HEADINGS = (
 )
 
 
-# The verbs that can do with rows that an engine counts, and those that need each of them.
+# The verbs that take --engine, and those that need every row.
 COUNTING = ("check", "compare", "evaluate", "gate", "plot", "power", "report")
 ROW_BY_ROW = ("apply", "intervals", "sets", "threshold", "train", "verbalized")
 
@@ -62,7 +67,7 @@ class Command(TyperCommand):
             )
         rest: list[str] = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
-            configure(ctx)
+            finish_config(ctx)
         return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -98,60 +103,63 @@ class VerbGroup(TyperGroup):
 class Program(TyperGroup):
     """The root of the command line."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: ARG002
-        windows_expand_args: bool = True,  # noqa: ARG002
-        **extra: Any,
-    ) -> NoReturn:
-        """Run a call and exit; nothing leaves here but an exit code."""
-        name = prog_name or "abstain"
-        try:
-            self._main_shell_completion(extra, name, complete_var)
-            with self.make_context(name, list(sys.argv[1:] if args is None else args), **extra) as context:
-                self.invoke(context)
-            code = _flushed()
-        except Exception as problem:
-            code = _ended(problem)
-        except KeyboardInterrupt:
-            code = _interrupted()
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options of the root."""
+        with _ending_in_exit_code():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb."""
+        with _ending_in_exit_code():
+            super().invoke(ctx)
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
         _process.ignore_stops()
-        sys.exit(code)
 
 
-def _flushed() -> int:
-    """Bring out what was printed while its failing can still be told."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    return 0
-
-
-def _ended(problem: Exception) -> int:
-    """Say how a call ended, if it is not said yet, and return the exit code."""
-    if _process.stop_code() is not None:
-        return _interrupted()
+@contextlib.contextmanager
+def _ending_in_exit_code() -> Iterator[None]:
+    """Turn every error and interrupt into a line on stderr and an exit code."""
     try:
-        if isinstance(problem, typer.Exit):
-            _flushed()
-            return problem.exit_code
-        return _told(problem)
-    except OSError as refused:
-        return _unsaid(refused)
+        yield
+    except (Exception, KeyboardInterrupt) as problem:
+        if isinstance(problem, typer.Exit) and _process.stop_code() is None:
+            code = problem.exit_code
+        else:
+            code = _report(problem)
+        _process.ignore_stops()
+        raise typer.Exit(code) from None
 
 
-def _told(problem: Exception) -> int:
-    if isinstance(problem, typer.Abort):
-        return _interrupted()
+def _report(problem: BaseException) -> int:
+    """Print one line about a problem and return the exit code."""
+    try:
+        return _print_problem(problem)
+    except OSError as refused:  # nothing can be printed, as after `| head` or on a full disk
+        _discard_output()
+        if _process.stop_code() is not None:
+            return _process.stop_code() or _INTERRUPTED
+        return _NO_READER if isinstance(refused, BrokenPipeError) else ArgumentError.exit_code
+
+
+def _print_problem(problem: BaseException) -> int:
+    stop_code = _process.stop_code()
+    # An engine may turn the interrupt into an error of its own.
+    if stop_code is not None or isinstance(problem, (KeyboardInterrupt, typer.Abort)):
+        kept = str(problem) if isinstance(problem, KeyboardInterrupt) else ""
+        say_error(kept or "interrupted; nothing was written")
+        return stop_code or _INTERRUPTED
     if isinstance(problem, _UsageError):
         usage = io.StringIO()
         problem.show(file=usage)
         say(usage.getvalue(), error=True, end="")
         return int(problem.exit_code)
+    if isinstance(problem, BrokenPipeError):
+        raise problem
     if isinstance(problem, OSError):
-        return _refused(problem)
+        say_error(_refusal(problem))
+        _discard_output()
+        return ArgumentError.exit_code
     if lacks_memory(problem):
         say_error("the memory does not suffice for these data; judge fewer columns or rows at a time")
         return DataError.exit_code
@@ -164,48 +172,34 @@ def _told(problem: Exception) -> int:
     return CRASHED
 
 
-def _refused(problem: OSError) -> int:
-    """What the system refuses is told in its words: a full disk, a locked folder, a working directory that is gone."""
-    if isinstance(problem, BrokenPipeError):
-        return _unsaid(problem)
+def _refusal(problem: OSError) -> str:
+    """Return an error of the operating system in its words: a full disk, a locked folder."""
     try:
         os.getcwd()  # noqa: PTH109
     except OSError:
-        say_error("the working directory no longer exists; change to one that does")
-        return ArgumentError.exit_code
-    place = f"{problem.filename}: " if isinstance(problem.filename, str) else ""
-    say_error(f"{place}the system refuses it ({problem.strerror or type(problem).__name__})")
-    return _unsaid(problem)
+        return "the working directory no longer exists; change to one that does"
+    path = f"{problem.filename}: " if isinstance(problem.filename, str) else ""
+    return f"{path}the system refuses it ({problem.strerror or type(problem).__name__})"
 
 
-def _unsaid(problem: OSError) -> int:
-    """Nothing more can be printed, as after `| head` or on a full disk: let the exit code alone tell it."""
+def _discard_output() -> None:
+    """Discard what a stream cannot take; otherwise Python would fail with it at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             _process.silence(stream)
-    return _NO_READER if isinstance(problem, BrokenPipeError) else ArgumentError.exit_code
-
-
-def _interrupted() -> int:
-    try:
-        if not _process.is_stop_told():
-            say_error("interrupted; nothing was written")
-    except OSError as problem:
-        _unsaid(problem)
-    return _process.stop_code() or _INTERRUPTED
 
 
 def _crash_line(problem: BaseException) -> str:
-    """Return the one line for what nobody expected: where it happened, and nothing of what any file says."""
+    """Return one line about an unexpected error: where it happened, and no text of any file."""
     from abstain import __version__  # noqa: PLC0415
 
     home = Path(_process.__file__).parent
-    steps = [
-        step for step in traceback.extract_tb(problem.__traceback__) if home in Path(step.filename).parents
+    frames = [
+        frame for frame in traceback.extract_tb(problem.__traceback__) if home in Path(frame.filename).parents
     ]
-    where = f" at {Path(steps[-1].filename).relative_to(home)}:{steps[-1].lineno}" if steps else ""
+    where = f" at {Path(frames[-1].filename).relative_to(home)}:{frames[-1].lineno}" if frames else ""
     return (
         f"abstain: unexpected {type(problem).__name__}{where} (abstain {__version__}, Python "
         f"{platform.python_version()}, {platform.system()}): a defect of abstain; please report this line to the "

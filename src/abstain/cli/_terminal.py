@@ -18,7 +18,10 @@ from abstain.report.text import plain_text, printable, printable_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.progress import Progress
+
 _PATIENCE_SECONDS, _LONG_SECONDS = 1.0, 60.0
+_shown_bars: list[Progress] = []
 
 
 def say(text: object = "", *, error: bool = False, end: str = "\n") -> None:
@@ -70,6 +73,9 @@ def progress_bar(
         bar.advance(task, steps)
         passed = time.monotonic() - began
         if not bar.live.is_started and passed > _PATIENCE_SECONDS:
+            for other in _shown_bars:  # two bars would write over each other
+                other.stop()
+            _shown_bars[:] = [bar]
             bar.start()
         if not told and passed > _LONG_SECONDS and not bar.finished:
             told = True

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from abstain.cli._options import Commands, named, output_to, spelled_out
-from abstain.cli._steps import check_outputs, files_of, read_policy_argument
+from abstain.cli._options import Commands, expand_option_groups, named, output_to
+from abstain.cli._pipeline import files_of, read_policy_argument
+from abstain.cli._publishing import check_outputs
 from abstain.cli._terminal import say
 from abstain.errors import at
 
@@ -25,7 +26,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def apply_command(
     *,
     policy: Annotated[Path, typer.Argument(metavar="POLICY", help="What `abstain threshold` wrote.")],

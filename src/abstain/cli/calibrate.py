@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, ReadOptions, SummaryFormat, named, output_to, spelled_out
-from abstain.cli._steps import Forms, check_outputs, files_of, json_file, printing, publish, read_one_system
+from abstain.cli._options import Commands, ReadOptions, SummaryFormat, expand_option_groups, named, output_to
+from abstain.cli._pipeline import files_of, load_one_system
+from abstain.cli._publishing import Renderers, check_json_ending, check_outputs, choose_formats, publish
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, at
 
@@ -83,7 +84,7 @@ class Checking:
     table_format: SummaryFormat = None
 
 
-@spelled_out
+@expand_option_groups
 def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, reading: ReadOptions) -> None:
     """Fit the temperature of a confidence stated as 1 to 5."""
 
@@ -95,7 +96,7 @@ def verbalized_command(*, output: Output, lesson: Lesson, checking: Checking, re
     _calibrate(fit, lesson, "verbalized_confidence", reading, output, checking)
 
 
-@spelled_out
+@expand_option_groups
 def train_command(
     *,
     output: Output,
@@ -133,23 +134,21 @@ def _calibrate(
 ) -> None:
     from abstain.report.calibration import calibration_summary, calibration_table  # noqa: PLC0415
 
-    wanted = printing(checking.table_format, None, as_json=checking.as_json, quiet=checking.quiet)
-    json_file(output, "a calibration")
+    formats = choose_formats(checking.table_format, None, as_json=checking.as_json, quiet=checking.quiet)
+    check_json_ending(output, "a calibration")
     path = lesson.path
     files = files_of(path, reading)
     check_outputs(output, inputs=files)
     quiet = checking.as_json or checking.quiet
-    items = read_one_system(path, lesson.mode, signals, reading, purpose="a calibration", quiet=quiet)
+    items = load_one_system(path, lesson.mode, signals, reading, purpose="a calibration", quiet=quiet)
     with at(path):
         calibration = fit(items)
-    forms = Forms(
+    renderers = Renderers(
         calibration.to_json,
-        lambda: "",
         lambda: [calibration_table(calibration)],
-        lambda: "",
         lambda: show(calibration_summary, calibration),
     )
-    publish(wanted, forms, output, inputs=files)
+    publish(formats, renderers, output, inputs=files)
 
 
 HELP = "Turn raw confidence into a probability of being right."

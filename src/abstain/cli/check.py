@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, EngineOptions, ReadOptions, SummaryFormat, named, spelled_out
-from abstain.cli._steps import announcements, counting_bar, present, printing
+from abstain.cli._options import (
+    Commands,
+    EngineOptions,
+    ReadOptions,
+    SummaryFormat,
+    expand_option_groups,
+    named,
+)
+from abstain.cli._pipeline import announcements, reading_bar
+from abstain.cli._publishing import choose_formats, print_tables
 from abstain.cli._terminal import say_json, show
 
 if TYPE_CHECKING:
@@ -27,7 +35,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def check_command(
     *,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help=_INPUT, show_default=False)],
@@ -38,14 +46,14 @@ def check_command(
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     table_format: SummaryFormat = None,
     reading: ReadOptions,
-    counted: EngineOptions,
+    engine: EngineOptions,
 ) -> None:
     """Say what a file is, what it holds and what can be computed from it. Exit code 3 if rows have problems."""
     from abstain import check  # noqa: PLC0415
 
-    wanted = printing(table_format, None, as_json=as_json)
-    with counting_bar(wanted=not as_json):
-        found = check(inputs, mode=mode, confidence=confidence, **counted.options, **reading.options)
+    formats = choose_formats(table_format, None, as_json=as_json)
+    with reading_bar(wanted=not as_json):
+        found = check(inputs, mode=mode, confidence=confidence, **engine.options, **reading.options)
     if as_json:
         say_json(json.dumps(_document(found), indent=2) + "\n")
     else:
@@ -61,7 +69,7 @@ def check_command(
             place = f"{found.source}, {name}" if name else found.source
             told = (scale_hint(items), NEVER_EQUAL if items.never_equal else "", refusal_hint(items))
             notes += [f"{place}: {sentence}" for sentence in told if sentence]
-        present(wanted.form, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
+        print_tables(formats.printed, lambda: [check_table(found)], lambda: show(check_summary, found, notes))
     if found.problems:
         raise typer.Exit(PROBLEMS)
 

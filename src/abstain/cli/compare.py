@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli import _steps
 from abstain.cli._options import (
     AsJson,
     Commands,
@@ -19,19 +18,19 @@ from abstain.cli._options import (
     ReadOptions,
     Simultaneous,
     SummaryFormat,
+    expand_option_groups,
     named,
     one_each,
     output_to,
-    spelled_out,
 )
+from abstain.cli._pipeline import announcer, column_arguments, files_of, progress_bars
+from abstain.cli._publishing import check_outputs, choose_formats, encode_text, publish, renderers_of
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from abstain.evaluation import Result
     from abstain.items import Items
-    from abstain.readers.engines import Countable
 
 _METRIC = (
     "Metrics, separated by commas; `abstain metrics` lists them. Default: augrc; without a confidence, the bundle "
@@ -59,7 +58,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def compare_command(
     *,
     inputs: Inputs,
@@ -74,66 +73,63 @@ def compare_command(
     as_json: AsJson = False,
     table_format: SummaryFormat = None,
     quiet: Quiet = False,
-    judging: IntervalOptions,
-    pairing: MatchOptions,
+    intervals: IntervalOptions,
+    matching: MatchOptions,
     reading: ReadOptions,
-    counted: EngineOptions,
+    engine: EngineOptions,
 ) -> None:
     """Compare systems on the same items: the conclusion, every difference with its interval, and ranks."""
     from abstain import compare  # noqa: PLC0415
     from abstain.readers import is_table  # noqa: PLC0415
 
-    wanted = _steps.printing(table_format, output, native="text", as_json=as_json, quiet=quiet)
-    files = _steps.files_of(inputs, judging, reading)
-    _steps.check_outputs(output, inputs=files)
+    formats = choose_formats(table_format, output, native="text", as_json=as_json, quiet=quiet)
+    files = files_of(inputs, intervals, reading)
+    check_outputs(output, inputs=files)
     sources = inputs.sources
     if not sources or (len(sources) < 2 and not is_table(next(iter(sources.values())).path)):
         raise ArgumentError(f"give at least two inputs to compare, got {len(sources)}")
+    engine_options = engine.options
+    if len(sources) == 1:
+        engine.refuse("the systems of one table are told apart row by row")
+        engine_options["engine"] = "numpy"
     each = dict(zip(sources, one_each(confidence or [], len(sources), "--confidence"), strict=True))
+    announce = announcer(each, quiet=quiet)
 
-    def asked(systems: Mapping[str, Items | Countable], *, show_progress: bool) -> Result:
+    def check_systems(systems: Mapping[str, Items]) -> None:
+        announce(systems)
         if len(systems) < 2:
             raise ArgumentError(
                 f"give at least two inputs to compare, or a table of two systems, got {len(systems)}"
             )
-        with (
-            _steps.at_data(systems),
-            _steps.resampling_bar(judging.interval, judging.resamples, wanted=show_progress) as progress,
-        ):
-            return compare(
-                systems,
-                metrics=metrics,
-                selective=False,
-                confidence=_asked(each),
-                reference=reference,
-                margin=margin,
-                simultaneous=simultaneous,
-                **judging.options,
-                **pairing.options,
-                progress=progress,
-            )
 
-    result = _steps.judged(
-        sources,
-        reading,
-        counted,
-        judge=asked,
-        told=_steps.came_from,
-        confidences=each,
-        metrics=metrics or "augrc",
-        row_by_row="" if len(sources) > 1 else "the systems of one table are told apart row by row",
-        quiet=quiet,
-    )
-    forms = _steps.forms_of(result)
-    # The artifact of a comparison is its tables, which hold any number of systems.
-    forms = forms._replace(artifact=lambda: _steps.encoded(forms.table("json")))
-    _steps.publish(wanted, forms, output, inputs=files)
+    with progress_bars(intervals.interval, intervals.resamples, wanted=not quiet) as progress:
+        result = compare(
+            {name: source.path for name, source in sources.items()},
+            metrics=metrics,
+            selective=False,
+            confidence=_one_or_each(each),
+            reference=reference,
+            margin=margin,
+            simultaneous=simultaneous,
+            **intervals.options,
+            **matching.options,
+            **engine_options,
+            **column_arguments(sources, reading, each, metrics or "augrc"),
+            progress=progress,
+            on_read=check_systems,
+        )
+    renderers = renderers_of(result)
+    # The results JSON of a comparison is its tables, which hold any number of systems.
+    renderers = renderers._replace(results_json=lambda: encode_text(renderers.render_tables("json")))
+    publish(formats, renderers, output, inputs=files)
 
 
-def _asked(each: Mapping[str, str | None]) -> str | dict[str, str] | None:
-    """The confidence of all systems, or that of each where they were given one each."""
-    different = set(each.values())
-    return different.pop() if len(different) == 1 else {name: asked for name, asked in each.items() if asked}
+def _one_or_each(confidences: Mapping[str, str | None]) -> str | dict[str, str] | None:
+    """Return the confidence of all systems, or a mapping if they differ."""
+    different = set(confidences.values())
+    if len(different) == 1:
+        return different.pop()
+    return {name: confidence for name, confidence in confidences.items() if confidence}
 
 
 COMMANDS: Commands = {"compare": (compare_command, EXAMPLES)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from abstain._row_names import row_name, rows_named_by
-from abstain.cli import _steps
 from abstain.cli._options import (
     CROSSED,
     AsJson,
@@ -27,13 +25,23 @@ from abstain.cli._options import (
     Seed,
     SummaryFormat,
     Threads,
+    expand_option_groups,
     listed,
     named,
     output_to,
-    spelled_out,
 )
+from abstain.cli._pipeline import files_of, resampling_bar
 from abstain.cli._program import DATA, OUTPUT
-from abstain.cli._steps import Forms, Written
+from abstain.cli._publishing import (
+    OutputFile,
+    Renderers,
+    check_outputs,
+    choose_formats,
+    file_name,
+    publish,
+    report_page,
+    summary_text,
+)
 from abstain.cli._terminal import show
 from abstain.errors import ArgumentError, DataError
 
@@ -43,7 +51,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abstain.cli._steps import Printing
+    from abstain.cli._publishing import OutputFormats
     from abstain.evaluation.conformal import CoverageResult
     from abstain.readers import SourceTable
 
@@ -132,20 +140,20 @@ class Publishing:
     quiet: Quiet = False
     table_format: SummaryFormat = None
 
-    def check(self, inputs: Sequence[Path]) -> Printing:
+    def check(self, inputs: Sequence[Path]) -> OutputFormats:
         """Return what is printed; find out before the work whether its results can be put where they should go."""
         from abstain import _outputs, _validate  # noqa: PLC0415
         from abstain.report.charts import FORMATS  # noqa: PLC0415
 
-        wanted = _steps.printing(self.table_format, self.output, as_json=self.as_json, quiet=self.quiet)
-        _steps.check_outputs(self.output, inputs=inputs)
+        formats = choose_formats(self.table_format, self.output, as_json=self.as_json, quiet=self.quiet)
+        check_outputs(self.output, inputs=inputs)
         _validate.choice(self.chart_format, "chart format", [form.lstrip(".") for form in FORMATS])
         if self.charts is not None:
             _outputs.check_folder(self.charts)
-        return wanted
+        return formats
 
 
-@spelled_out
+@expand_option_groups
 def intervals_command(
     *,
     table: Source,
@@ -165,8 +173,8 @@ def intervals_command(
         raise ArgumentError(
             f"give --low, --high and --claim equally often, got {len(low)}, {len(high)} and {len(claims)}"
         )
-    files = _steps.files_of(table)
-    wanted = publishing.check(files)
+    files = files_of(table)
+    formats = publishing.check(files)
     import numpy as np  # noqa: PLC0415
 
     from abstain.evaluation.conformal import evaluate_intervals  # noqa: PLC0415
@@ -186,11 +194,11 @@ def intervals_command(
             **measuring.options,
         )
         own: dict[str, str | list[str] | None] = {"truth": truth, "low": low, "high": high}
-        result = _judged(source, own, columns, judge, measuring, wanted)
-    _publish(result, publishing, wanted, files)
+        result = _judged(source, own, columns, judge, measuring, formats)
+    _publish(result, publishing, formats, files)
 
 
-@spelled_out
+@expand_option_groups
 def sets_command(
     *,
     table: Source,
@@ -213,8 +221,8 @@ def sets_command(
         raise ArgumentError("--classes goes with --set; with --members the columns are the classes")
     if len(sets or [members]) != len(claims):
         raise ArgumentError(f"give one --claim per set, got {len(claims)} for {len(sets or [members])}")
-    files = _steps.files_of(table)
-    wanted = publishing.check(files)
+    files = files_of(table)
+    formats = publishing.check(files)
     from abstain.evaluation.conformal import evaluate_sets  # noqa: PLC0415
     from abstain.readers import open_table  # noqa: PLC0415
 
@@ -229,8 +237,8 @@ def sets_command(
             evaluate_sets, labels, table_of_sets, claim=claims, labels=names, bins=bins, **measuring.options
         )
         own = {"truth": truth, "set": sets, "members": names if members else None}
-        result = _judged(source, own, columns, judge, measuring, wanted)
-    _publish(result, publishing, wanted, files)
+        result = _judged(source, own, columns, judge, measuring, formats)
+    _publish(result, publishing, formats, files)
 
 
 def _judged(
@@ -239,12 +247,12 @@ def _judged(
     columns: ColumnOptions,
     judge: Callable[..., CoverageResult],
     measuring: Measuring,
-    wanted: Printing,
+    formats: OutputFormats,
 ) -> CoverageResult:
     """Run a judgement under a progress bar and note where its rows came from."""
     shared = columns.read(source)
-    watched = not (wanted.quiet or wanted.as_json)
-    with _steps.resampling_bar(measuring.interval, measuring.resamples, wanted=watched) as progress:
+    watched = not (formats.quiet or formats.as_json)
+    with resampling_bar(measuring.interval, measuring.resamples, wanted=watched) as progress:
         result = judge(**shared, progress=progress)
     named_columns = {**own, "cluster": columns.cluster, "by": listed(columns.by), "weight": columns.weight}
     named_columns["feature"] = columns.features
@@ -253,40 +261,35 @@ def _judged(
 
 
 def _publish(
-    result: CoverageResult, publishing: Publishing, wanted: Printing, inputs: Sequence[Path]
+    result: CoverageResult, publishing: Publishing, formats: OutputFormats, inputs: Sequence[Path]
 ) -> None:
     """Write the artifact and the charts, and print what was asked for."""
     from abstain import _outputs  # noqa: PLC0415
 
     with contextlib.nullcontext() if publishing.charts is None else _outputs.new_folder(publishing.charts):
         charts = _charts(result, publishing)
-        _steps.publish(wanted, _forms(result), publishing.output, further=charts, inputs=inputs)
+        publish(formats, _renderers(result), publishing.output, further=charts, inputs=inputs)
 
 
-def _forms(result: CoverageResult) -> Forms:
-    def artifact_content() -> bytes:
+def _renderers(result: CoverageResult) -> Renderers:
+    def results_json() -> bytes:
         from abstain.report.artifact import encode  # noqa: PLC0415
         from abstain.report.artifact_conformal import conformal_artifact  # noqa: PLC0415
 
         return encode(conformal_artifact(result, datetime.now(UTC)))
 
-    def page_content() -> str:
-        from abstain.report.html import report_html  # noqa: PLC0415
-
-        return report_html(result, command=_steps.command_line(sys.argv[1:]))
-
     from abstain.report.coverage import coverage_summary, coverage_tables  # noqa: PLC0415
 
-    return Forms(
-        artifact_content,
-        page_content,
+    return Renderers(
+        results_json,
         lambda: coverage_tables(result),
-        lambda: _steps.on_paper(coverage_summary, result),
         lambda: show(coverage_summary, result),
+        lambda: report_page(result),
+        lambda: summary_text(coverage_summary, result),
     )
 
 
-def _charts(result: CoverageResult, publishing: Publishing) -> list[Written]:
+def _charts(result: CoverageResult, publishing: Publishing) -> list[OutputFile]:
     if publishing.charts is None:
         return []
     from abstain.report.charts import chart_content  # noqa: PLC0415
@@ -294,8 +297,8 @@ def _charts(result: CoverageResult, publishing: Publishing) -> list[Written]:
 
     form = publishing.chart_format
     return [
-        Written(
-            "chart:", publishing.charts / f"{_steps.file_name(name)}.{form}", chart_content(chart, f".{form}")
+        OutputFile(
+            "chart:", publishing.charts / f"{file_name(name)}.{form}", chart_content(chart, f".{form}")
         )
         for name, chart in charts(result).items()
     ]

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,7 +51,8 @@ def demo_command(
 
 def _run_demo(directory: Path, resamples: int) -> Path:
     """Train and judge the classifiers, write both files, and return where the report is."""
-    from abstain.cli._steps import check_outputs, encoded, judge, putting, show_result  # noqa: PLC0415
+    from abstain.cli._pipeline import evaluate_systems  # noqa: PLC0415
+    from abstain.cli._publishing import check_outputs, encode_text, print_result, write_files  # noqa: PLC0415
     from abstain.readers.demo import CAREFUL, LEAST_PROBABILITY, OVERCONFIDENT  # noqa: PLC0415
 
     run, report = directory / RUN_NAME, directory / REPORT_NAME
@@ -62,18 +63,18 @@ def _run_demo(directory: Path, resamples: int) -> Path:
         f"does not know; the {OVERCONFIDENT} one exaggerates. Which may be trusted with what it answers?\n"
     )
     content, systems = _trained(run)
-    settings = {
+    options: dict[str, Any] = {
         "confidence": "probability",
         "loss": "zero_one",
         "interval": "jackknife",
         "resamples": resamples,
     }
-    compared = judge(systems, settings)
+    compared = evaluate_systems(systems, **options, quiet=False)
     page = _page(compared, report, run)
-    with putting({run: content, report: encoded(page)}, inputs=[]):
-        show_result(judge({CAREFUL: systems[CAREFUL]}, settings))
-        say("\n" + "-" * 80 + "\n")
-        show_result(compared)
+    print_result(evaluate_systems({CAREFUL: systems[CAREFUL]}, **options, quiet=False))
+    say("\n" + "-" * 80 + "\n")
+    print_result(compared)
+    write_files({run: content, report: encode_text(page)}, inputs=[])
     say(
         f"\nThe run is in {run}. Try next:\n\n"
         f"  abstain evaluate {run} --mode {OVERCONFIDENT} --confidence probability,margin --loss zero_one\n"
@@ -112,7 +113,7 @@ def _trained(run: Path) -> tuple[bytes, dict[str, Items]]:
 
 
 def _page(compared: Result, place: Path, run: Path) -> str:
-    from abstain.cli._steps import command_line  # noqa: PLC0415
+    from abstain.cli._publishing import command_line  # noqa: PLC0415
     from abstain.readers.demo import CAREFUL, OVERCONFIDENT  # noqa: PLC0415
     from abstain.report.html import report_html  # noqa: PLC0415
 

@@ -16,10 +16,11 @@ from abstain.cli._options import (
     Quiet,
     ReadOptions,
     SummaryFormat,
+    expand_option_groups,
     output_to,
-    spelled_out,
 )
-from abstain.cli._steps import check_outputs, evaluated, files_of, forms_of, printing, publish
+from abstain.cli._pipeline import evaluate_inputs, files_of
+from abstain.cli._publishing import check_outputs, choose_formats, publish, renderers_of
 
 _OUTPUT = "What to write, by its ending: .json (every number), .html (a report), .md, .csv, .tex or .txt."
 
@@ -38,7 +39,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def evaluate_command(
     *,
     inputs: Inputs,
@@ -47,17 +48,17 @@ def evaluate_command(
     as_json: AsJson = False,
     table_format: SummaryFormat = None,
     quiet: Quiet = False,
-    judging: IntervalOptions,
-    pairing: MatchOptions,
+    intervals: IntervalOptions,
+    matching: MatchOptions,
     reading: ReadOptions,
-    counted: EngineOptions,
+    engine: EngineOptions,
 ) -> None:
     """Judge one run, or compare two, with intervals."""
-    wanted = printing(table_format, output, as_json=as_json, quiet=quiet)
-    files = files_of(inputs, question, judging, reading)
+    formats = choose_formats(table_format, output, as_json=as_json, quiet=quiet)
+    files = files_of(inputs, question, intervals, reading)
     check_outputs(output, inputs=files)
-    result = evaluated(inputs, question, reading, pairing, judging, counted, quiet=quiet).result
-    publish(wanted, forms_of(result), output, inputs=files)
+    result = evaluate_inputs(inputs, question, reading, matching, intervals, engine, quiet=quiet)
+    publish(formats, renderers_of(result), output, inputs=files)
 
 
 COMMANDS: Commands = {"evaluate": (evaluate_command, EXAMPLES)}

@@ -17,29 +17,17 @@ from abstain.cli._options import (
     MatchOptions,
     ReadOptions,
     TableFormat,
+    expand_option_groups,
     named,
     output_to,
-    spelled_out,
 )
+from abstain.cli._pipeline import announcer, column_arguments, files_of, progress_bars
 from abstain.cli._program import OUTPUT
-from abstain.cli._steps import (
-    at_data,
-    check_outputs,
-    encoded,
-    files_of,
-    judged,
-    putting,
-    resampling_bar,
-)
+from abstain.cli._publishing import check_outputs, encode_text, write_files
 from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from abstain.evaluation import GateResult
-    from abstain.items import Items
-    from abstain.readers.engines import Countable
     from abstain.thresholds import Policy
 
 _FAIL_IF = (
@@ -71,7 +59,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def gate_command(
     *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to judge.", show_default=False)],
@@ -93,10 +81,10 @@ def gate_command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")
     ] = False,
-    judging: IntervalOptions,
-    pairing: MatchOptions,
+    intervals: IntervalOptions,
+    matching: MatchOptions,
     reading: ReadOptions,
-    counted: EngineOptions,
+    engine: EngineOptions,
 ) -> None:
     """Pass or fail a run by conditions on its metrics, judged by their intervals; the exit code says which."""
     from abstain import _validate, gate  # noqa: PLC0415
@@ -118,58 +106,48 @@ def gate_command(
         raise ArgumentError("a gate needs a condition (--fail-if) or a policy (--policy)")
     if inconclusive is not None:
         _validate.choice(inconclusive, "inconclusive", ("pass", "fail"))
-    files = [*files_of(run, baseline, policy, judging, reading), *listed_in]
+    files = [*files_of(run, baseline, policy, intervals, reading), *listed_in]
     job = _job_summary() if github else None
     check_outputs(output, junit, markdown, inputs=files)
     chosen = None if policy is None else _promised(policy, confidence)
-    sources = {"run": InputFile(run, mode)}
+    sources = {"new": InputFile(run, mode)}
     if baseline is not None:
         sources["baseline"] = InputFile(baseline, baseline_mode or mode)
-
-    def asked(runs: Mapping[str, Items | Countable], *, show_progress: bool) -> GateResult:
-        if len(runs) > len(sources):
-            raise ArgumentError(
-                "a gate judges one system, and a table here holds several; keep the rows of one of them"
-            )
-        with (
-            at_data(runs),
-            resampling_bar(judging.interval, judging.resamples, wanted=show_progress) as progress,
-        ):
-            return gate(
-                runs["run"],
-                conditions,
-                policy=chosen,
-                baseline=runs.get("baseline"),
-                confidence=confidence,
-                inconclusive=inconclusive or "inconclusive",
-                **judging.options,
-                **pairing.options,
-                progress=progress,
-            )
-
-    result = judged(
+    confidences = dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name)
+    columns = column_arguments(
         sources,
         reading,
-        counted,
-        judge=asked,
-        told=lambda found: found.provenance,
-        confidences=dict.fromkeys(sources, confidence if chosen is None else chosen.confidence.name),
-        metrics=[condition.metric for condition in conditions] or None,
-        everything=chosen is not None and chosen.by is not None,
-        quiet=quiet,
+        confidences,
+        [condition.metric for condition in conditions] or None,
+        all_columns=chosen is not None and chosen.by is not None,
     )
+    with progress_bars(intervals.interval, intervals.resamples, wanted=not quiet) as progress:
+        result = gate(
+            run,
+            conditions,
+            policy=chosen,
+            baseline=baseline,
+            confidence=confidence,
+            inconclusive=inconclusive or "inconclusive",
+            **intervals.options,
+            **matching.options,
+            **engine.options,
+            **columns,
+            progress=progress,
+            on_read=announcer(confidences, quiet=quiet),
+        )
     text = gate_text(result) if form == "text" else render([gate_table(result)], form)
     texts = {junit: gate_junit(result), markdown: gate_markdown(result), output: text}
-    with putting({path: encoded(told) for path, told in texts.items() if path is not None}, inputs=files):
-        if as_json:
-            say_json(render([gate_table(result)], "json"))
-        elif output is None and not quiet:
-            say(text, end="")
-        if github:
-            say(gate_annotations(result), end="")
-        if job is not None:
-            with job.open("a", encoding="utf-8", errors="replace") as opened:  # others write into it, too
-                opened.write(gate_markdown(result))
+    if as_json:
+        say_json(render([gate_table(result)], "json"))
+    elif output is None and not quiet:
+        say(text, end="")
+    if github:
+        say(gate_annotations(result), end="")
+    write_files({path: encode_text(told) for path, told in texts.items() if path is not None}, inputs=files)
+    if job is not None:
+        with job.open("a", encoding="utf-8", errors="replace") as opened:  # others append to it, too
+            opened.write(gate_markdown(result))
     raise typer.Exit(result.exit_code)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abstain.cli._options import Commands, SummaryFormat, spelled_out
-from abstain.cli._steps import present, printing
+from abstain.cli._options import Commands, SummaryFormat, expand_option_groups
+from abstain.cli._publishing import choose_formats, print_tables
 from abstain.cli._terminal import say, say_json, show
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Examples:
 _NAME = "Metrics or bundles to say all about."
 
 
-@spelled_out
+@expand_option_groups
 def metrics_command(
     *,
     names: Annotated[
@@ -40,7 +40,7 @@ def metrics_command(
     """
     from abstain.metrics.registry import BUNDLES, find_metric, known_metrics  # noqa: PLC0415
 
-    wanted = printing(table_format, None, as_json=as_json)
+    formats = choose_formats(table_format, None, as_json=as_json)
     asked = [bundled for name in names or [] for bundled in BUNDLES.get(name, (name,))]
     metrics = [find_metric(name) for name in asked] or list(known_metrics().values())
     if as_json:
@@ -52,7 +52,7 @@ def metrics_command(
     from abstain.report.listings import metrics_table  # noqa: PLC0415
 
     summary = _describe if names else _list
-    present(wanted.form, lambda: [metrics_table(metrics)], lambda: summary(metrics))
+    print_tables(formats.printed, lambda: [metrics_table(metrics)], lambda: summary(metrics))
 
 
 def _describe(metrics: Sequence[MetricSpecification]) -> None:

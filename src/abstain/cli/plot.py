@@ -16,11 +16,12 @@ from abstain.cli._options import (
     MetricOptions,
     Quiet,
     ReadOptions,
+    expand_option_groups,
     named,
     output_to,
-    spelled_out,
 )
-from abstain.cli._steps import check_outputs, evaluated, files_of, putting
+from abstain.cli._pipeline import evaluate_inputs, files_of
+from abstain.cli._publishing import check_outputs, write_files
 from abstain.cli._terminal import say
 
 _OUTPUT = "The figure; its ending says the format: .svg, .png, .pdf, .html or .json (Vega-Lite)."
@@ -40,7 +41,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def plot_command(
     *,
     inputs: Inputs,
@@ -52,23 +53,22 @@ def plot_command(
     risk: Annotated[str, typer.Option(metavar="NAME", help="selective or generalized.")] = "selective",
     shown: Annotated[str, typer.Option("--show", metavar="NAME", help=_SHOWN)] = "augrc",
     quiet: Quiet = False,
-    judging: IntervalOptions,
-    pairing: MatchOptions,
+    intervals: IntervalOptions,
+    matching: MatchOptions,
     reading: ReadOptions,
-    counted: EngineOptions,
+    engine: EngineOptions,
 ) -> None:
     """Draw one chart: risk over coverage with its band, areas, reliability, or differences."""
     from abstain.report.charts import chart_content, chart_format, draw  # noqa: PLC0415
 
     form = chart_format(output)
-    files = files_of(inputs, question, judging, reading)
+    files = files_of(inputs, question, intervals, reading)
     check_outputs(output, inputs=files)
-    result = evaluated(
-        inputs, question, reading, pairing, judging, counted, quiet=quiet, most=None, selective=True
-    ).result
+    result = evaluate_inputs(
+        inputs, question, reading, matching, intervals, engine, quiet=quiet, most=None, selective=True
+    )
     figure = draw(result, chart, confidence=of, risk=risk, metric=shown, system=of_system)
-    with putting({output: chart_content(figure, form)}, inputs=files):
-        pass
+    write_files({output: chart_content(figure, form)}, inputs=files)
     say(output if quiet else f"figure: {output}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,18 +14,11 @@ from abstain.cli._options import (
     Inputs,
     MatchOptions,
     ReadOptions,
+    expand_option_groups,
     named,
-    spelled_out,
 )
-from abstain.cli._steps import at_data, judged
+from abstain.cli._pipeline import announcer, column_arguments, reading_bar
 from abstain.cli._terminal import say, say_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from abstain.evaluation import PowerAnswer
-    from abstain.items import Items
-    from abstain.readers.engines import Countable
 
 EXAMPLES = """\b
 Examples:
@@ -36,7 +29,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def power_command(
     *,
     inputs: Inputs,
@@ -59,52 +52,50 @@ def power_command(
     ] = None,
     clusters: Annotated[int | None, named("--clusters", "N", "For how many clusters that is.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON.")] = False,
-    pairing: MatchOptions,
+    matching: MatchOptions,
     reading: ReadOptions,
-    counted: EngineOptions,
+    engine: EngineOptions,
 ) -> None:
     """Say how many clusters a new study needs to tell a difference, from a pilot of one or two systems."""
-    from abstain import power as asked  # noqa: PLC0415
+    from abstain import power as compute_power  # noqa: PLC0415
 
-    pilot = inputs.sources
-    options = {} if not pilot else {"confidence": confidence, "loss": loss}
-    if len(pilot) > 1:
-        options |= pairing.options
-
-    def answered(systems: Mapping[str, Items | Countable], *, show_progress: bool) -> PowerAnswer:
-        del show_progress  # it draws nothing
-        with at_data(systems):
-            return asked(
-                *([systems] if systems else []),
-                metric=metric,
-                difference=difference,
-                correlation=correlation,
-                se=se,
-                clusters=clusters,
-                power=power,
-                level=level,
-                **options,
-            )
-
-    found = judged(
-        pilot,
-        reading,
-        counted,
-        judge=answered,
-        told=lambda answer: answer.provenance,
-        confidences=dict.fromkeys(pilot, confidence),
-        metrics=metric,
-        quiet=as_json,
-    )
+    sources = inputs.sources
+    confidences = dict.fromkeys(sources, confidence)
+    options: dict[str, Any] = {}
+    if sources:
+        options = {
+            "confidence": confidence,
+            "loss": loss,
+            **matching.options,
+            **engine.options,
+            **column_arguments(sources, reading, confidences, metric),
+            "on_read": announcer(confidences, quiet=as_json),
+        }
+    pilot = [{name: source.path for name, source in sources.items()}] if sources else []
+    with reading_bar(wanted=not as_json):
+        answer = compute_power(
+            *pilot,
+            metric=metric,
+            difference=difference,
+            correlation=correlation,
+            se=se,
+            clusters=clusters,
+            power=power,
+            level=level,
+            **options,
+        )
     if as_json:
         from abstain.report.artifact import finite  # noqa: PLC0415
 
-        values = {part.name: getattr(found, part.name) for part in fields(found) if part.name != "provenance"}
-        told = {name: finite(value) if isinstance(value, float) else value for name, value in values.items()}
-        say_json(json.dumps(told, indent=2) + "\n")
+        names = [field.name for field in fields(answer) if field.name != "provenance"]
+        values = {name: getattr(answer, name) for name in names}
+        document = {
+            name: finite(value) if isinstance(value, float) else value for name, value in values.items()
+        }
+        say_json(json.dumps(document, indent=2) + "\n")
         return
-    say(f"{found}.")
-    basis = found.basis
+    say(f"{answer}.")
+    basis = answer.basis
     say(f"{basis[0].upper()}{basis[1:]}.")
 
 

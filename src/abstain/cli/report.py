@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,13 +18,17 @@ from abstain.cli._options import (
     MetricOptions,
     Quiet,
     ReadOptions,
+    expand_option_groups,
     named,
     output_to,
-    spelled_out,
 )
-from abstain.cli._steps import check_outputs, command_line, evaluated, files_of, hand_over, new_name
+from abstain.cli._pipeline import evaluate_inputs, files_of
+from abstain.cli._publishing import check_outputs, command_line, encode_text, new_name, write_files
 from abstain.cli._terminal import progress_bar, say
 from abstain.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from abstain.evaluation import Result
 
 _OUTPUT = "Where the report goes, ending in .html; else into a new file here, whose name is printed."
 _RISK = "The largest risk that is acceptable, such as 5%: the page begins with what may be answered at it."
@@ -55,7 +59,7 @@ Examples:
 """
 
 
-@spelled_out
+@expand_option_groups
 def report_command(
     *,
     inputs: Inputs,
@@ -67,10 +71,10 @@ def report_command(
     responses: Annotated[bool, typer.Option("--responses", help=_RESPONSES)] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     quiet: Quiet = False,
-    judging: IntervalOptions,
-    pairing: MatchOptions,
+    intervals: IntervalOptions,
+    matching: MatchOptions,
     reading: ReadOptions,
-    counted: EngineOptions,
+    engine: EngineOptions,
 ) -> None:
     """Write one HTML page: verdict, estimates, curves, a threshold explorer, and how to make it again."""
     from abstain import _validate  # noqa: PLC0415
@@ -83,21 +87,21 @@ def report_command(
     if responses and not mistakes:
         raise ArgumentError("--responses goes with --mistakes: say how many to show")
     format_of(None, output, served=(PAGE,))
-    files = files_of(inputs, question, judging, reading)
+    files = files_of(inputs, question, intervals, reading)
     check_outputs(output, inputs=files)
-    stem, result = evaluated(
+    result = evaluate_inputs(
         inputs,
         replace(question, metrics=question.metrics or list(METRICS)),
         reading,
-        pairing,
-        judging,
-        counted,
+        matching,
+        intervals,
+        engine,
         quiet=quiet,
         most=None,
         selective=True,
-        everything=True,
+        all_columns=True,
     )
-    place = output or new_name(stem, "-report.html")
+    path = output or new_name(_stem(result), "-report.html")
     steps = result.settings.resamples * sum(len(system) for system in result.systems.values())
     with progress_bar("drawing", steps, wanted=not quiet) as progress:
         page = report_html(
@@ -109,10 +113,18 @@ def report_command(
             responses=responses,
             progress=progress,
         )
-    hand_over(page, place, inputs=files)
-    say(place if quiet else f"report: {place}")
+    write_files({path: encode_text(page)}, inputs=files)
+    say(path if quiet else f"report: {path}")
     if open_it:
-        typer.launch(str(place))
+        typer.launch(str(path))
+
+
+def _stem(result: Result) -> str:
+    """Return the stem of the default name: the inputs and their modes."""
+    parts = []
+    for system in result.systems.values():
+        parts += [Path(str(system.provenance["path"])).stem, system.provenance.get("mode")]
+    return "-".join(dict.fromkeys(str(part) for part in parts if part))
 
 
 COMMANDS: Commands = {"report": (report_command, EXAMPLES)}

@@ -17,14 +17,15 @@ from abstain.cli._options import (
     MetricOptions,
     Quiet,
     ReadOptions,
+    expand_option_groups,
     named,
     numbers,
     output_to,
-    spelled_out,
 )
+from abstain.cli._pipeline import evaluate_inputs
 from abstain.cli._program import DATA, MODEL
-from abstain.cli._steps import check_outputs, evaluated, json_file, new_name, putting, show_result
-from abstain.cli._terminal import progress_bar, say, say_error
+from abstain.cli._publishing import check_json_ending, check_outputs, new_name, print_result, write_files
+from abstain.cli._terminal import progress_bar, say
 from abstain.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Provider:
         return found
 
 
-@spelled_out
+@expand_option_groups
 def run_command(
     source: Annotated[Path, typer.Argument(metavar="QUESTIONS", help=_SOURCE, show_default=False)],
     *,
@@ -180,7 +181,7 @@ def run_command(
 
     if resume and output is None:
         raise ArgumentError("--resume goes on with a run by its run file; name it with --output")
-    json_file(output, "a run file")
+    check_json_ending(output, "a run file")
     place = output or new_name(source.stem, "-run.json")
     inputs = [source, *filter(None, [examples]), *asking.files]
     check_outputs(place, inputs=inputs)
@@ -230,7 +231,7 @@ def _show_plan(prepared: Prepared) -> None:
 
 
 def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) -> None:
-    from abstain import _outputs, _process  # noqa: PLC0415
+    from abstain import _outputs  # noqa: PLC0415
     from abstain.runs import execute, run_content  # noqa: PLC0415
 
     plan = prepared.plan
@@ -239,13 +240,14 @@ def _ask(prepared: Prepared, place: Path, inputs: list[Path], *, quiet: bool) ->
         try:
             logs = execute(prepared, advance)
         except KeyboardInterrupt:
-            say_error(f"interrupted; what was answered is kept in {plan.log_dir}: --resume goes on with it")
-            _process.stop_is_told()
-            raise
-    with putting({place: run_content(prepared, logs)}, inputs=inputs):
-        if not quiet:
-            for line in (line for log in logs for line in log.lines):
-                say(line)
+            raise KeyboardInterrupt(
+                f"interrupted; what was answered is kept in {plan.log_dir}: --resume goes on with it"
+            ) from None
+    content = run_content(prepared, logs)
+    if not quiet:
+        for line in (line for log in logs for line in log.lines):
+            say(line)
+    write_files({place: content}, inputs=inputs)
     say(place if quiet else f"run file: {place}")
 
 
@@ -256,7 +258,7 @@ def _judge(place: Path, plan: RunPlan, *, quiet: bool) -> None:
     served, unserved = confidences_of(place, plan)
     for name, reason in unserved.items():
         say(f"not judged by {name}: {reason}", error=True)
-    result = evaluated(
+    result = evaluate_inputs(
         Inputs(inputs=[place] * len(plan.modes), modes=list(plan.modes)),
         MetricOptions(confidence=served or None),
         ReadOptions(),
@@ -265,9 +267,9 @@ def _judge(place: Path, plan: RunPlan, *, quiet: bool) -> None:
         EngineOptions(),
         quiet=quiet,
         most=None,
-    ).result
+    )
     say()
-    show_result(result)
+    print_result(result)
 
 
 COMMANDS: Commands = {"run": (run_command, EXAMPLES)}

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from abstain.cli._options import Commands, ReadOptions, named, numbers, output_to, spelled_out
-from abstain.cli._steps import (
-    check_outputs,
-    files_of,
-    json_file,
-    putting,
-    read_one_system,
-    read_policy_argument,
-)
+from abstain.cli._options import Commands, ReadOptions, expand_option_groups, named, numbers, output_to
+from abstain.cli._pipeline import files_of, load_one_system, read_policy_argument
+from abstain.cli._publishing import check_json_ending, check_outputs, write_files
 from abstain.cli._terminal import say, say_json
 from abstain.errors import ArgumentError, FormatError, at
 
@@ -94,7 +88,7 @@ class Promise:
         return given
 
 
-@spelled_out
+@expand_option_groups
 def threshold_command(
     *,
     source: Annotated[Path, typer.Argument(metavar="INPUT", help=_SOURCE, show_default=False)],
@@ -117,7 +111,7 @@ def threshold_command(
 ) -> None:
     """Choose the threshold that answers most at a risk that is promised, or check such a promise on new data."""
     files = [*files_of(source, check, reading), *(calibration or [])]
-    json_file(output, "a policy")
+    check_json_ending(output, "a policy")
     check_outputs(output, inputs=files)
     if check is not None:
         if split or output is not None:
@@ -130,13 +124,13 @@ def threshold_command(
     from abstain.thresholds import is_policy_file, split_by_cluster  # noqa: PLC0415
 
     try:
-        items = read_one_system(
+        items = load_one_system(
             source,
             mode,
             confidence,
             reading,
             purpose="a policy",
-            everything=promise.by is not None,
+            all_columns=promise.by is not None,
             quiet=as_json,
         )
     except FormatError:
@@ -151,16 +145,15 @@ def threshold_command(
         found = None
         if rest is not None and policy.promises:
             found = policy.check(rest, calibration=calibration, level=level)
-    written = {} if output is None else {output: policy.to_json()}
-    with putting(written, inputs=files):
-        if as_json:
-            say_json(_document(policy, found))
-        else:
-            _tell(policy.lines, policy.warnings)
-            if found is not None:
-                say()
-                say(f"On the other {found.clusters:,} {found.cluster_noun}s, which did not choose:")
-                _tell(found.lines, found.warnings)
+    if as_json:
+        say_json(_document(policy, found))
+    else:
+        _tell(policy.lines, policy.warnings)
+        if found is not None:
+            say()
+            say(f"On the other {found.clusters:,} {found.cluster_noun}s, which did not choose:")
+            _tell(found.lines, found.warnings)
+    write_files({} if output is None else {output: policy.to_json()}, inputs=files)
     if output is not None and not as_json:
         say(f"policy: {output}")
     if not policy.promises:
@@ -180,13 +173,13 @@ def _check(
 ) -> None:
     swapped = f"abstain threshold {shlex.quote(str(new))} --check {shlex.quote(str(source))}"
     policy = read_policy_argument(source, new, swapped)
-    items = read_one_system(
+    items = load_one_system(
         new,
         mode,
         policy.confidence.name,
         reading,
         purpose="a policy",
-        everything=policy.by is not None,
+        all_columns=policy.by is not None,
         quiet=as_json,
     )
     with at(new):

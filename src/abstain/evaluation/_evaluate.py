@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from abstain._confidences import (
     variant_confidences,
 )
 from abstain.confidence import select
-from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning
+from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
 from abstain.evaluation._differences import DifferenceWork, cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
@@ -47,7 +48,7 @@ from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UND
 from abstain.readers import engines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from abstain._confidences import CalibrationLike
     from abstain._types import Progress
@@ -62,7 +63,10 @@ if TYPE_CHECKING:
     from abstain.readers.engines import Countable
     from abstain.resampling import Statistic
 
+    OnRead = Callable[[Mapping[str, Items]], None]
     Confidence = str | Sequence[str] | Mapping[str, str] | None
+
+Found = TypeVar("Found")
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Told of every system, whatever is asked for.
@@ -92,7 +96,9 @@ def evaluate(
     level: float = 0.95,
     engine: str | None = None,
     memory: str | None = None,
+    master: str | None = None,
     progress: Progress | None = None,
+    on_read: OnRead | None = None,
     **columns: Any,
 ) -> Result:
     """Judge one system that may abstain, or several on the same items, under one or more confidences.
@@ -133,8 +139,11 @@ def evaluate(
         engine: what reads a table: "numpy" loads it, "duckdb" and "spark" count its rows where they are, with the same
             numbers; when left out, what fits the source and its size.
         memory: how much memory DuckDB may take, such as "4GB"; it goes on on disk beyond.
+        master: where Spark runs, such as "local[4]".
         progress: called with the number of resamples done since the last call.
-        columns: of data frames and files, the arguments of `abstain.read`: truth="y", prediction="p", cluster="id".
+        on_read: called with the items of every system by name when data frames and files have been read.
+        columns: of data frames and files, the arguments of `abstain.read`: truth="y", prediction="p", cluster="id". A
+            mapping gives each system its own value: mode={"a": "zero_shot", "b": "few_shot"}.
 
     >>> from abstain import Items
     >>> truth, prediction, sure = [0, 1, 1, 0], [0, 1, 0, None], [0.9, 0.8, 0.3, 0.1]
@@ -183,16 +192,27 @@ def evaluate(
         "intersection_only": intersection_only,
         "truth_may_differ": truth_may_differ,
     }
-    named, kept, matched = _SystemReader(columns, engine, memory, request, matching).systems(given)
-    if reference is not None:
-        _validate.choice(reference, "reference", named)
-    if any(map(_is_run, named.values())):
-        drawn = resamples_wanted(resamples, interval, of_a_run=True)
-        request = replace(request, settings=replace(settings, resamples=drawn))
-    if matched is None:
-        name, items = next(iter(named.items()))
-        return _Job.alone(request, name, items).run(progress)
-    return _Job.prepare(request, named, kept, matched).run(progress)
+
+    def evaluate_systems(opened: Mapping[str, Any]) -> Result:
+        named, kept, matched = _match_systems(opened, request, matching)
+        if reference is not None:
+            _validate.choice(reference, "reference", named)
+        asked = request
+        if any(map(_is_run, named.values())):
+            drawn = resamples_wanted(resamples, interval, of_a_run=True)
+            asked = replace(request, settings=replace(settings, resamples=drawn))
+        if matched is None:
+            name, items = next(iter(named.items()))
+            result = _Job.alone(asked, name, items).run(progress)
+        else:
+            result = _Job.prepare(asked, named, kept, matched).run(progress)
+        if on_read is not None and _is_aggregated(opened):
+            on_read(named)
+        return result
+
+    return aggregate_or_load(
+        given, evaluate_systems, engine=engine, memory=memory, master=master, on_read=on_read, **columns
+    )
 
 
 def compare(*systems: Any, **options: Any) -> Result:
@@ -265,52 +285,93 @@ class _Systems(NamedTuple):
     matching: Matching | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _SystemReader:
-    """How systems become items: as they are, loaded, or counted where they lie."""
+def aggregate_or_load(
+    sources: Mapping[str, Any],
+    work: Callable[[Mapping[str, Any]], Found],
+    *,
+    engine: str | None = None,
+    memory: str | None = None,
+    master: str | None = None,
+    on_read: OnRead | None = None,
+    **reading: Any,
+) -> Found:
+    """Return what `work` computes from the systems: tables that an engine aggregates, or loaded items.
 
-    columns: Mapping[str, Any]
-    engine: str | None
-    memory: str | None
-    request: _Request
-    matching: Mapping[str, Any]
+    Tables are aggregated if the caller names an engine, or if they are large. If `work` needs single rows and no engine
+    was named, they are loaded. Data errors name the files.
 
-    def systems(self, given: Mapping[str, Any]) -> _Systems:
-        """Return the items of every system, and those that are compared."""
-        readers.check_arguments(self.columns, evaluate)
-        for name, system in given.items():
-            if isinstance(system, Items):
-                readers.check_not_read({**self.columns, "engine": self.engine, "memory": self.memory}, name)
-        if all(isinstance(system, engines.Countable) for system in given.values()):
-            return self._counted(given)  # whoever opened tables himself loads them himself
-        return engines.counted_or_loaded(self._tables(given), self._counted, lambda: self._loaded(given))
+    Args:
+        sources: by system, Items, a data frame, a path, or a table that is already open for an engine.
+        work: the computation.
+        engine: as for `evaluate`.
+        memory: as for `evaluate`.
+        master: as for `evaluate`.
+        on_read: called with the items of every system after they are loaded.
+        **reading: arguments of `abstain.read`; a mapping gives each system its own value.
+    """
+    readers.check_arguments(reading, evaluate)
+    for name, source in sources.items():
+        if isinstance(source, Items):
+            how = {**_reading_of(name, reading), "engine": engine, "memory": memory, "master": master}
+            readers.check_not_read(how, name)
+    if all(isinstance(source, engines.Countable) for source in sources.values()):
+        return work(sources)
 
-    def _loaded(self, given: Mapping[str, Any]) -> _Systems:
-        named = readers.name_systems(
-            {
-                name: {"": system}
-                if isinstance(system, Items)
-                else readers.read_systems(system, **self.columns)
-                for name, system in given.items()
-            }
+    def aggregate(tables: Mapping[str, Countable]) -> Found:
+        with at(*dict.fromkeys(table.label for table in tables.values()), kind=DataError):
+            return work(tables)
+
+    def load() -> Found:
+        loaded = {
+            name: {"": source}
+            if isinstance(source, Items)
+            else readers.read_systems(source, **_reading_of(name, reading))
+            for name, source in sources.items()
+        }
+        systems = readers.name_systems(loaded)
+        if on_read is not None and not all(isinstance(source, Items) for source in sources.values()):
+            on_read(systems)
+        paths = dict.fromkeys(
+            items.provenance["path"]
+            for name, source in sources.items()
+            for items in loaded[name].values()
+            if not isinstance(source, Items) and "path" in items.provenance
         )
-        if len(named) == 1:
-            return _Systems(named, named, None)
-        return _Systems(named, *match_items(named, **self.matching))
+        with at(*paths, kind=DataError) if paths else nullcontext():
+            return work(systems)
 
-    def _tables(self, given: Mapping[str, Any]) -> Mapping[str, Countable] | None:
-        """Return the systems as tables that are counted; None where they are loaded."""
-        if any(isinstance(system, Items) for system in given.values()):
-            return None
-        return engines.countables(given, engine=self.engine, memory=self.memory, **self.columns)
+    tables = None
+    if not any(isinstance(source, Items) for source in sources.values()):
+        shared = {
+            key: next((one for one in value.values() if one is not None), None)
+            if isinstance(value, Mapping)
+            else value
+            for key, value in reading.items()
+        }
+        tables = engines.countables(sources, engine=engine, memory=memory, master=master, **shared)
+    return engines.counted_or_loaded(tables, aggregate, load)
 
-    def _counted(self, tables: Mapping[str, Countable]) -> _Systems:
-        from abstain.evaluation._counted import counted_items, counted_systems  # noqa: PLC0415
 
-        if len(tables) == 1:
-            named = {name: counted_items(name, table, self.request.wanted) for name, table in tables.items()}
-            return _Systems(named, named, None)
-        return _Systems(*counted_systems(tables, self.request.wanted, **self.matching))
+def _reading_of(name: str, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `abstain.read` for one system."""
+    return {key: value.get(name) if isinstance(value, Mapping) else value for key, value in reading.items()}
+
+
+def _is_aggregated(systems: Mapping[str, Any]) -> bool:
+    return any(isinstance(system, engines.Countable) for system in systems.values())
+
+
+def _match_systems(systems: Mapping[str, Any], request: _Request, options: Mapping[str, Any]) -> _Systems:
+    """Return the items of every system, and those of them that are compared."""
+    if not _is_aggregated(systems):
+        matched = match_items(systems, **options) if len(systems) > 1 else (systems, None)
+        return _Systems(systems, *matched)
+    from abstain.evaluation._counted import counted_items, counted_systems  # noqa: PLC0415
+
+    if len(systems) > 1:
+        return _Systems(*counted_systems(systems, request.wanted, **options))
+    named = {name: counted_items(name, table, request.wanted) for name, table in systems.items()}
+    return _Systems(named, named, None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -35,10 +35,9 @@ from abstain import _validate
 from abstain._text import few_lines
 from abstain.errors import ArgumentError, CountingError
 from abstain.evaluation._differences import OWN_COVERAGES
-from abstain.evaluation._evaluate import compare, evaluate
+from abstain.evaluation._evaluate import aggregate_or_load, compare, evaluate
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text, resamples_wanted
-from abstain.items import Items
 from abstain.metrics.registry import METRICS, PENALIZED, find_metric
 from abstain.readers.engines import Countable
 from abstain.thresholds import BROKEN, KEPT, guarantee_clause, per_cent
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from abstain._confidences import CalibrationLike
     from abstain._types import Progress
     from abstain.errors import ResultWarning
+    from abstain.evaluation._evaluate import OnRead
     from abstain.evaluation._result import Result, SystemResult
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss, Loss
@@ -130,6 +130,15 @@ class GateResult:
         return few_lines(f"Gate: {self.verdict}", lines)
 
 
+class _EvaluatedRuns(NamedTuple):
+    """The run, its own metrics, its comparison with the baseline and the check of its policy."""
+
+    run: Any
+    own: Result | None
+    comparison: Result | None
+    promise: PolicyCheck | None
+
+
 def gate(
     run: Any,
     fail_if: str | GateCondition | Iterable[str | GateCondition] = (),
@@ -149,6 +158,7 @@ def gate(
     seed: int = 42,
     level: float = 0.95,
     progress: Progress | None = None,
+    on_read: OnRead | None = None,
     **columns: Any,
 ) -> GateResult:
     """Judge a run against conditions that it must not meet, alone or against a baseline.
@@ -172,8 +182,9 @@ def gate(
         seed: the same seed gives the same verdict.
         level: confidence level of the intervals.
         progress: called with the number of resamples done since the last call.
-        columns: of data frames and files, how they are read, as `abstain.evaluate` takes it: engine, memory, and the
-            arguments of `abstain.read`.
+        on_read: called with the items when data frames and files have been read.
+        columns: of data frames and files, how they are read, as `abstain.evaluate` takes it: engine, memory, master and
+            the arguments of `abstain.read`. A mapping with the keys "new" and "baseline" gives each run its own value.
 
     >>> from abstain import Items
     >>> run = Items.from_arrays([1] * 30, [1] * 24 + [0] * 6, confidence=[0.9] * 30)
@@ -191,8 +202,6 @@ def gate(
         raise ArgumentError(
             f"condition {changes[0].text!r} is about a change; name the baseline (baseline=, --baseline)"
         )
-    if policy is not None:
-        _check_items(run)
     asked: dict[str, Any] = {
         "confidence": confidence,
         "calibration": calibration,
@@ -205,28 +214,43 @@ def gate(
         "seed": seed,
         "level": level,
         "progress": progress,
-        **columns,
+        "on_read": on_read,
     }
-    results: list[Result] = []
-    judged: list[SystemResult] = []
-    own = comparison = None
-    if levels:
-        own = evaluate({_NEW: run}, metrics=[condition.metric for condition in levels], **asked)
-        _check_one_system(own, (_NEW,))
-        results.append(own)
-        judged.append(own.only)
-    guarded = [condition for condition in conditions if condition.passes_by_declining]
-    if changes or (baseline is not None and guarded):
-        comparison = compare(
-            {_BASELINE: baseline, _NEW: run},
-            metrics=[*(condition.metric for condition in changes), METRICS["answer_rate"]],
-            match=match,
-            intersection_only=intersection_only,
-            truth_may_differ=truth_may_differ,
-            **asked,
-        )
-        _check_one_system(comparison, (_BASELINE, _NEW))
-        results.append(comparison)
+    matching = {
+        "match": match,
+        "intersection_only": intersection_only,
+        "truth_may_differ": truth_may_differ,
+    }
+    guarded = any(condition.passes_by_declining for condition in conditions)
+    compares = bool(changes) or (baseline is not None and guarded)
+    sources = {_NEW: run} if baseline is None else {_NEW: run, _BASELINE: baseline}
+
+    def evaluate_runs(systems: Mapping[str, Any]) -> _EvaluatedRuns:
+        if len(systems) > len(sources):
+            raise ArgumentError(
+                "a gate judges one system, and a table here holds several; keep the rows of one of them"
+            )
+        runs = dict(zip(sources, systems.values(), strict=True))
+        own = comparison = promise = None
+        if policy is not None and isinstance(runs[_NEW], Countable):
+            raise CountingError(
+                f"{runs[_NEW].label}: a promise is judged row by row; load the table (engine, --engine: numpy)"
+            )
+        if levels:
+            own = evaluate({_NEW: runs[_NEW]}, metrics=[condition.metric for condition in levels], **asked)
+        if compares:
+            metrics = [*(condition.metric for condition in changes), METRICS["answer_rate"]]
+            pair = {_BASELINE: runs[_BASELINE], _NEW: runs[_NEW]}
+            comparison = compare(pair, metrics=metrics, **asked, **matching)
+        if policy is not None:
+            own_loss = None if loss is None or isinstance(loss, str) else loss
+            promise = policy.check(runs[_NEW], calibration=calibration, loss=own_loss, level=level)
+        return _EvaluatedRuns(runs[_NEW], own, comparison, promise)
+
+    items, own, comparison, promise = aggregate_or_load(sources, evaluate_runs, on_read=on_read, **columns)
+    results = [result for result in (own, comparison) if result is not None]
+    judged: list[SystemResult] = [] if own is None else [own.only]
+    if comparison is not None:
         judged += [comparison.systems[_NEW], comparison.systems[_BASELINE]]
     clusters = 0 if own is None else own.only.population.included
     compared = 0 if comparison is None or comparison.matching is None else comparison.matching.clusters
@@ -240,15 +264,13 @@ def gate(
         _guarded(_checked(condition, value, silent=silent), conditions, comparison)
         for condition, value in zip(conditions, measured, strict=True)
     ]
-    noun = judged[0].cluster_noun if judged else run.cluster_noun
-    if policy is not None:
-        own_loss = None if loss is None or isinstance(loss, str) else loss
-        kept = policy.check(run, calibration=calibration, loss=own_loss, level=level)
-        clusters = len(run.judged.cluster_ids)
-        checks.append(_promise_check(kept))
+    noun = judged[0].cluster_noun if judged else items.cluster_noun
+    if promise is not None:
+        clusters = len(items.judged.cluster_ids)
+        checks.append(_promise_check(promise))
     fewest = min(filter(None, (clusters, compared)), default=0)
     warnings += few_clusters(fewest, noun, interval)
-    warnings += [] if policy is None else kept.warnings
+    warnings += [] if promise is None else promise.warnings
     return GateResult(
         checks=tuple(checks),
         inconclusive=inconclusive,
@@ -259,26 +281,9 @@ def gate(
         cluster_noun=noun,
         confidence=_ranked_by(conditions, results) if policy is None else policy.confidence.name,
         warnings=tuple(dict.fromkeys(warnings)),
-        provenance=tuple({system.name: system.provenance for system in judged}.values()) or (run.provenance,),
+        provenance=tuple({system.name: system.provenance for system in judged}.values())
+        or (items.provenance,),
     )
-
-
-def _check_one_system(result: Result, names: Sequence[str]) -> None:
-    """Raise if a table held several systems."""
-    if len(result.systems) > len(names):
-        raise ArgumentError(
-            "a gate judges one system, and a table here holds several; keep the rows of one of them"
-        )
-
-
-def _check_items(run: Any) -> None:
-    """Raise unless a run can be held against a promise, which is judged row by row."""
-    if isinstance(run, Countable):
-        raise CountingError(
-            f"{run.label}: a promise is judged row by row; load the table (engine, --engine: numpy)"
-        )
-    if not isinstance(run, Items):
-        raise ArgumentError("a policy is held against Items; read them first (abstain.read)")
 
 
 def _ranked_by(conditions: Sequence[GateCondition], results: Sequence[Result]) -> str:

@@ -9,11 +9,12 @@ correlation ``r`` between the two, which is assumed. Without a pilot, the standa
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from abstain import _validate
-from abstain.errors import ArgumentError, DataError
+from abstain.errors import ArgumentError, DataError, at
 from abstain.evaluation._evaluate import evaluate
 from abstain.inference import POWER, clusters_needed
 from abstain.metrics.registry import find_metric
@@ -138,6 +139,8 @@ def power(
         count = estimate.clusters
         if math.isnan(error) or error == 0.0:
             why = estimate.reason or "it does not vary from cluster to cluster in the pilot"
-            raise DataError(f"{key} has no standard error to go by: {why}")
+            paths = [system["path"] for system in provenance if "path" in system]
+            with at(*paths, kind=DataError) if paths else nullcontext():
+                raise DataError(f"{key} has no standard error to go by: {why}")
     needed = clusters_needed(size, error, count, level=level, power=power)
     return PowerAnswer(key, size, needed, error, count, shared, level, power, noun, provenance)

@@ -151,8 +151,7 @@ def apply_policy(
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "part"
         table.marked(column, applied.answer, (DEFER, ANSWER), part)
-        with _outputs.putting({output: part}, inputs=[*table.paths, *inputs]):
-            pass
+        _outputs.write_files({output: part}, inputs=[*table.paths, *inputs])
     return replace(applied, path=path)
 
 
