@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from abstain.evaluation._coverage_results import CoverageResult
+    from abstain.evaluation._differences import Difference
     from abstain.evaluation._metric_tables import MetricTable
     from abstain.evaluation._result import Result, SystemResult
     from abstain.inference import Estimate
@@ -19,17 +20,8 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 _ESTIMATE = (
-    "value",
-    "low",
-    "high",
-    "level",
-    "se",
-    "method",
-    "n",
-    "clusters",
-    "if_wrong",
-    "if_right",
-    "reason",
+    *("value", "low", "high", "level", "se", "method", "n", "clusters"),
+    *("if_wrong", "if_right", "reason"),
 )
 _OF_SYSTEM = ("system", "confidence", "metric", "group", *_ESTIMATE)
 _DIFFERENCES = (
@@ -44,7 +36,7 @@ def result_frame(result: Result, what: str, backend: str | None) -> Any:
     """Return the estimates or the differences of a result; see `Result.to_frame`."""
     _validate.choice(what, "what", ("estimates", "differences"))
     if what == "differences":
-        return _frame(_DIFFERENCES, _differences(result), backend)
+        return _frame(_DIFFERENCES, map(_difference, result.differences), backend)
     rows = [row for system in result.systems.values() for row in _of_system(system)]
     return _frame(_OF_SYSTEM, rows, backend)
 
@@ -56,11 +48,11 @@ def system_frame(system: SystemResult, backend: str | None) -> Any:
 
 def table_frame(table: MetricTable, backend: str | None) -> Any:
     """Return the metrics over all items and by group; see `MetricTable.to_frame`."""
-    whole = [(name, "", *_estimate(each)) for name, each in table.items()]
-    parts = [
+    rows = [(name, "", *_estimate(each)) for name, each in table.items()]
+    rows += [
         (name, group.label, *_estimate(group.estimates[name])) for group in table.groups for name in table
     ]
-    return _frame(("metric", "group", *_ESTIMATE), whole + parts, backend)
+    return _frame(("metric", "group", *_ESTIMATE), rows, backend)
 
 
 def coverage_frame(result: CoverageResult, what: str, backend: str | None) -> Any:
@@ -76,38 +68,27 @@ def coverage_frame(result: CoverageResult, what: str, backend: str | None) -> An
 
 
 def _frame(names: Sequence[str], rows: Iterable[Row], backend: str | None) -> Any:
-    listed = list(rows)
-    return frame_of({name: [row[place] for row in listed] for place, name in enumerate(names)}, backend)
+    columns = zip(*rows, strict=True)
+    return frame_of({name: list(next(columns, ())) for name in names}, backend)
 
 
 def _of_system(system: SystemResult) -> list[Row]:
     return [(system.name, *key, *_estimate(each)) for key, each in system.estimates.items()]
 
 
-def _estimate(each: Estimate) -> Row:
-    numbers = (each.value, each.low, each.high, each.level, each.se)
-    bounds = each.bounds or (math.nan, math.nan)
-    return (
-        *(*map(_number, numbers), each.method, each.n, each.clusters),
-        *(*map(_number, bounds), each.reason),
+def _estimate(estimate: Estimate) -> Row:
+    if_wrong, if_right = estimate.bounds or (math.nan, math.nan)
+    values = {"if_wrong": if_wrong, "if_right": if_right}
+    return tuple(_cell(values[name] if name in values else getattr(estimate, name)) for name in _ESTIMATE)
+
+
+def _difference(difference: Difference) -> Row:
+    estimate = difference.estimate
+    values = {name: getattr(estimate, name) for name in ("low", "high", "level", "se", "method", "clusters")}
+    values |= {"difference": estimate.value, "reason": estimate.reason or difference.no_verdict}
+    return tuple(
+        _cell(values[name] if name in values else getattr(difference, name)) for name in _DIFFERENCES
     )
-
-
-def _differences(result: Result) -> list[Row]:
-    rows = []
-    for each in result.differences:
-        estimate = each.estimate
-        ends = (each.left_value, each.right_value, estimate.value, estimate.low, estimate.high)
-        rows.append(
-            (
-                *(each.metric, each.confidence, each.group, each.left, each.right),
-                *map(_number, (*ends, estimate.level, estimate.se)),
-                *(estimate.method, each.matched, each.basis),
-                *map(_number, (each.coverage, each.p, each.p_adjusted)),
-                *(each.verdict, estimate.clusters, estimate.reason or each.no_verdict),
-            )
-        )
-    return rows
 
 
 def _strata(result: CoverageResult) -> list[Row]:
@@ -123,6 +104,6 @@ def _strata(result: CoverageResult) -> list[Row]:
     ]
 
 
-def _number(value: float) -> float | None:
-    """Undefined is null in a frame."""
-    return None if math.isnan(value) else value
+def _cell(value: Any) -> Any:
+    """Return a value, or None for an undefined number."""
+    return None if isinstance(value, float) and math.isnan(value) else value

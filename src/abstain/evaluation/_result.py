@@ -166,15 +166,17 @@ class _ByMetric:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "estimates":
             raise AttributeError(name)
-        at = {
+        by_coverage = {
             float(key.partition("@")[2]): estimate
             for key, estimate in self.estimates.items()
             if key.startswith(f"{name}@") and not math.isnan(_number(key.partition("@")[2]))
         }
         if name == "risk_at_coverage":
-            return _EstimatesByCoverage(at)
-        if name in self.estimates or len(at) == 1:
-            return self.estimates[name] if name in self.estimates else next(iter(at.values()))
+            return _EstimatesByCoverage(by_coverage)
+        if name in self.estimates:
+            return self.estimates[name]
+        if len(by_coverage) == 1:
+            return next(iter(by_coverage.values()))
         raise AttributeError(f"no metric {name!r} was asked for; there are {', '.join(self.estimates)}")
 
     def __dir__(self) -> list[str]:
@@ -270,16 +272,12 @@ class SystemResult(Mapping[str, ConfidenceResult]):
 
     def estimate(self, metric: str, *, confidence: str | None = None, group: str = ALL) -> Estimate:
         """Return one estimate; the confidence may be left out where the metric was asked for with one alone."""
-        known = {key.metric for key in self.estimates}
-        wanted = metric if metric in known else find_metric(metric).key
-        found = [
-            estimate
-            for key, estimate in self.estimates.items()
-            if (key.metric, key.group) == (wanted, group) and confidence in (None, key.confidence)
-        ]
-        if not found:
-            raise ArgumentError(f"{metric} was not asked for; there are {', '.join(sorted(known))}")
-        return found[0]
+        metrics = {key.metric for key in self.estimates}
+        name = metric if metric in metrics else find_metric(metric).key
+        for key, estimate in self.estimates.items():
+            if (key.metric, key.group) == (name, group) and confidence in (None, key.confidence):
+                return estimate
+        raise ArgumentError(f"{metric} was not asked for; there are {', '.join(sorted(metrics))}")
 
     def profile(self, *, most: int = 400, progress: Progress | None = None) -> Profile:
         """Return what pictures are made of: working points with intervals, reference curves, contrasts, reliability.
@@ -421,21 +419,14 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
     def deltas(self) -> dict[str, Deltas]:
         """The differences of two systems over all items, by confidence; metrics that need none are in each."""
         left, right = self._pair()
-        free = {each.metric: each for each in self.differences if self._whole(each) and not each.confidence}
-        found = {}
+        over_all_items = [each for each in self.differences if not each.group and not each.matched]
+        deltas = {}
         for name in [slot for slot in left.confidences if slot in right.confidences] or [ALL]:
-            own = {
-                each.metric: each
-                for each in self.differences
-                if self._whole(each) and each.confidence == name
-            }
-            both = {**free, **own}
-            found[name] = Deltas(name, both, {key: each.estimate for key, each in both.items()})
-        return found
-
-    @staticmethod
-    def _whole(each: Difference) -> bool:
-        return not each.group and not each.matched
+            differences = {each.metric: each for each in over_all_items if not each.confidence}
+            differences |= {each.metric: each for each in over_all_items if each.confidence == name}
+            estimates = {metric: each.estimate for metric, each in differences.items()}
+            deltas[name] = Deltas(name, differences, estimates)
+        return deltas
 
     def difference(
         self,
@@ -460,23 +451,23 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         """
         for name in (left, right):
             _validate.choice(name, "system", self.systems)
-        wanted = metric
+        key = metric
         if metric is not None and not any(each.metric == metric for each in self.differences):
-            wanted = find_metric(metric).key
-        found = [
+            key = find_metric(metric).key
+        candidates = [
             each
             for each in self.differences
             if {each.left, each.right} == {left, right}
             and matched in (None, each.matched)
             and each.group == group
-            and wanted in (None, each.metric)
+            and key in (None, each.metric)
             and confidence in (None, each.confidence)
         ]
-        if not found:
+        if not candidates:
             where = " at matched coverage" if matched else ""
             raise ArgumentError(f"{left} and {right} were not compared by {metric or 'any metric'}{where}")
-        same = [each for each in found if each.metric == found[0].metric]
-        return next((each for each in same if not each.no_verdict), same[0])
+        of_metric = [each for each in candidates if each.metric == candidates[0].metric]
+        return next((each for each in of_metric if not each.no_verdict), of_metric[0])
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Report: what people and pipelines see. It reads results and computes no statistics.
+"""Output for people and programs. It reads results and computes no statistics.
 
-`tables` is the one model of a table and its forms; `views` turns a Result into tables and sentences, and is the one
-place that words results; `console` is the terminal; `artifact` builds the JSON document and publishes its schema;
-`charts` are Vega-Lite specifications; `html` writes the one page with all of it, and what a notebook shows.
-`gate`, `check`, `calibration`, `coverage` and `listings` are for what the other verbs find.
+`tables` is the model of a table with a renderer per format; `views` turns a `Result` into tables and sentences;
+`console` is the terminal; `artifact` and `artifact_conformal` define the results JSON and its schema; `charts` are
+Vega-Lite specifications; `html` writes the report and the representation in notebooks. `gate`, `check`, `calibration`,
+`coverage` and `listings` are views of the results of other commands.
 """

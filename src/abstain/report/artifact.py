@@ -504,7 +504,7 @@ class Curve(Struct):
 def _curve(curve: RiskCoverageCurve) -> Curve:
     count = len(curve)
     # A long curve keeps both ends and an even choice of the points between them, which looks the same.
-    even = [count * place // _CURVE_POINTS for place in range(_CURVE_POINTS)] + [count - 1]
+    even = [count * number // _CURVE_POINTS for number in range(_CURVE_POINTS)] + [count - 1]
     kept = even if count > _CURVE_POINTS else slice(None)
     columns = ("coverage", "selective_risk", "generalized_risk", "threshold")
     return Curve(points=count, **{name: getattr(curve, name)[kept].tolist() for name in columns})

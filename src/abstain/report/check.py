@@ -1,4 +1,4 @@
-"""What `abstain check` says of a source, as a summary for the terminal and as a table for programs."""
+"""The result of `abstain check`, as a summary for the terminal and as a table for programs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 _LISTED = 12
 
 
-def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WIDTH) -> Group:
-    """Return the summary of what a source is and can serve."""
-    counts, clusters = found.counts, found.clusters
-    parts = [heading(f"{found.source}: {found.format}")]
-    if found.columns:
+def check_summary(source: SourceCheck, notes: Sequence[str] = (), width: int = WIDTH) -> Group:
+    """Return the summary of a source and of the confidences and metrics that it supports."""
+    counts, clusters = source.counts, source.clusters
+    parts = [heading(f"{source.source}: {source.format}")]
+    if source.columns:
         columns = ", ".join(
-            f"{role} = {name}{' (guessed)' if role in found.guessed else ''}"
-            for role, name in found.columns.items()
+            f"{role} = {name}{' (guessed)' if role in source.guessed else ''}"
+            for role, name in source.columns.items()
         )
         parts.append(line(f"columns: {columns}"))
-    if len(found.systems) > 1:
-        systems = ", ".join(f"{name} ({items.counts.total:,} items)" for name, items in found.systems.items())
+    if len(source.systems) > 1:
+        systems = ", ".join(
+            f"{name} ({items.counts.total:,} items)" for name, items in source.systems.items()
+        )
         parts.append(line(f"systems: {systems}"))
     coverage = f", coverage {counts.coverage:.3f}" if counts.n else ""
     parts += [
@@ -39,17 +41,17 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
         ),
         line(f"clusters: {clusters.count:,} {clusters.noun}s, {_sizes(clusters)}"),
     ]
-    if found.metadata:
-        further = f" and {len(found.metadata) - _LISTED} more" if len(found.metadata) > _LISTED else ""
-        parts.append(line(f"metadata: {', '.join(found.metadata[:_LISTED])}{further}"))
+    if source.metadata:
+        further = f" and {len(source.metadata) - _LISTED} more" if len(source.metadata) > _LISTED else ""
+        parts.append(line(f"metadata: {', '.join(source.metadata[:_LISTED])}{further}"))
     parts += [line(note) for note in notes]
-    parts += [line(), *([format_table(_signals(found), width)] if found.signals else [])]
-    served = ", ".join(found.servable) or "none"
+    parts += [line(), *([format_table(_signals(source), width)] if source.signals else [])]
+    served = ", ".join(source.servable) or "none"
     parts += [
         heading("confidence variants"),
         format_item("-", f"this source can serve: {served}, and every signal above by its own name", width),
-        format_item("-", f"when none is named: {_defaults(found.defaults)}", width),
-        *(format_item("-", reason, width) for reason in _reasons(found.confidences)),
+        format_item("-", f"when none is named: {_defaults(source.defaults)}", width),
+        *(format_item("-", reason, width) for reason in _reasons(source.confidences)),
         line(),
         heading("metrics"),
         *(
@@ -58,14 +60,14 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
                 f"{name}{f': {state.reason}' if state.reason else ''}",
                 width,
             )
-            for name, state in found.metrics.items()
+            for name, state in source.metrics.items()
         ),
         line(),
     ]
-    if found.problems:
+    if source.problems:
         parts += [
             heading("problems"),
-            *(format_item("!", problem, width, "red") for problem in found.problems),
+            *(format_item("!", problem, width, "red") for problem in source.problems),
         ]
     else:
         parts.append(line("no problems found"))
@@ -73,7 +75,7 @@ def check_summary(found: SourceCheck, notes: Sequence[str] = (), width: int = WI
 
 
 def _defaults(defaults: Mapping[str, str]) -> str:
-    """The confidence and the loss that are taken where none is named, and why this loss, or why none can be."""
+    """Return the default confidence and loss, and why this loss, or why there is none."""
     confidence = "no confidence" if defaults["confidence"] == "none" else defaults["confidence"]
     rule = defaults["loss_rule"].removeprefix(f"loss {defaults['loss']}: ")
     loss = "no loss" if defaults["loss"] == "none" else f"loss {defaults['loss']}"
@@ -84,7 +86,7 @@ def _sizes(clusters: ClusterSizes) -> str:
     return f"{clusters.smallest} to {clusters.largest} items each, median {clusters.median:g}"
 
 
-def _signals(found: SourceCheck) -> Table:
+def _signals(source: SourceCheck) -> Table:
     columns = (
         Column("signal"),
         Column("from", digits=3),
@@ -98,7 +100,7 @@ def _signals(found: SourceCheck) -> Table:
             *(name, f"{signal.low:g}", f"{signal.high:g}", signal.distinct),
             *(f"{100 * signal.tied_share:.0f}%", signal.missing),
         )
-        for name, signal in found.signals.items()
+        for name, signal in source.signals.items()
     )
     return Table("", columns, rows)
 
@@ -113,14 +115,14 @@ def _reasons(confidences: Mapping[str, Availability]) -> list[str]:
     return [f"not {', '.join(names)}: {reason}" for reason, names in grouped.items()]
 
 
-def check_table(found: SourceCheck) -> Table:
-    """Return what a source holds and what it can serve: one row for each finding."""
-    counts, clusters = found.counts, found.clusters
+def check_table(source: SourceCheck) -> Table:
+    """Return the contents of a source and what it supports, one row each."""
+    counts, clusters = source.counts, source.clusters
     rows: list[tuple[Cell, ...]] = [
-        ("column", role, name, "guessed" if role in found.guessed else "")
-        for role, name in found.columns.items()
+        ("column", role, name, "guessed" if role in source.guessed else "")
+        for role, name in source.columns.items()
     ]
-    rows += [("system", name, items.counts.total, "") for name, items in found.systems.items() if name]
+    rows += [("system", name, items.counts.total, "") for name, items in source.systems.items() if name]
     rows += [
         ("outcome", name, getattr(counts, name), "")
         for name in ("answered", "abstained", "failed", "unscored")
@@ -133,11 +135,11 @@ def check_table(found: SourceCheck) -> Table:
             f"{signal.low:g} to {signal.high:g}",
             f"{signal.distinct} distinct, {100 * signal.tied_share:.0f}% tied, {signal.missing} missing",
         )
-        for name, signal in found.signals.items()
+        for name, signal in source.signals.items()
     ]
-    for what, states in (("confidence", found.confidences), ("metric", found.metrics)):
+    for what, states in (("confidence", source.confidences), ("metric", source.metrics)):
         rows += [(what, name, state.possible, state.reason) for name, state in states.items()]
-    rows += [("default", name, value, "") for name, value in found.defaults.items()]
-    rows += [("problem", "", "", problem) for problem in found.problems]
+    rows += [("default", name, value, "") for name, value in source.defaults.items()]
+    rows += [("problem", "", "", problem) for problem in source.problems]
     columns = (Column("about"), Column("name"), Column("value"), Column("remark"))
-    return Table(f"{found.source}: {found.format}", columns, tuple(rows))
+    return Table(f"{source.source}: {source.format}", columns, tuple(rows))

@@ -1,7 +1,7 @@
-"""The terminal: its width, and lines that are bold, dim or coloured. Columns line up in `tables`; words are in `views`.
+"""The terminal: its width, and lines that are bold, dim or coloured.
 
-Everything that came from a file (labels, paths, modes) is printed as plain text, never as markup: what is printed
-goes through `Terminal`, which lets letters through and its own styles, and nothing else.
+Everything that came from a file (labels, paths, modes) is printed as plain text, never as markup: `Terminal` prints
+only printable characters and its own styles.
 """
 
 from __future__ import annotations

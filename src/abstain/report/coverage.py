@@ -1,8 +1,6 @@
 """Intervals and sets in words and tables: the verdict first, then the metrics, then where coverage fails.
 
-`coverage_summary` is what the terminal shows; `coverage_tables` is what ``--format`` and other programs get. Every
-table is of the one model of `abstain.report.tables`, so that what came from a file stays plain text. Nothing is
-computed here.
+`coverage_summary` is for the terminal, `coverage_tables` for ``--format`` and other programs.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from abstain.inference import CoverageVerdict
     from abstain.report.tables import Cell
 
-# A grouping with more groups than this shows its worst; the artifact has them all.
+# Of more groups than this only the worst are shown; the results JSON has them all.
 _MOST_GROUPS = 20
 _STYLES = {
     r"(?<![-\w])covered\b": "green",
@@ -66,12 +64,12 @@ def coverage_summary(result: CoverageResult, width: int = WIDTH) -> Group:
         format_table(metrics_table(result), width),
     ]
     for claim in result.claims:
-        at = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
+        suffix = f" at claim {claim.claim:g}" if len(result.claims) > 1 else ""
         parts += [
-            format_table(parts_table(f"coverage by {name}{at}", strata), width)
-            for name, strata in parted(result, claim)
+            format_table(parts_table(f"coverage by {name}{suffix}", strata), width)
+            for name, strata in groupings_of(result, claim)
         ]
-        parts += _slab(claim, at)
+        parts += _slab(claim, suffix)
     parts += [
         line(_method(result), dim=True),
         *format_warnings(map(str, result.warnings), width),
@@ -87,7 +85,7 @@ def coverage_tables(result: CoverageResult) -> list[Table]:
         for name, estimate in claim.items():
             verdict = claim.verdict.verdict if name == "coverage" else ""
             rows.append((claim.claim, name, "all", result.rows, estimate, verdict))
-        for name, strata in parted(result, claim):
+        for name, strata in groupings_of(result, claim):
             rows += [
                 (claim.claim, f"coverage by {name}", *_cells(part)[:3], _word(part.verdict))
                 for part in strata
@@ -153,35 +151,37 @@ def _cells(part: Stratum) -> tuple[Cell, Cell, Cell, Cell]:
     return str(part.label), part.count, part.coverage, _word(part.verdict)
 
 
-def parted(result: CoverageResult, claim: ClaimResult) -> list[tuple[str, Sequence[Stratum]]]:
-    """Return the parts of the rows, each after what parts them; a grouping may be called as the strata are."""
+def groupings_of(result: CoverageResult, claim: ClaimResult) -> list[tuple[str, Sequence[Stratum]]]:
+    """Return the strata and the groups of a claim, each with the name of the grouping."""
     return [("width" if result.kind == "intervals" else "set size", claim.strata), *claim.groups.items()]
 
 
 def _reasons(result: CoverageResult) -> tuple[str, ...]:
     """Why numbers are undefined or infinite, each reason once."""
-    found = [*(pair for claim in result.claims for pair in claim.items()), *result.metrics.items()]
-    return tuple(dict.fromkeys(f"{name}: {estimate.reason}." for name, estimate in found if estimate.reason))
+    metrics = [*(pair for claim in result.claims for pair in claim.items()), *result.metrics.items()]
+    return tuple(
+        dict.fromkeys(f"{name}: {estimate.reason}." for name, estimate in metrics if estimate.reason)
+    )
 
 
-def _slab(claim: ClaimResult, at: str) -> list[RenderableType]:
+def _slab(claim: ClaimResult, suffix: str) -> list[RenderableType]:
     if claim.slab is None:
         return []
     slab, coverage = claim.slab, format(claim["worst_slab_coverage"], ".3f")
     direction = ", ".join(f"{part:.3g}" for part in slab.direction)
-    text = f"worst slab{at}: {coverage} over {slab.count:,} held-out rows"
+    text = f"worst slab{suffix}: {coverage} over {slab.count:,} held-out rows"
     return [line(f"{text}, along ({direction}) from {slab.low:.4g} to {slab.high:.4g}"), line()]
 
 
 def _method(result: CoverageResult) -> str:
     settings = result.settings
     percent = f"{100 * settings.level:g}% intervals"
-    made = f"{settings.interval} over {format_count(result.clusters, 'cluster')}"
+    method = f"{settings.interval} over {format_count(result.clusters, 'cluster')}"
     if settings.interval == "none":
-        made = "none"
+        method = "none"
     elif settings.resamples:
-        made += f", {format_count(settings.resamples, 'resample')}, seed {settings.seed}"
-    return f"[{percent}: {made}]"
+        method += f", {format_count(settings.resamples, 'resample')}, seed {settings.seed}"
+    return f"[{percent}: {method}]"
 
 
 def _coloured(table: Text) -> Text:

@@ -1,4 +1,4 @@
-"""Lines of text: made harmless, measured, wrapped and lined up in columns. What stands in them is not known here."""
+"""Lines of text: made printable, measured, wrapped and aligned in columns."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def wrapped(text: str, width: int) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         pieces = [word] if display_width(word) <= width else re.findall(r"[^_/@,-]+[_/@,-]*|[_/@,-]+", word)
-        for place, piece in enumerate(pieces):
-            gap = " " if place == 0 and lines[-1] else ""
+        for number, piece in enumerate(pieces):
+            gap = " " if number == 0 and lines[-1] else ""
             if display_width(lines[-1] + gap + piece) <= width:
                 lines[-1] += gap + piece
                 continue
@@ -99,10 +99,10 @@ def text_lines(
     excess = 0 if width is None else sum(widths) + len(_GAP) * (len(widths) - 1) - width
     floors = [max(least, *map(display_width, title.split(" "))) for title in rows[0]]
     while excess > 0:
-        free = [place for place in shrink if widths[place] > floors[place]]
+        free = [column for column in shrink if widths[column] > floors[column]]
         if not free:
             break
-        widths[max(free, key=lambda place: widths[place])] -= 1
+        widths[max(free, key=lambda column: widths[column])] -= 1
         excess -= 1
     lines = []
     for number, row in enumerate(rows):

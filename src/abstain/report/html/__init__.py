@@ -88,7 +88,7 @@ def report_html(
     from markupsafe import Markup  # noqa: PLC0415
 
     listed = _validate.whole(mistakes, "mistakes")
-    made = created_at or datetime.now(UTC)
+    created = created_at or datetime.now(UTC)
     style, script = _text("report.css"), _text("explorer.js")
     with unchecked():
         if isinstance(result, Result):
@@ -114,7 +114,7 @@ def report_html(
             warnings=[warning for page in pages for warning in page.warnings],
             panels=panels,
             definitions=[definition for page in pages for definition in page.definitions.items()],
-            facts=[*(fact for page in pages for fact in page.facts), *_made(made)],
+            facts=[*(fact for page in pages for fact in page.facts), *_creation_facts(created)],
             explorer_json=embedded_json(first.explorer),
             sections=[
                 ("verdict", "Verdict"),
@@ -122,7 +122,7 @@ def report_html(
                 ("definitions", "Definitions"),
                 ("provenance", "Provenance"),
             ],
-            created=made.strftime("%Y-%m-%d %H:%M %Z").strip(),
+            created=created.strftime("%Y-%m-%d %H:%M %Z").strip(),
             version=abstain.__version__,
             command=command,
             style=Markup(style),
@@ -145,9 +145,9 @@ def _picture(result: Result | CoverageResult) -> str:
         chart = main_chart(result)
         if chart is None:
             return ""
-        drawn = base64.b64encode(chart_svg(chart).encode()).decode()
+        image = base64.b64encode(chart_svg(chart).encode()).decode()
     title = html.escape(plain_text(chart.title.text))
-    return f'<p><img alt="{title}" src="data:image/svg+xml;base64,{drawn}"></p>'
+    return f'<p><img alt="{title}" src="data:image/svg+xml;base64,{image}"></p>'
 
 
 def _summary(result: Result | CoverageResult) -> str:
@@ -295,8 +295,8 @@ def _subtitle(result: Result) -> str:
 
 
 def _intervals(settings: Settings | CoverageSettings) -> str:
-    drawn = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
-    return f"{settings.interval}, level {settings.level:g}{drawn}"
+    resamples = f", {settings.resamples:,} resamples, seed {settings.seed}" if settings.resamples else ""
+    return f"{settings.interval}, level {settings.level:g}{resamples}"
 
 
 def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -314,13 +314,13 @@ def _inputs(label: str, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _made(made: datetime) -> list[tuple[str, str]]:
+def _creation_facts(created: datetime) -> list[tuple[str, str]]:
     versions = [
         f"abstain {abstain.__version__}",
         *(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy")),
     ]
     return [
-        ("made at", made.isoformat(timespec="seconds")),
+        ("made at", created.isoformat(timespec="seconds")),
         ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),
     ]
 
@@ -384,7 +384,7 @@ def _points(points: WorkingPoints) -> dict[str, Any]:
         "g": _rounded(points.generalized_risk),
         "gl": _rounded(points.generalized_low),
         "gh": _rounded(points.generalized_high),
-        "p": [[risk, place] for risk, place in points.promised.items()],
+        "p": [[risk, index] for risk, index in points.promised.items()],
     }
 
 

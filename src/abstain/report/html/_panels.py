@@ -113,8 +113,9 @@ def source_of(system: SystemResult) -> str:
 
 
 def _heading(system: SystemResult) -> Heading:
-    known = system.provenance.get("path") and source_of(system) != system.name
-    return Heading(f"{system.name}: {source_of(system)}" if known else system.name)
+    source = source_of(system)
+    named = system.provenance.get("path") and source != system.name
+    return Heading(f"{system.name}: {source}" if named else system.name)
 
 
 def population_panel(result: Result) -> Panel:
@@ -188,10 +189,10 @@ def _systems(result: Result) -> Table:
     """Every system with its metrics and ranks; Cmax is the coverage once more, and the items are the same for all."""
     table = views.systems_table(result)
     table = table.only(
-        [place for place, each in enumerate(table.columns) if each.key not in _SHOWN_ELSEWHERE]
+        [index for index, column in enumerate(table.columns) if column.key not in _SHOWN_ELSEWHERE]
     )
-    named = [replace(each, heading=metric_name(each.title)) for each in table.columns]
-    return replace(table, columns=tuple(named))
+    columns = tuple(replace(each, heading=metric_name(each.title)) for each in table.columns)
+    return replace(table, columns=columns)
 
 
 def _basis(result: Result) -> str:
@@ -234,16 +235,16 @@ def _difference_intervals(result: Result) -> str:
 
 def _charts(result: Result) -> list[Figure]:
     defined = {each.metric for each in result.differences if not each.group and each.estimate.defined}
-    drawn = [key for key in _sentences.headline_metrics(result) if key in defined]
-    # Who answers more stands in the table; it is drawn where nothing else can be.
-    drawn = [key for key in drawn if key != "cmax"] or drawn
+    metrics = [key for key in _sentences.headline_metrics(result) if key in defined]
+    # Cmax is in the table, so it is drawn only if there is nothing else to draw.
+    metrics = [key for key in metrics if key != "cmax"] or metrics
     return [
         figure(
             differences_chart(result, key),
             f"Differences in {metric_name(key)} with their intervals",
             wide=True,
         )
-        for key in drawn[:_MOST_CHARTS]
+        for key in metrics[:_MOST_CHARTS]
     ]
 
 
@@ -270,8 +271,8 @@ def estimates_panel(sides: Sequence[Side]) -> Panel | None:
 def _areas(side: Side, *, alone: bool) -> list[Part]:
     system, profile = side.system, side.profile
     first = next(iter(system.values()))
-    at = f"@{system.settings.area_coverage:g}"
-    keys = [key if key in first.estimates else f"{key}{at}" for key in _AREAS]
+    suffix = f"@{system.settings.area_coverage:g}"
+    keys = [key if key in first.estimates else f"{key}{suffix}" for key in _AREAS]
     keys = [key for key in keys if key in first.estimates]
     several = len(system) > 1
     areas = Table(
@@ -449,7 +450,7 @@ def coverage_panel(result: CoverageResult) -> Panel:
     parts += [
         _strata(f"Coverage by {name} at a claim of {claim.claim:g}", name, strata)
         for claim in result.claims
-        for name, strata in coverage.parted(result, claim)
+        for name, strata in coverage.groupings_of(result, claim)
     ]
     parts += [figure(chart, f"Chart: {name}", wide=True) for name, chart in charts(result).items()]
     kind = result.kind.capitalize()
@@ -457,11 +458,10 @@ def coverage_panel(result: CoverageResult) -> Panel:
 
 
 def _strata(caption: str, what: str, strata: Sequence[Stratum]) -> TableView:
-    known = [part for part in strata if part.coverage.defined]
-    worst = sorted(known, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
-    shown = known if len(known) <= _MOST_GROUPS else worst
-    if len(shown) < len(known):
-        caption += f" (the {_MOST_GROUPS} lowest of {len(known):,})"
+    shown = [part for part in strata if part.coverage.defined]
+    if len(shown) > _MOST_GROUPS:
+        caption += f" (the {_MOST_GROUPS} lowest of {len(shown):,})"
+        shown = sorted(shown, key=lambda part: part.coverage.value)[:_MOST_GROUPS]
     rows = tuple(
         (str(part.label), f"{part.count:g}", part.coverage, part.verdict.verdict if part.verdict else "")
         for part in shown
@@ -480,10 +480,10 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
     if judged.counted is not None:
         words = "The rows of this table were counted where they are, and none is shown; --engine numpy loads them."
         return Panel("mistakes", title, "Mistakes", [words])
-    named = dict(list(system.basis.confidences.items())[:1])
+    first = dict(list(system.basis.confidences.items())[:1])
     wrong = np.flatnonzero(judged.answered & (loss > 0))
     # The surest first, and of equally sure ones those that cost most.
-    keys = [-loss[wrong], *(-confidence[wrong] for confidence in named.values())]
+    keys = [-loss[wrong], *(-confidence[wrong] for confidence in first.values())]
     wrong = wrong[np.lexsort(keys)][:most]
     texts = [key for key in judged.metadata if responses and key.rsplit(".", 1)[-1] in _TEXTS]
     noun = system.cluster_noun
@@ -493,13 +493,13 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
             str(judged.item[row]),
             _plain(judged.truth[row]),
             _plain(judged.prediction[row]),
-            *(f"{confidence[row]:.4g}" for confidence in named.values()),
+            *(f"{confidence[row]:.4g}" for confidence in first.values()),
             f"{loss[row]:.4g}",
             *(str(judged.metadata[key][row]) for key in texts),
         )
         for row in wrong
     )
-    headings = [noun, "item", "truth", "prediction", *named, "loss", *texts]
+    headings = [noun, "item", "truth", "prediction", *first, "loss", *texts]
     names = f"Asked for by whoever made this report: it names {noun}s and items"
     words = f"{names}{' and shows what the model was asked and wrote' if texts else ''}."
     table = Table("", tuple(Column(heading, heading) for heading in headings), rows)

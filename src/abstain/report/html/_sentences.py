@@ -175,25 +175,25 @@ def describe_family(result: Result) -> str:
 
 def definitions(result: Result) -> dict[str, str]:
     """Return the definitions that the numbers about answers and abstentions follow."""
-    found = {
+    terms = {
         "Items": "An item is one decision that was asked for. N counts answered and abstained items, K the answered "
         "ones; failed and unscored items are counted and enter no metric."
     }
     loss = result.loss
     if loss is not None:
         wrong = "An answer is called wrong where its loss is above 0."
-        found["Loss"] = f"{loss.rule}. {loss.name} = {loss.definition}. {wrong}"
+        terms["Loss"] = f"{loss.rule}. {loss.name} = {loss.definition}. {wrong}"
     if any(result.systems.values()):
-        found |= _selective_definitions(result.settings)
+        terms |= _selective_definitions(result.settings)
     requested = requested_metrics(result.first)
     for name, specification in result.specifications.items():
         if name in requested:
-            found.setdefault(metric_name(name), specification.summary.replace("``", ""))
-    return found | _inference_definitions(result)
+            terms.setdefault(metric_name(name), specification.summary.replace("``", ""))
+    return terms | _inference_definitions(result)
 
 
 def _selective_definitions(settings: Settings) -> dict[str, str]:
-    at = f"{settings.area_coverage:g}"
+    end = f"{settings.area_coverage:g}"
     return {
         "Working point": "Answered items are sorted by confidence, descending; each distinct confidence is one working "
         "point, and all items that share it enter at once. After k items with loss sum S: coverage k/N, selective risk "
@@ -204,7 +204,7 @@ def _selective_definitions(settings: Settings) -> dict[str, str]:
         "AUGRC": "Area under generalized risk over coverage from 0 to Cmax, starting at 0.",
         "e-AURC, e-AUGRC": "The area less that of a perfect ranking, which takes the same answers by their loss, "
         "smallest first.",
-        f"AURC@{at}, AUGRC@{at}": f"The areas up to a coverage of {at}, or Cmax if that is less.",
+        f"AURC@{end}, AUGRC@{end}": f"The areas up to a coverage of {end}, or Cmax if that is less.",
         "Risk at a coverage": "Selective risk of the first working point that reaches the coverage; none beyond Cmax.",
     }
 
@@ -219,46 +219,46 @@ def typical_estimate(estimates: Iterable[Estimate]) -> Estimate | None:
 def _inference_definitions(result: Result) -> dict[str, str]:
     """Return what intervals and verdicts are: of single numbers, and of differences."""
     settings, system = result.settings, result.first
-    found = {}
-    made = typical_estimate(system.estimates.values())
-    if made is not None:
+    terms = {}
+    typical = typical_estimate(system.estimates.values())
+    if typical is not None:
         how = (
             f"{system.cluster_noun.capitalize()}s are left out in turn; where nothing varied, the interval is an exact "
             "bound."
         )
-        if made.drawn is not None:
+        if typical.drawn is not None:
             how = (
-                f"Whole {system.cluster_noun}s are drawn (seed {made.seed}); resamples in which a metric is undefined "
-                "are dropped."
+                f"Whole {system.cluster_noun}s are drawn (seed {typical.seed}); resamples in which a metric is "
+                "undefined are dropped."
             )
-        found["Intervals"] = f"Of single numbers, {interval_words(made, system.cluster_noun)}. {how}"
+        terms["Intervals"] = f"Of single numbers, {interval_words(typical, system.cluster_noun)}. {how}"
     compared = next((each for each in result.differences if each.compared), None)
     if compared is None:
-        return found
+        return terms
     how = interval_words(compared.estimate, system.cluster_noun)
     two = len(result.systems) == 2
     first, second = result.systems if two else ("the first", "The second system")
-    found["Difference"] = (
+    terms["Difference"] = (
         f"{second} less {first} over the same items, {how}. {describe_family(result)}".strip()
     )
-    found["Better"] = (
+    terms["Better"] = (
         f"A system is better if the p-value is at most {1 - settings.level:.2g}, after Holm's correction for all pairs "
         "of systems by one metric, confidence and group. The p-value comes from the same statistic as the interval. A "
         "system that answers nothing never wins. Metrics without a better direction, such as Cmax, have no winner."
     )
     if any(each.matched for each in result.differences):
-        found["At coverage c"] = (
+        terms["At coverage c"] = (
             "Declining alone lowers areas and error rates. Systems with different coverages are therefore compared at "
             "the largest coverage that both reach, each limited to its most confident items. Differences over whole "
             "curves are shown, but have no verdict."
         )
-    return found
+    return terms
 
 
 def coverage_definitions(result: CoverageResult) -> dict[str, str]:
     """Return the definitions that the numbers about intervals or sets follow."""
     settings = result.settings
-    found = {
+    terms = {
         "Coverage": "The share of truths that lie within their closed interval, or in their set.",
         "Claim": "The coverage that the predictions promise.",
         "Verdict on coverage": f"It depends on the {100 * settings.level:g}% confidence interval of the coverage over "
@@ -269,8 +269,8 @@ def coverage_definitions(result: CoverageResult) -> dict[str, str]:
     metrics = next(iter(result.claims[0].values()), None)
     if metrics is not None and metrics.method != "none":
         how = interval_words(metrics, "cluster")
-        found["Intervals of coverage metrics"] = f"{how} (seed {settings.seed})."
-    return found
+        terms["Intervals of coverage metrics"] = f"{how} (seed {settings.seed})."
+    return terms
 
 
 def join_names(names: Sequence[str]) -> str:
