@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from abstain import _process
+from abstain._process import leave, prepare, stop_code
 
 
 def main() -> None:
     """Run the command line in a process of its own."""
     try:
-        _process.prepare()
-        from abstain import cli  # noqa: PLC0415
+        prepare()
+        from abstain.cli import main as run_command_line  # noqa: PLC0415
 
-        cli.main()
+        run_command_line()
     except BaseException as end:
-        code = _process.stop_code()
+        code = stop_code()
         if code is None:
             raise
         # A signal before or after the verb ran has not been turned into an exit code yet.
-        _process.leave(end.code if isinstance(end, SystemExit) and isinstance(end.code, int) else code)
+        leave(end.code if isinstance(end, SystemExit) and isinstance(end.code, int) else code)
 
 
 if __name__ == "__main__":

@@ -239,7 +239,7 @@ _LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
 from abstain import __main__ as entry
-entry._process.prepare()
+entry.prepare()
 import numpy, duckdb, abstain.cli
 size = next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmSize" in line)
 resource.setrlimit(resource.RLIMIT_AS, (size * 1000 + int(sys.argv.pop(1)),) * 2)

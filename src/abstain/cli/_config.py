@@ -184,10 +184,10 @@ def _searched_folders(here: Path) -> list[Path]:
 def _read_toml(path: Path) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415
 
-    from abstain import _files  # noqa: PLC0415
+    from abstain._files import read_bytes  # noqa: PLC0415
 
     try:
-        return tomllib.loads(_files.read_bytes(path).decode("utf-8-sig"))
+        return tomllib.loads(read_bytes(path).decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ArgumentError(f"{path}: not UTF-8 text, which TOML is; --no-config leaves it out") from None
     except RecursionError:

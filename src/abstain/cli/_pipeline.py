@@ -95,7 +95,7 @@ def evaluate_inputs(
 
 def evaluate_systems(systems: Mapping[str, Any], *, quiet: bool, **options: Any) -> Result:
     """Call `abstain.evaluate` with progress bars; if there was nothing to evaluate, that is an error."""
-    from abstain import evaluate  # noqa: PLC0415
+    from abstain.evaluation import evaluate  # noqa: PLC0415
 
     with progress_bars(options["interval"], options["resamples"], wanted=not quiet) as progress:
         result = evaluate(systems, **options, progress=progress)
