@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from abstain.evaluation._result import Settings
-    from abstain.evaluation._system import SystemWork
+    from abstain.evaluation._system import SystemStatistics
     from abstain.inference import Estimate, Intervals, MarginVerdict, Replicates
     from abstain.matching import Matching
     from abstain.metrics import Columns, MetricSpecification
@@ -405,7 +405,7 @@ class _MatchedPair:
 class DifferenceWork:
     """The differences of systems before they are weighed; make one with `prepare`."""
 
-    works: Mapping[str, SystemWork]
+    works: Mapping[str, SystemStatistics]
     pairs: list[Pair]
     matched: list[_MatchedPair]
     matching: Matching
@@ -416,7 +416,7 @@ class DifferenceWork:
     @classmethod
     def prepare(
         cls,
-        works: Mapping[str, SystemWork],
+        works: Mapping[str, SystemStatistics],
         matching: Matching,
         settings: Settings,
         metrics: Sequence[MetricSpecification],
@@ -470,7 +470,7 @@ class DifferenceWork:
         first = next(iter(self.works.values()))
         labels = (ALL, *(group.label for group in first.groups))
         rows = {
-            (name, slot, label): work.views[slot].rows(label)
+            (name, slot, label): work.ranked_rows[slot].rows(label)
             for name, work in self.works.items()
             for slot in first.metrics
             for label in labels
@@ -544,7 +544,7 @@ class DifferenceWork:
     ) -> str:
         """Why a pair is not compared by a metric; empty if it is."""
         for name in pair:
-            if not self.works[name].answered:
+            if not self.works[name].judged.counts.answered:
                 return f"{name} answered nothing, and a system that answers nothing must not win"
         for name, value, rows in zip(pair, values, sides, strict=True):
             if not math.isfinite(value):
@@ -606,7 +606,7 @@ def _limits(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> 
 
 
 def _matched_pairs(
-    works: Mapping[str, SystemWork], pairs: Sequence[Pair], metrics: Sequence[MetricSpecification]
+    works: Mapping[str, SystemStatistics], pairs: Sequence[Pair], metrics: Sequence[MetricSpecification]
 ) -> list[_MatchedPair]:
     """The pairs whose coverages differ, with the metrics that are compared at the coverage that both reach."""
     first = next(iter(works.values()))
@@ -624,7 +624,7 @@ def _matched_pairs(
         slot for slot in first.confidences if not any(work.rows(slot).unranked for work in works.values())
     ]
     for slot, label, (name, work) in itertools.product(slots or [ALL], labels, works.items()):
-        rows[name, slot, label] = work.ranked_view(slot).rows(label)
+        rows[name, slot, label] = work.rows_in_order(slot).rows(label)
     found = []
     for slot, label, pair in itertools.product(slots or [ALL], labels, pairs):
         sides = (rows[pair[0], slot, label], rows[pair[1], slot, label])
