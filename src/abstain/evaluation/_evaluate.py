@@ -27,8 +27,9 @@ from abstain._confidences import (
 )
 from abstain.confidence import select
 from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
-from abstain.evaluation._differences import DifferenceWork, cycles, deciding, headline, rank
+from abstain.evaluation._differences import cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
+from abstain.evaluation._pairs import PairedDifferences
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
 from abstain.evaluation._system import SystemStatistics
 from abstain.evaluation._warnings import (
@@ -469,7 +470,7 @@ def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress |
     }
     pairs = None
     if matching is not None:
-        pairs = DifferenceWork.prepare(statistics, matching, settings, metrics.compared, intervals)
+        pairs = PairedDifferences.prepare(statistics, matching, settings, metrics.compared)
     all_statistics = [each for system in statistics.values() for each in system.all_statistics]
     replicates = intervals.replicate(all_statistics + (pairs.statistics if pairs else []), progress)
     results = {
