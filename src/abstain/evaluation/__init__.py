@@ -21,7 +21,6 @@ from abstain.evaluation._result import (
     Settings,
     SystemResult,
 )
-from abstain.evaluation._system import ResultData
 from abstain.evaluation._warnings import (
     NEVER_EQUAL,
     POSSIBLE_SCALE,
@@ -54,7 +53,6 @@ __all__ = [
     "Profile",
     "Rank",
     "Result",
-    "ResultData",
     "Settings",
     "SignalSummary",
     "SourceCheck",

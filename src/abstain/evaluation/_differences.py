@@ -1,4 +1,4 @@
-"""Differences between systems: every pair by every metric, with intervals, corrected p-values and verdicts.
+"""The difference of two systems by one metric: its verdict, its sentences, and the ranks and headlines that follow.
 
 A system that declines more items must not look better because of it. How a metric treats declined items (see
 `MetricSpecification.comparison`) decides what two systems are compared by:
@@ -15,38 +15,23 @@ Ranks, headlines, sentences and gates all come from the differences that `decidi
 
 from __future__ import annotations
 
-import itertools
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.inference import (
     INCONCLUSIVE,
     LEFT,
     RIGHT,
-    DifferenceRange,
-    at_level,
-    clusters_needed,
     decide,
-    holm,
-    p_value,
-    within_margin,
 )
-from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
 from abstain.metrics.registry import CONDITIONAL, MATCHED, UNDIRECTED, metric_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from abstain.evaluation._result import Settings
-    from abstain.evaluation._system import SystemWork
-    from abstain.inference import Estimate, Intervals, MarginVerdict, Replicates
-    from abstain.matching import Matching
-    from abstain.metrics import Columns, MetricSpecification
-    from abstain.resampling import Statistic
+    from abstain.inference import Estimate, MarginVerdict
 
     Pair = tuple[str, str]
 
@@ -204,7 +189,7 @@ class Difference:
             parts.append(f"up to coverages {self._coverages}")
         elif self.basis == ANSWERED_ITEMS:
             parts.append("of answered items")
-            if not _same(self.left_coverage, self.right_coverage):
+            if not same_coverage(self.left_coverage, self.right_coverage):
                 parts.append(f"(coverages {self._coverages})")
         return " ".join(parts)
 
@@ -275,7 +260,8 @@ def _capitalized(text: str) -> str:
     return text if text.startswith("e-") else text[:1].upper() + text[1:]
 
 
-def _same(one: float, other: float) -> bool:
+def same_coverage(one: float, other: float) -> bool:
+    """Return whether two coverages differ by no more than rounding."""
     return not abs(one - other) > _SAME_COVERAGE
 
 
@@ -387,259 +373,3 @@ def headline(names: Sequence[str], differences: Sequence[Difference], key: Key) 
         estimate.high,
         sentence,
     )
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _MatchedPair:
-    """The metrics by which a pair is compared at matched coverage, under one confidence and in one group."""
-
-    pair: Pair
-    confidence: str
-    group: str
-    metrics: tuple[MetricSpecification, ...]
-    sides: tuple[Columns, Columns]
-    statistic: Statistic
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class DifferenceWork:
-    """The differences of systems before they are weighed; make one with `prepare`."""
-
-    works: Mapping[str, SystemWork]
-    pairs: list[Pair]
-    matched: list[_MatchedPair]
-    matching: Matching
-    settings: Settings
-    compared: frozenset[str]
-    intervals: Intervals
-
-    @classmethod
-    def prepare(
-        cls,
-        works: Mapping[str, SystemWork],
-        matching: Matching,
-        settings: Settings,
-        metrics: Sequence[MetricSpecification],
-        intervals: Intervals,
-    ) -> DifferenceWork:
-        """Find the pairs, and the requested metrics that need a difference at matched coverage."""
-        names, reference = list(works), settings.reference
-        pairs = list(itertools.combinations(names, 2))
-        if reference is not None:
-            pairs = [(reference, name) for name in names if name != reference]
-        compared = frozenset(metric.key for metric in metrics)
-        return cls(
-            works, pairs, _matched_pairs(works, pairs, metrics), matching, settings, compared, intervals
-        )
-
-    @property
-    def statistics(self) -> list[Statistic]:
-        """The statistics at matched coverage, which are evaluated together with those of the systems."""
-        return [each.statistic for each in self.matched]
-
-    def differences(self, replicates: Mapping[Statistic, Replicates]) -> tuple[Difference, ...]:
-        """Return every difference, those at matched coverage last."""
-        whole = self._whole(replicates)
-        at_matched = {
-            (each.left, each.right, Key(each.confidence, each.metric, each.group)): each
-            for pair in self.matched
-            for each in self._at_matched(pair, replicates[pair.statistic])
-        }
-        for key in dict.fromkeys(key for *_, key in whole):
-            # A metric without a confidence is compared at matched coverage once for every confidence.
-            slots = dict.fromkeys(
-                other.confidence
-                for *_, other in at_matched
-                if other[1:] == key[1:] and key.confidence in (ALL, other.confidence)
-            )
-            for slot in slots or (key.confidence,):
-                own = key._replace(confidence=slot)
-                places = [
-                    (at_matched, (*pair, own)) if (*pair, own) in at_matched else (whole, (*pair, key))
-                    for pair in self.pairs
-                ]
-                self._decide([(table, place) for table, place in places if place in table])
-        for key in dict.fromkeys(key for *_, key in at_matched if key.metric == SELECTIVE_RISK.key):
-            self._decide([(at_matched, place) for place in at_matched if place[2] == key])
-        return (*whole.values(), *at_matched.values())
-
-    def _whole(self, replicates: Mapping[Statistic, Replicates]) -> dict[tuple[str, str, Key], Difference]:
-        """The differences over all items or answered items, and over whole curves."""
-        values = {name: work.by_key(replicates) for name, work in self.works.items()}
-        points = {name: work.points() for name, work in self.works.items()}
-        first = next(iter(self.works.values()))
-        labels = (ALL, *(group.label for group in first.groups))
-        rows = {
-            (name, slot, label): work.views[slot].rows(label)
-            for name, work in self.works.items()
-            for slot in first.metrics
-            for label in labels
-        }
-        found = {}
-        for slot, metrics in first.metrics.items():
-            for metric in (metric for metric in metrics if metric.key in self.compared):
-                for label in labels:
-                    key = Key(slot, metric.key, label)
-                    if not all(key in own for own in points.values()):
-                        continue
-                    for left, right in self.pairs:
-                        sides = [rows[name, slot, label] for name in (left, right)]
-                        ends = (points[left][key], points[right][key])
-                        change = values[right][key].less(values[left][key])
-                        found[left, right, key] = self._difference(
-                            (left, right), key, metric, ends, change, sides
-                        )
-        return found
-
-    def _difference(
-        self,
-        pair: Pair,
-        key: Key,
-        metric: MetricSpecification,
-        ends: tuple[float, float],
-        change: Replicates,
-        sides: Sequence[Columns],
-        coverage: float = math.nan,
-    ) -> Difference:
-        """One difference; `coverage` is that of both sides if they are at matched coverage."""
-        matched = not math.isnan(coverage)
-        with np.errstate(invalid="ignore"):
-            value = float(np.subtract(ends[1], ends[0]))
-        limits = (
-            _limits(metric, sides, coverage if matched else metric.value) if math.isfinite(value) else None
-        )
-        estimate = self.intervals.difference(value, change, n=self.matching.judged, limits=limits)
-        reason = self._obstacle(pair, metric, ends, sides)
-        if reason:  # what is not compared has no interval
-            estimate = replace(
-                estimate, low=math.nan, high=math.nan, se=math.nan, method="none", reason=reason
-            )
-        coverages = [end_coverage(metric, side) if len(side) else math.nan for side in sides]
-        if not matched and metric.comparison == MATCHED:
-            if metric.matched is None:  # the metric names its own coverage
-                coverage = metric.value
-            elif _same(*coverages):
-                coverage = coverages[0]
-        return Difference(
-            metric=key.metric,
-            direction=metric.direction,
-            comparison=metric.comparison,
-            confidence=key.confidence,
-            group=key.group,
-            left=pair[0],
-            right=pair[1],
-            left_value=ends[0],
-            right_value=ends[1],
-            left_coverage=coverages[0],
-            right_coverage=coverages[1],
-            estimate=estimate,
-            matched=matched,
-            coverage=coverage,
-            p=p_value(estimate),
-            cluster_noun=next(iter(self.works.values())).judged.cluster_noun,
-        )
-
-    def _obstacle(
-        self, pair: Pair, metric: MetricSpecification, values: Sequence[float], sides: Sequence[Columns]
-    ) -> str:
-        """Why a pair is not compared by a metric; empty if it is."""
-        for name in pair:
-            if not self.works[name].answered:
-                return f"{name} answered nothing, and a system that answers nothing must not win"
-        for name, value, rows in zip(pair, values, sides, strict=True):
-            if not math.isfinite(value):
-                problem = metric.problem(rows) if len(rows) else None
-                why = f": {problem.sentence}" if problem else ""
-                return f"{metric.key} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
-        return ""
-
-    def _at_matched(self, matched: _MatchedPair, replicates: Replicates) -> list[Difference]:
-        points = matched.statistic.points.tolist()
-        found = []
-        for place, metric in enumerate(matched.metrics):
-            coverage, left, right = points[3 * place : 3 * place + 3]
-            change = replicates.column(3 * place + 2).less(replicates.column(3 * place + 1))
-            key = Key(matched.confidence, metric.key, matched.group)
-            found.append(
-                self._difference(matched.pair, key, metric, (left, right), change, matched.sides, coverage)
-            )
-        return found
-
-    def _decide(self, family: Sequence[tuple[dict[Any, Difference], Any]]) -> None:
-        """Correct the p-values of one family for its number, and complete what follows from the verdicts."""
-        settings = self.settings
-        members = [(table, place) for table, place in family if not table[place].no_verdict]
-        found = [table[place] for table, place in members]
-        tested = sum(each.compared for each in found)
-        adjusted = holm([each.p for each in found]).tolist()
-        margins: list[MarginVerdict | None] = [None] * len(found)
-        if settings.margin is not None and found:
-            margins = [*within_margin([each.estimate for each in found], found[0].direction, settings.margin)]
-        for (table, place), each, p, margin in zip(members, found, adjusted, margins, strict=True):
-            made = replace(each, p_adjusted=p, family=tested, margin=margin if each.compared else None)
-            if made.compared and made.winner is None:
-                size = made.estimate.value if settings.margin is None else settings.margin
-                # Each of several comparisons has a part of alpha, and the smallest part suffices for certain.
-                level = 1.0 - (1.0 - settings.level) / tested
-                needed = clusters_needed(size, made.estimate.se, made.estimate.clusters, level=level)
-                made = replace(made, clusters_needed=needed)
-            if settings.simultaneous and tested > 1:
-                together = 1.0 - (1.0 - settings.level) / tested
-                wider = at_level(made.estimate, together)
-                method = f"{wider.method}, simultaneous for {tested} pairs"
-                made = replace(made, estimate=replace(wider, level=settings.level, method=method))
-            table[place] = made
-
-
-def _limits(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> DifferenceRange | None:
-    """How large a difference can be; `end` is the metric's parameter, or the coverage at which it ends."""
-    if not all(map(len, sides)):
-        return None
-    scales = [
-        metric.scale_at(side, end) if metric.scale_at is not None else metric.scale(side) for side in sides
-    ]
-    if not all(scale.bounded for scale in scales):
-        return None
-    units = [scale.units for scale in scales if scale.units is not None]
-    largest = 0.0 if all(scale.fixed for scale in scales) else max(scale.high - scale.low for scale in scales)
-    return DifferenceRange(largest, min(units, default=None))
-
-
-def _matched_pairs(
-    works: Mapping[str, SystemWork], pairs: Sequence[Pair], metrics: Sequence[MetricSpecification]
-) -> list[_MatchedPair]:
-    """The pairs whose coverages differ, with the metrics that are compared at the coverage that both reach."""
-    first = next(iter(works.values()))
-    wanted = [metric for metric in metrics if metric.comparison == MATCHED and metric.matched is not None]
-    if all(work.loss is not None for work in works.values()) and any(
-        metric.comparison != MATCHED for metric in metrics
-    ):
-        # Metrics without a form at matched coverage are accompanied by the selective risk there.
-        wanted.append(SELECTIVE_RISK)
-    if not wanted:
-        return []
-    labels = (ALL, *(group.label for group in first.groups))
-    rows: dict[tuple[str, str, str], Columns] = {}
-    slots = [
-        slot for slot in first.confidences if not any(work.rows(slot).unranked for work in works.values())
-    ]
-    for slot, label, (name, work) in itertools.product(slots or [ALL], labels, works.items()):
-        rows[name, slot, label] = work.ranked_view(slot).rows(label)
-    found = []
-    for slot, label, pair in itertools.product(slots or [ALL], labels, pairs):
-        sides = (rows[pair[0], slot, label], rows[pair[1], slot, label])
-        if not all(side.answered.any() for side in sides):
-            continue
-        own_metrics = tuple(
-            metric
-            for metric in wanted
-            if (slot or not metric.ranked)
-            and not (metric is SELECTIVE_RISK and label)
-            and not _same(*(end_coverage(metric, side) for side in sides))
-            and all(metric.problem(side) is None for side in sides)
-        )
-        if own_metrics:
-            found.append(
-                _MatchedPair(pair, slot, label, own_metrics, sides, matched_measure(*sides, own_metrics))
-            )
-    return found

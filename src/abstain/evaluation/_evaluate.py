@@ -27,10 +27,11 @@ from abstain._confidences import (
 )
 from abstain.confidence import select
 from abstain.errors import AbstainError, ArgumentError, DataError, ResultWarning, at
-from abstain.evaluation._differences import DifferenceWork, cycles, deciding, headline, rank
+from abstain.evaluation._differences import cycles, deciding, headline, rank
 from abstain.evaluation._metric_tables import ALL, Key
+from abstain.evaluation._pairs import PairedDifferences
 from abstain.evaluation._result import Population, Result, Settings, SystemResult
-from abstain.evaluation._system import ResultData, SystemWork
+from abstain.evaluation._system import SystemStatistics
 from abstain.evaluation._warnings import (
     POSSIBLE_SCALE,
     comparison_warnings,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from abstain._confidences import CalibrationLike
     from abstain._types import Progress
     from abstain.calibrators import Calibration
-    from abstain.evaluation._counted import Wanted
     from abstain.evaluation._differences import Difference, Headline, Rank
     from abstain.inference import Replicates
     from abstain.losses import ItemLoss, Loss
@@ -69,8 +69,6 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 DEFAULT_GRID = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# Told of every system, whatever is asked for.
-COVERAGE = METRICS["answer_rate"]
 
 
 def evaluate(
@@ -158,7 +156,7 @@ def evaluate(
     >>> print(evaluate(frame, truth="y", prediction="p", confidence="sure", interval="none")["sure"].aurc)
     0.056
     """
-    given = _given(systems)
+    sources = _systems_by_name(systems)
     if isinstance(loss, str):
         check_loss_name(loss)
     settings = Settings.checked(
@@ -176,42 +174,33 @@ def evaluate(
     chosen = GROUPED if metrics is None and by is not None else metrics
     if chosen is None and selective is False:
         chosen = "augrc"
-    asked = () if chosen is None else select_metrics(chosen, coverage=False)
+    requested = () if chosen is None else select_metrics(chosen, coverage=False)
     request = _Request(
-        asked=tuple(metric.in_convention(convention) for metric in asked),
+        metrics=tuple(metric.in_convention(convention) for metric in requested),
+        metrics_named=metrics is not None or by is not None,
         selective=(metrics is None or confidence is not None) if selective is None else bool(selective),
         confidence=confidence,
         calibrations=load_calibrations(calibration),
         by=() if by is None else (by,) if isinstance(by, str) else tuple(by),
         loss=loss,
         settings=settings,
-        by_name=metrics is not None or by is not None,
+        run_resamples=resamples_wanted(resamples, interval, of_a_run=True),
+        match_options={
+            "by": _validate.choice(match, "match", MATCHES),
+            "intersection_only": intersection_only,
+            "truth_may_differ": truth_may_differ,
+        },
     )
-    matching = {
-        "by": _validate.choice(match, "match", MATCHES),
-        "intersection_only": intersection_only,
-        "truth_may_differ": truth_may_differ,
-    }
 
-    def evaluate_systems(opened: Mapping[str, Any]) -> Result:
-        named, kept, matched = _match_systems(opened, request, matching)
-        if reference is not None:
-            _validate.choice(reference, "reference", named)
-        asked = request
-        if any(map(_is_run, named.values())):
-            drawn = resamples_wanted(resamples, interval, of_a_run=True)
-            asked = replace(request, settings=replace(settings, resamples=drawn))
-        if matched is None:
-            name, items = next(iter(named.items()))
-            result = _Job.alone(asked, name, items).run(progress)
-        else:
-            result = _Job.prepare(asked, named, kept, matched).run(progress)
+    def evaluate_opened(opened: Mapping[str, Any]) -> Result:
+        systems = _match_systems(opened, request)
+        result = _evaluate_systems(systems, request, progress)
         if on_read is not None and _is_aggregated(opened):
-            on_read(named)
+            on_read(systems.sources)
         return result
 
     return aggregate_or_load(
-        given, evaluate_systems, engine=engine, memory=memory, master=master, on_read=on_read, **columns
+        sources, evaluate_opened, engine=engine, memory=memory, master=master, on_read=on_read, **columns
     )
 
 
@@ -234,7 +223,7 @@ def compare(*systems: Any, **options: Any) -> Result:
     """
     _check_kinds(systems)
     count = sum(len(system) if isinstance(system, Mapping) else 1 for system in systems)
-    if not count or (count == 1 and isinstance(next(iter(_given(systems).values())), Items)):
+    if not count or (count == 1 and isinstance(next(iter(_systems_by_name(systems).values())), Items)):
         raise ArgumentError(f"a comparison needs at least two systems, got {count}")
     result = evaluate(*systems, **{"selective": options.get("metrics") is None, **options})
     if len(result.systems) < 2:
@@ -245,12 +234,8 @@ def compare(*systems: Any, **options: Any) -> Result:
     return result
 
 
-def _is_run(items: Items) -> bool:
-    return items.provenance.get("format") == "run"
-
-
-def _given(systems: Sequence[Any]) -> dict[str, Any]:
-    """Return the systems by name: left and right where two have none."""
+def _systems_by_name(systems: Sequence[Any]) -> dict[str, Any]:
+    """Return the systems by name; two without names are called left and right."""
     _check_kinds(systems)
     named: dict[str, Any] = {}
     bare = sum(not isinstance(system, Mapping) for system in systems)
@@ -266,7 +251,7 @@ def _given(systems: Sequence[Any]) -> dict[str, Any]:
 
 
 def _check_kinds(systems: Iterable[Any]) -> None:
-    """Refuse what is no system before anything is read: a list may be systems that lack their stars, or paths."""
+    """Reject arguments that are not systems before anything is read, such as a list of systems."""
     for system in systems:
         if isinstance(system, Mapping):
             _check_kinds(system.values())
@@ -275,14 +260,6 @@ def _check_kinds(systems: Iterable[Any]) -> None:
                 "a system must be Items, a data frame, a path, or a mapping from names to them, got "
                 f"{_validate.kind(system)}; {_validate.FROM_ARRAYS}"
             )
-
-
-class _Systems(NamedTuple):
-    """The items of every system, those that are compared, and how they were matched; None where there is but one."""
-
-    named: Mapping[str, Items]
-    kept: Mapping[str, Items]
-    matching: Matching | None
 
 
 def aggregate_or_load(
@@ -361,290 +338,242 @@ def _is_aggregated(systems: Mapping[str, Any]) -> bool:
     return any(isinstance(system, engines.Countable) for system in systems.values())
 
 
-def _match_systems(systems: Mapping[str, Any], request: _Request, options: Mapping[str, Any]) -> _Systems:
-    """Return the items of every system, and those of them that are compared."""
-    if not _is_aggregated(systems):
-        matched = match_items(systems, **options) if len(systems) > 1 else (systems, None)
-        return _Systems(systems, *matched)
-    from abstain.evaluation._counted import counted_items, counted_systems  # noqa: PLC0415
-
-    if len(systems) > 1:
-        return _Systems(*counted_systems(systems, request.wanted, **options))
-    named = {name: counted_items(name, table, request.wanted) for name, table in systems.items()}
-    return _Systems(named, named, None)
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class _Request:
-    """What was requested of every system.
+    """The checked arguments of `evaluate`.
 
-    `by_name` is True if metrics were named; `unranked` if none were, and there is no confidence for the default ones.
+    Attributes:
+        metrics: the metrics in addition to the selective ones.
+        metrics_named: True if metrics or groups were requested, False if the default metrics are evaluated.
+        selective: True if the selective metrics are evaluated.
+        confidence: the confidences, as `evaluate` takes them.
+        calibrations: the artifacts of calibrated confidences.
+        by: the columns of groups.
+        loss: the loss, as `evaluate` takes it.
+        settings: the settings that are part of the result.
+        run_resamples: the number of resamples if a system is a run file.
+        match_options: the arguments of `abstain.matching.match`.
     """
 
-    asked: tuple[MetricSpecification, ...]
+    metrics: tuple[MetricSpecification, ...]
+    metrics_named: bool
     selective: bool
     confidence: Confidence
     calibrations: tuple[Calibration, ...]
     by: tuple[str, ...]
     loss: Loss | None
     settings: Settings
-    by_name: bool = True
+    run_resamples: int
+    match_options: Mapping[str, Any]
+
+    @property
+    def confidence_is_implied(self) -> bool:
+        """True if metrics were named, and no confidence."""
+        return self.confidence is None and not self.selective and not self.calibrations
+
+
+class _Systems(NamedTuple):
+    """The items of every system, those of them that are evaluated, and how they were matched; None for one system."""
+
+    sources: Mapping[str, Items]
+    judged: Mapping[str, Items]
+    matching: Matching | None
+
+
+def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
+    """Return the items of every system, and those of them that are evaluated: if there are several, matched items."""
+    if _is_aggregated(opened):
+        from abstain.evaluation._counted import Wanted, counted_items, counted_systems  # noqa: PLC0415
+
+        wanted = Wanted(
+            metrics=_choose_metrics(request, ranked=True).evaluated,
+            confidence=request.confidence,
+            by=request.by,
+            loss=request.loss,
+            units=request.settings.interval != NONE,
+        )
+        if len(opened) > 1:
+            return _Systems(*counted_systems(opened, wanted, **request.match_options))
+        opened = {name: counted_items(name, table, wanted) for name, table in opened.items()}
+    if len(opened) > 1:
+        return _Systems(opened, *match_items(opened, **request.match_options))
+    return _Systems(opened, {name: items.judged for name, items in opened.items()}, None)
+
+
+class _Metrics(NamedTuple):
+    """The metrics of one evaluation.
+
+    Attributes:
+        requested: the metrics of the metric table.
+        selective: the selective metrics.
+        unranked: True if no metric was named, and there is no confidence for the default ones.
+    """
+
+    requested: tuple[MetricSpecification, ...]
+    selective: tuple[MetricSpecification, ...]
     unranked: bool = False
 
     @property
-    def listed(self) -> tuple[MetricSpecification, ...]:
-        """The metrics of the table: those asked for, with the coverage beside those over answered rows only."""
-        return select_metrics(self.asked) if self.asked else ()
+    def compared(self) -> tuple[MetricSpecification, ...]:
+        """The metrics by which systems are compared."""
+        return tuple({metric.key: metric for metric in (*self.selective, *self.requested)}.values())
 
     @property
-    def bundle(self) -> tuple[MetricSpecification, ...]:
-        """The selective metrics, at the coverages asked for."""
-        settings = self.settings
-        found = [METRICS[name] for name in BUNDLES["selective"]]
-        found = [
-            metric if metric.parameter is None else metric.at(settings.area_coverage) for metric in found
-        ]
-        found += [METRICS["risk_at_coverage"].at(coverage) for coverage in settings.coverage_grid]
-        return tuple(metric.in_convention(settings.convention) for metric in found)
+    def evaluated(self) -> tuple[MetricSpecification, ...]:
+        """Every metric: the compared ones and the coverage, which every system has."""
+        return tuple({metric.key: metric for metric in (*self.compared, METRICS["answer_rate"])}.values())
 
-    def metrics(self, *, ranked: bool) -> tuple[MetricSpecification, ...]:
-        """Every metric that is measured; of the selective ones those alone that need no confidence if there is none."""
-        return tuple({metric.key: metric for metric in (*self.told(ranked=ranked), COVERAGE)}.values())
 
-    def told(self, *, ranked: bool) -> tuple[MetricSpecification, ...]:
-        """The metrics that were asked for, and whose differences are told."""
-        bundle = [metric for metric in self.bundle if ranked or not metric.ranked] if self.selective else []
-        return tuple({metric.key: metric for metric in (*bundle, *self.asked)}.values())
+def _choose_metrics(request: _Request, *, ranked: bool) -> _Metrics:
+    """Return the metrics; without a confidence, those selective metrics that need none."""
+    if not ranked and not request.metrics_named:
+        return _Metrics(select_metrics("answers"), (), unranked=True)
+    if not request.selective:
+        return _Metrics(request.metrics, ())
+    settings = request.settings
+    selective = [METRICS[name] for name in BUNDLES["selective"]]
+    selective = [each if each.parameter is None else each.at(settings.area_coverage) for each in selective]
+    selective += [METRICS["risk_at_coverage"].at(coverage) for coverage in settings.coverage_grid]
+    in_convention = (
+        each.in_convention(settings.convention) for each in selective if ranked or not each.ranked
+    )
+    return _Metrics(request.metrics, tuple(in_convention))
 
-    @property
-    def wanted(self) -> Wanted:
-        """What is asked of a table before it is read."""
-        from abstain.evaluation._counted import Wanted  # noqa: PLC0415
 
-        return Wanted(
-            metrics=self.metrics(ranked=True),
-            confidence=self.confidence,
-            by=self.by,
-            loss=self.loss,
-            units=self.settings.interval != NONE,
+def _evaluate_systems(systems: _Systems, request: _Request, progress: Progress | None) -> Result:
+    """Evaluate all statistics of all systems with the same weights and collect the estimates."""
+    sources, judged, matching = systems
+    if request.settings.reference is not None:
+        _validate.choice(request.settings.reference, "reference", sources)
+    if matching is None and not all(map(len, sources.values())):
+        raise DataError("there is no item to judge: the source is empty")
+    settings = _settle_resamples(request, systems)
+    loss = _judged_loss(request.loss, sources) if matching is None else request.loss
+    confidences = _common_confidences(request, systems)
+    ranked = any(confidences.values())
+    metrics = _choose_metrics(request, ranked=ranked)
+    losses = _losses(judged, metrics.evaluated, loss, ranked=ranked)
+    intervals = _intervals(next(iter(judged.values())), settings)
+    statistics = {
+        name: SystemStatistics.prepare(
+            name,
+            sources[name],
+            items,
+            metrics.evaluated,
+            confidences=confidences[name],
+            loss=losses[name],
+            requested_loss=loss,
+            intervals=intervals,
+            by=request.by,
         )
+        for name, items in judged.items()
+    }
+    pairs = None
+    if matching is not None:
+        pairs = PairedDifferences.prepare(statistics, matching, settings, metrics.compared)
+    all_statistics = [each for system in statistics.values() for each in system.all_statistics]
+    replicates = intervals.replicate(all_statistics + (pairs.statistics if pairs else []), progress)
+    results = {
+        name: _system_result(system, replicates, metrics, request, settings, matching)
+        for name, system in statistics.items()
+    }
+    differences = pairs.differences(replicates) if pairs else ()
+    first = next(iter(statistics.values()))
+    by_key = {Key(name, metric.key): metric for name, part in first.metrics.items() for metric in part}
+    ranks, cycle_warnings = _ranks(results, by_key, differences) if differences else ({}, [])
+    return Result(
+        systems=results,
+        specifications={key.metric: metric for key, metric in by_key.items()},
+        differences=differences,
+        ranks=ranks,
+        headline=_headline(statistics, differences, metrics) if differences else None,
+        matching=matching,
+        settings=settings,
+        warnings=(*cycle_warnings, *_result_warnings(results, matching, settings)),
+    )
 
-    @property
-    def by_default(self) -> bool:
-        """True where metrics were asked for by name, and a confidence was not."""
-        return self.confidence is None and not self.selective and not self.calibrations
 
-    def confidences(self, name: str, items: Items, *, several: bool) -> dict[str, VariantConfidence]:
-        """Return the confidences of one system by the names under which its estimates are known."""
-        asked = self.confidence
-        if isinstance(asked, Mapping):
-            one = variant_confidences(asked.get(name, "default"), items, self.calibrations)
-            if len(one) > 1 and name in asked:
-                raise ArgumentError(
-                    f"{name}: one confidence ranks a system, got {', '.join(one)}; compare them as systems of their own"
-                )
-            return {OWN: next(iter(one.values()))} if one else {}
-        if self.by_default:
-            chosen = next(iter(select("default", items)), None)
-            # Several systems are compared at matched coverage, too, whatever the metrics need.
-            needed = several or any(metric.ranked for metric in self.asked)
-            return {chosen: stated_confidence(items, chosen)} if chosen and needed else {}
-        return variant_confidences("default" if asked is None else asked, items, self.calibrations)
+def _settle_resamples(request: _Request, systems: _Systems) -> Settings:
+    """Return the settings: run files are resampled by default, and without judged items there are no intervals."""
+    if not any(map(len, systems.judged.values())):
+        return replace(request.settings, interval=NONE, resamples=0)
+    if any(items.provenance.get("format") == "run" for items in systems.sources.values()):
+        return replace(request.settings, resamples=request.run_resamples)
+    return request.settings
+
+
+def _judged_loss(loss: Loss | None, sources: Mapping[str, Items]) -> Loss | None:
+    """Return the loss of one system; of one number per item of the source, those of the judged items."""
+    if loss is None or isinstance(loss, str) or callable(loss):
+        return loss
+    (items,) = sources.values()
+    return item_loss(items, loss).values[items.outcome <= 1]
 
 
 # The name of a confidence that is another one in every system.
 OWN = "own"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Job:
-    """One evaluation under way."""
-
-    request: _Request
-    sources: Mapping[str, Items]
-    works: Mapping[str, SystemWork]
-    matching: Matching | None
-    intervals: Intervals
-
-    @classmethod
-    def alone(cls, request: _Request, name: str, items: Items) -> _Job:
-        """Prepare one system over all of its judged items."""
-        judged = items.judged
-        if not len(items):
-            raise DataError("there is no item to judge: the source is empty")
-        if not len(judged):  # everything is undefined, and says so
-            request = replace(request, settings=replace(request.settings, interval="none", resamples=0))
-        loss = request.loss
-        if loss is not None and not isinstance(loss, str) and not callable(loss):
-            # One number per item of the source: those of the judged ones are kept.
-            measured = item_loss(items, loss)
-            loss = measured.values[items.outcome <= 1]
-        return cls.prepare(replace(request, loss=loss), {name: items}, {name: judged}, None)
-
-    @classmethod
-    def prepare(
-        cls,
-        request: _Request,
-        sources: Mapping[str, Items],
-        kept: Mapping[str, Items],
-        matching: Matching | None,
-    ) -> _Job:
-        """Prepare every system: its loss, its confidences, its measures."""
-        if isinstance(request.confidence, Mapping):
-            for name in request.confidence:
-                _validate.choice(name, "system", sources)
-        confidences = {
-            name: request.confidences(name, items, several=len(kept) > 1) for name, items in kept.items()
+def _common_confidences(request: _Request, systems: _Systems) -> dict[str, dict[str, VariantConfidence]]:
+    """Return by system the confidences that all systems have, by the names under which estimates are known."""
+    if isinstance(request.confidence, Mapping):
+        for name in request.confidence:
+            _validate.choice(name, "system", systems.sources)
+    found = {name: _system_confidences(request, systems, name) for name in systems.judged}
+    names = dict.fromkeys(name for own in found.values() for name in own)
+    if request.confidence_is_implied:
+        # No confidence was requested: metrics of a system that has none are undefined, with a reason.
+        return {
+            system: {name: own.get(name) or _unstated(name, systems.judged[system]) for name in names}
+            for system, own in found.items()
         }
-        slots = dict.fromkeys(slot for own in confidences.values() for slot in own)
-        if request.by_default:
-            # Where nobody asked for a confidence, a system that has none is undefined by it, and says so.
-            confidences = {
-                name: {slot: own.get(slot) or _unstated(slot, kept[name]) for slot in slots}
-                for name, own in confidences.items()
-            }
-        common = [slot for slot in slots if all(slot in own for own in confidences.values())]
-        ranked = bool(common)
-        if slots and not ranked:
-            raise DataError(
-                "the systems have no confidence in common; name one that all can serve, or one for each"
-            )
-        if not ranked and not request.by_name:
-            request = replace(request, asked=select_metrics("answers"), selective=False, unranked=True)
-        metrics = request.metrics(ranked=ranked)
-        losses = _losses(kept, metrics, request.loss, ranked=ranked)
-        intervals = _intervals(next(iter(kept.values())), request.settings)
-        works = {
-            name: SystemWork.prepare(
-                name,
-                sources[name],
-                items,
-                metrics,
-                confidences={slot: confidences[name][slot] for slot in common},
-                loss=losses[name],
-                asked_loss=request.loss,
-                intervals=intervals,
-                by=request.by,
-            )
-            for name, items in kept.items()
-        }
-        return cls(request, sources, works, matching, intervals)
-
-    def run(self, progress: Progress | None) -> Result:
-        """Evaluate all statistics with the same weights and collect the estimates."""
-        first = next(iter(self.works.values()))
-        work = None
-        if self.matching is not None:
-            told = self.request.told(ranked=bool(first.confidences))
-            work = DifferenceWork.prepare(
-                self.works, self.matching, self.request.settings, told, self.intervals
-            )
-        statistics = [each for side in self.works.values() for each in side.all_statistics]
-        if work is not None:
-            statistics += work.statistics
-        replicates = self.intervals.replicate(statistics, progress)
-        systems = {name: self._system(name, replicates) for name in self.works}
-        differences = () if work is None else work.differences(replicates)
-        metrics = {Key(slot, metric.key): metric for slot, part in first.metrics.items() for metric in part}
-        ranks, circles = _ranks(systems, metrics, differences) if differences else ({}, [])
-        return Result(
-            systems=systems,
-            specifications={key.metric: metric for key, metric in metrics.items()},
-            differences=differences,
-            ranks=ranks,
-            headline=self._headline(differences) if differences else None,
-            matching=self.matching,
-            settings=self.request.settings,
-            warnings=(*circles, *self._warnings(systems)),
+    common = [name for name in names if all(name in own for own in found.values())]
+    if names and not common:
+        raise DataError(
+            "the systems have no confidence in common; name one that all can serve, or one for each"
         )
+    return {system: {name: own[name] for name in common} for system, own in found.items()}
 
-    def _headline(self, differences: Sequence[Difference]) -> Headline | None:
-        """The conclusion by the first requested metric that has a direction.
 
-        Of the selective metrics, which come first, it is the AUGRC; without a confidence it is the SimpleQA F.
-        """
-        first = next(iter(self.works.values()))
-        requested = self.request.asked
-        if self.request.unranked or self.request.selective:
-            requested = (METRICS["simpleqa_f" if self.request.unranked else "augrc"],)
-        slots = {metric.key: slot for slot, part in first.metrics.items() for metric in part if slot}
-        for metric in requested:
-            if metric.comparison != UNDIRECTED:
-                slot = next((slot for slot in first.confidences if metric.key in slots), ALL)
-                return headline(list(self.works), differences, Key(slot, metric.key))
-        return None
+def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict[str, VariantConfidence]:
+    requested, items = request.confidence, systems.judged[name]
+    if isinstance(requested, Mapping):
+        own = variant_confidences(requested.get(name, "default"), items, request.calibrations)
+        if len(own) > 1 and name in requested:
+            raise ArgumentError(
+                f"{name}: one confidence ranks a system, got {', '.join(own)}; compare them as systems of their own"
+            )
+        return {OWN: next(iter(own.values()))} if own else {}
+    if request.confidence_is_implied:
+        default = next(iter(select("default", items)), None)
+        # Several systems are also compared at matched coverage, which needs a ranking.
+        needed = len(systems.judged) > 1 or any(metric.ranked for metric in request.metrics)
+        return {default: stated_confidence(items, default)} if default and needed else {}
+    return variant_confidences("default" if requested is None else requested, items, request.calibrations)
 
-    def _system(self, name: str, replicates: Mapping[Statistic, Replicates]) -> SystemResult:
-        request, work, source = self.request, self.works[name], self.sources[name]
-        settings = request.settings
-        counts = source.counts
-        outcomes = replace(population_table(work.judged), failed=counts.failed, unscored=counts.unscored)
-        population = self._population(name, outcomes.right)
-        found = work.estimates(replicates)
-        if self.matching is None:
-            found = work.with_bounds(found)
-        table = None
-        if request.asked:
-            table = work.table(request.listed, found, replicates, by=request.by, outcomes=outcomes)
-        selective = request.selective and work.loss is not None
-        wanted = request.selective or request.unranked or any(metric.ranked for metric in request.asked)
-        return SystemResult(
-            name=name,
-            population=population,
-            loss=work.loss,
-            settings=settings,
-            provenance={**source.provenance, **work.found},
-            warnings=(
-                *general_warnings(
-                    source,
-                    population,
-                    settings,
-                    ranked=bool(work.confidences) or not wanted,
-                    loss_named=request.loss is not None,
-                ),
-                *left_out_warnings(found, population),
-            ),
-            cluster_noun=work.judged.cluster_noun,
-            design_effect=math.nan if settings.interval == NONE else work.design_effect(),
-            calibrations=request.calibrations,
-            confidences={slot: confidence.name for slot, confidence in work.confidences.items()},
-            estimates=found,
-            variants=work.variants(found, settings) if selective else {},
-            metrics=table,
-            basis=ResultData.of(work, settings),
-        )
 
-    def _population(self, name: str, right: int) -> Population:
-        source, judged = self.sources[name], self.works[name].judged
-        own, counts = source.counts, judged.counts
-        total, included = source.clusters, judged.clusters
-        if self.matching is not None:
-            total = self.matching.clusters_shared
-        return Population(
-            total=total,
-            included=included,
-            failed=total - included,
-            items=counts.n,
-            answered=counts.answered,
-            abstained=counts.abstained,
-            items_failed=own.failed,
-            items_unscored=own.unscored,
-            right=right,
-        )
+def _unstated(name: str, items: Items) -> VariantConfidence:
+    return VariantConfidence(name, np.full(len(items), np.nan), (), items)
 
-    def _warnings(self, systems: Mapping[str, SystemResult]) -> tuple[ResultWarning, ...]:
-        if self.matching is None:
-            return next(iter(systems.values())).warnings
-        first = next(iter(systems.values()))
-        found = [*comparison_warnings(systems), *self.matching.warnings]
-        found += few_clusters(self.matching.clusters, first.cluster_noun, self.request.settings.interval)
-        codes = {warning.code for warning in found}
-        found += [each for side in systems.values() for each in side.warnings if each.code not in codes]
-        return tuple(sorted(dict.fromkeys(found), key=lambda each: each.code != POSSIBLE_SCALE))
+
+def _losses(
+    judged: Mapping[str, Items], metrics: Sequence[MetricSpecification], loss: Loss | None, *, ranked: bool
+) -> dict[str, ItemLoss | None]:
+    """Return the loss of every system, by one rule for all; None if no metric needs one."""
+    needed = any("loss" in metric.needs for metric in metrics)
+    if len(judged) == 1:
+        return {name: item_loss(items, loss) if needed else None for name, items in judged.items()}
+    if needed or ranked:
+        try:
+            return dict(zip(judged, common_loss(list(judged.values()), loss), strict=True))
+        except AbstainError:  # comparisons at matched coverage can do without
+            if needed:
+                raise
+    return dict.fromkeys(judged)
 
 
 def _intervals(items: Items, settings: Settings) -> Intervals:
-    """How intervals are made over the clusters that all systems share."""
+    """Return how intervals are made over the clusters that all systems share."""
     return Intervals.of(
         items.cluster_ids,
         items.cluster_index,
@@ -657,24 +586,95 @@ def _intervals(items: Items, settings: Settings) -> Intervals:
     )
 
 
-def _unstated(slot: str, items: Items) -> VariantConfidence:
-    return VariantConfidence(slot, np.full(len(items), np.nan), (), items)
+def _system_result(
+    system: SystemStatistics,
+    replicates: Mapping[Statistic, Replicates],
+    metrics: _Metrics,
+    request: _Request,
+    settings: Settings,
+    matching: Matching | None,
+) -> SystemResult:
+    source, judged = system.source, system.judged
+    counts, own = judged.counts, source.counts
+    outcomes = replace(population_table(judged), failed=own.failed, unscored=own.unscored)
+    clusters = source.clusters if matching is None else matching.clusters_shared
+    population = Population(
+        total=clusters,
+        included=judged.clusters,
+        failed=clusters - judged.clusters,
+        items=counts.n,
+        answered=counts.answered,
+        abstained=counts.abstained,
+        items_failed=own.failed,
+        items_unscored=own.unscored,
+        right=outcomes.right,
+    )
+    estimates = system.estimates(replicates)
+    if matching is None:
+        estimates = system.with_bounds(estimates)
+    table = None
+    if metrics.requested:
+        # Next to metrics of answered rows, the table shows the coverage.
+        listed = select_metrics(metrics.requested)
+        table = system.table(listed, estimates, replicates, outcomes=outcomes)
+    ranking_wanted = (
+        request.selective or metrics.unranked or any(metric.ranked for metric in metrics.requested)
+    )
+    general = general_warnings(
+        source,
+        population,
+        settings,
+        ranked=bool(system.confidences) or not ranking_wanted,
+        loss_named=request.loss is not None,
+    )
+    selective = request.selective and system.loss is not None
+    return SystemResult(
+        name=system.name,
+        population=population,
+        loss=system.loss,
+        settings=settings,
+        provenance={**source.provenance, **system.percent_provenance},
+        warnings=(*general, *left_out_warnings(estimates, population)),
+        cluster_noun=judged.cluster_noun,
+        design_effect=math.nan if settings.interval == NONE else system.design_effect(),
+        calibrations=request.calibrations,
+        confidences={name: confidence.name for name, confidence in system.confidences.items()},
+        estimates=estimates,
+        variants=system.variants(estimates, settings) if selective else {},
+        metrics=table,
+        basis=system,
+    )
 
 
-def _losses(
-    kept: Mapping[str, Items], metrics: Sequence[MetricSpecification], loss: Loss | None, *, ranked: bool
-) -> dict[str, ItemLoss | None]:
-    """The loss of every system, by one rule for all; none where no metric needs one."""
-    if not any("loss" in metric.needs for metric in metrics):
-        if len(kept) == 1 or not ranked:
-            return dict.fromkeys(kept)
-        try:  # several systems are compared at matched coverage, too, where the labels have a loss
-            return dict(zip(kept, common_loss(list(kept.values()), loss), strict=True))
-        except AbstainError:
-            return dict.fromkeys(kept)
-    if len(kept) == 1:
-        return {name: item_loss(items, loss) for name, items in kept.items()}
-    return dict(zip(kept, common_loss(list(kept.values()), loss), strict=True))
+def _headline(
+    statistics: Mapping[str, SystemStatistics], differences: Sequence[Difference], metrics: _Metrics
+) -> Headline | None:
+    """Return the conclusion by the first requested metric that has a direction.
+
+    Of the selective metrics, which come first, it is the AUGRC. Without a confidence it is the SimpleQA F.
+    """
+    requested = metrics.requested
+    if metrics.unranked or metrics.selective:
+        requested = (METRICS["simpleqa_f" if metrics.unranked else "augrc"],)
+    metric = next((metric for metric in requested if metric.comparison != UNDIRECTED), None)
+    if metric is None:
+        return None
+    confidences = next(iter(statistics.values())).confidences
+    confidence_name = next(iter(confidences), ALL) if metric.ranked else ALL
+    return headline(list(statistics), differences, Key(confidence_name, metric.key))
+
+
+def _result_warnings(
+    systems: Mapping[str, SystemResult], matching: Matching | None, settings: Settings
+) -> tuple[ResultWarning, ...]:
+    first = next(iter(systems.values()))
+    if matching is None:
+        return first.warnings
+    warnings = [*comparison_warnings(systems), *matching.warnings]
+    warnings += few_clusters(matching.clusters, first.cluster_noun, settings.interval)
+    codes = {warning.code for warning in warnings}
+    warnings += [each for side in systems.values() for each in side.warnings if each.code not in codes]
+    return tuple(sorted(dict.fromkeys(warnings), key=lambda each: each.code != POSSIBLE_SCALE))
 
 
 def _ranks(

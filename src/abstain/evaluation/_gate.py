@@ -255,7 +255,7 @@ def gate(
     clusters = 0 if own is None else own.only.population.included
     compared = 0 if comparison is None or comparison.matching is None else comparison.matching.clusters
     warnings = [warning for result in results for warning in result.warnings]
-    silent = bool(judged) and not judged[0].basis.work.source.counts.answered
+    silent = bool(judged) and not judged[0].basis.source.counts.answered
     measured = [
         _change(condition, comparison) if condition.needs_baseline else _level(condition, own)
         for condition in conditions

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from abstain._types import Floats, Indices, Progress
-    from abstain.evaluation._system import ResultData
-    from abstain.metrics import ReliabilityCurve, RiskCoverageCurve
+    from abstain.evaluation._result import Settings
+    from abstain.evaluation._system import SystemStatistics
+    from abstain.metrics import Columns, ReliabilityCurve, RiskCoverageCurve
 
 
 RELIABILITY_BINS = 10
@@ -132,86 +133,99 @@ class Profile:
     reliability: Mapping[str, ReliabilityCurve] = field(repr=False)
 
 
-def profile_of(basis: ResultData, *, most: int, progress: Progress | None) -> Profile:
+def profile_of(
+    system: SystemStatistics, settings: Settings, *, most: int, progress: Progress | None
+) -> Profile:
     """Return the profile of a system, with at most about `most` working points per confidence."""
-    judged, settings = basis.judged, basis.settings
-    if not len(judged):
+    if not len(system.judged):
         nothing = Line(np.empty(0), np.empty(0), np.empty(0))
         return Profile({}, {}, nothing, nothing, math.nan, "", {}, {})
-    # Confidences that are the same numbers are weighed once.
-    shared = {name: basis.work.ranking(name) for name in basis.confidences}
-    first = {key: name for name, key in reversed(shared.items())}
-    curves, found = {}, {}
-    for key, name in first.items():
-        rows = basis.work.rows(name)
-        curves[key] = curve_of(rows)
-        promised = _promised(curves[key], basis, name)
-        chosen = _choice(curves[key], settings.coverage_grid, most)
+    # Confidences that are the same numbers are evaluated once.
+    rankings = {name: system.ranked_rows[name].ranking for name in system.drawn_confidences}
+    lines, points = {}, {}
+    for name, ranking in rankings.items():
+        if ranking in lines:
+            continue
+        curve = curve_of(system.rows(name))
+        lines[ranking] = _line(curve)
+        promised = _promised(curve, system, name, settings.level)
+        chosen = _choice(curve, settings.coverage_grid, most)
         chosen = np.unique(np.r_[chosen, list(promised.values())]).astype(np.intp)
-        points = _working_points(curves[key], chosen, basis, name, progress)
         places = {risk: int(np.searchsorted(chosen, place)) for risk, place in promised.items()}
-        found[key] = replace(points, promised=places)
-    lines = {key: _line(curve) for key, curve in curves.items()}
-    leader, contrasts = _contrasts(basis, shared)
-    random = _random(basis)
-    answered = judged.answered
-    best = optimal_curve(basis.loss[answered], basis.weights[answered], float(basis.weights.sum()))
+        found = _working_points(curve, chosen, system, name, settings, progress)
+        points[ranking] = replace(found, promised=places)
+    leader, contrasts = _contrasts(system, rankings, settings)
+    columns = system.columns
+    answered, weight = columns.answered, columns.weight
+    best = optimal_curve(columns.loss[answered], weight[answered], float(weight.sum()))
+    random = _random(columns)
     return Profile(
-        points={name: found[key] for name, key in shared.items()},
-        lines={name: lines[key] for name, key in shared.items()},
+        points={name: points[ranking] for name, ranking in rankings.items()},
+        lines={name: lines[ranking] for name, ranking in rankings.items()},
         optimal=Line(best.coverage, best.selective_risk, best.generalized_risk),
         random=random,
         random_augrc=0.5 * float(random.generalized_risk[-1] * random.coverage[-1]),
         leader=leader,
         contrasts=contrasts,
-        reliability=_reliability(basis),
+        reliability=_reliability(system, settings.level),
     )
 
 
-def _promised(curve: RiskCoverageCurve, basis: ResultData, name: str) -> dict[float, int]:
+def _promised(
+    curve: RiskCoverageCurve, system: SystemStatistics, name: str, level: float
+) -> dict[float, int]:
     """By risk, the place in the curve of the largest coverage that is promised; none for a loss beyond [0, 1]."""
-    loss = basis.work.loss
-    if loss is None or loss.name not in SHARES or not len(curve):
+    if system.loss is None or system.loss.name not in SHARES or not len(curve):
         return {}
-    items = basis.work.views[name].items
+    items, rows = system.ranked_rows[name].items, system.rows(name)
     if items.members is not None:  # a promise is made over single clusters
         return {}
-    rows = basis.work.rows(name)
-    thresholds = guaranteed_thresholds(
-        items, rows.confidence, rows.loss, PROMISED_RISKS, sure=basis.settings.level
-    )
+    thresholds = guaranteed_thresholds(items, rows.confidence, rows.loss, PROMISED_RISKS, sure=level)
     return {
         risk: int(np.searchsorted(-curve.threshold, -threshold, side="right")) - 1
         for risk, threshold in thresholds.items()
     }
 
 
-def _contrasts(basis: ResultData, shared: Mapping[str, object]) -> tuple[str, dict[str, Difference]]:
+def _contrasts(
+    system: SystemStatistics, rankings: Mapping[str, object], settings: Settings
+) -> tuple[str, dict[str, Difference]]:
     """The confidence with the lowest AUGRC, and how the others differ from it: one family of differences."""
-    judged, settings = basis.judged, basis.settings
-    if not basis.confidences or not judged.answered.any():
+    judged, intervals = system.judged, system.intervals
+    if not rankings or not judged.answered.any():
         return "", {}
-    intervals = basis.work.intervals
     metric = METRICS["augrc"].in_convention(settings.convention)
-    statistics = {name: measure_metrics(basis.work.rows(name), [metric]) for name in basis.confidences}
+    statistics = {name: measure_metrics(system.rows(name), [metric]) for name in rankings}
     area = {name: statistic.point for name, statistic in statistics.items()}
     leader = min(area, key=area.__getitem__)
-    others = [name for name in area if shared[name] != shared[leader]]
+    others = [name for name in area if rankings[name] != rankings[leader]]
     if not others:
         return leader, {}
     replicates = intervals.replicate(statistics[name] for name in (leader, *others))
-    found = []
+    estimates = {}
     for name in others:
-        ends = (area[leader], area[name])
         change = replicates[statistics[name]].less(replicates[statistics[leader]]).column(0)
-        estimate = intervals.difference(ends[1] - ends[0], change, n=judged.counts.n)
-        made = Difference("augrc", "lower", "", "", leader, name, *ends, estimate, p=p_value(estimate))
-        found.append(replace(made, cluster_noun=judged.cluster_noun))
-    adjusted = holm([each.p for each in found]).tolist()
-    corrected = [
-        replace(each, p_adjusted=p, family=len(found)) for each, p in zip(found, adjusted, strict=True)
-    ]
-    return leader, dict(zip(others, corrected, strict=True))
+        estimates[name] = intervals.difference(area[name] - area[leader], change, n=judged.counts.n)
+    p_values = {name: p_value(estimate) for name, estimate in estimates.items()}
+    adjusted = holm(list(p_values.values())).tolist()
+    return leader, {
+        name: Difference(
+            metric="augrc",
+            direction="lower",
+            confidence="",
+            group="",
+            left=leader,
+            right=name,
+            left_value=area[leader],
+            right_value=area[name],
+            estimate=estimates[name],
+            p=p_values[name],
+            p_adjusted=p_adjusted,
+            family=len(others),
+            cluster_noun=judged.cluster_noun,
+        )
+        for name, p_adjusted in zip(others, adjusted, strict=True)
+    }
 
 
 def thinned(x: Floats, y: Floats, columns: int = _COLUMNS) -> Indices:
@@ -243,9 +257,14 @@ def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Ind
 
 
 def _working_points(
-    curve: RiskCoverageCurve, chosen: Indices, basis: ResultData, name: str, progress: Progress | None
+    curve: RiskCoverageCurve,
+    chosen: Indices,
+    system: SystemStatistics,
+    name: str,
+    settings: Settings,
+    progress: Progress | None,
 ) -> WorkingPoints:
-    rows, settings = basis.work.rows(name), basis.settings
+    rows = system.rows(name)
     answered = rows.answered
     thresholds, count = curve.threshold[chosen], len(chosen)
     rung = np.searchsorted(-thresholds, -rows.confidence[answered])
@@ -256,7 +275,7 @@ def _working_points(
         return np.cumsum(added).round().astype(np.intp)
 
     points = points_of(
-        rows, thresholds, basis.work.intervals, simultaneous=settings.simultaneous, progress=progress
+        rows, thresholds, system.intervals, simultaneous=settings.simultaneous, progress=progress
     )
     return WorkingPoints(
         threshold=thresholds,
@@ -278,19 +297,19 @@ def _line(curve: RiskCoverageCurve) -> Line:
     return Line(curve.coverage[kept], curve.selective_risk[kept], curve.generalized_risk[kept])
 
 
-def _random(basis: ResultData) -> Line:
+def _random(columns: Columns) -> Line:
     """The curve of a random order: the mean loss everywhere."""
-    answered, weight = basis.judged.answered, basis.weights
+    answered, weight = columns.answered, columns.weight
     kept = weight[answered]
-    mean = float(np.average(basis.loss[answered], weights=kept)) if len(kept) else 0.0
+    mean = float(np.average(columns.loss[answered], weights=kept)) if len(kept) else 0.0
     cmax = float(kept.sum() / weight.sum())
     return Line(np.array([0.0, cmax]), np.array([mean, mean]), np.array([0.0, mean * cmax]))
 
 
-def _reliability(basis: ResultData) -> dict[str, ReliabilityCurve]:
+def _reliability(system: SystemStatistics, level: float) -> dict[str, ReliabilityCurve]:
     found = {}
-    for name in basis.confidences:
-        rows, items = basis.work.rows(name), basis.work.views[name].items
+    for name in system.drawn_confidences:
+        rows, items = system.rows(name), system.ranked_rows[name].items
         answered = rows.answered
         stated = rows.confidence[answered]
         if name in _ORDERS_ONLY or name.startswith(_ORDERS_ONLY_PREFIXES):
@@ -301,7 +320,7 @@ def _reliability(basis: ResultData) -> dict[str, ReliabilityCurve]:
                 stated,
                 bins=RELIABILITY_BINS,
                 cluster=unit_of(items.cluster_ids)[items.cluster_index[answered]],
-                level=basis.settings.level,
+                level=level,
                 sample_weight=rows.weight[answered],
             )
     return found

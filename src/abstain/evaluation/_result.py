@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from abstain.evaluation._differences import Difference, Headline, Rank
     from abstain.evaluation._metric_tables import MetricTable
     from abstain.evaluation._profile import Profile
-    from abstain.evaluation._system import ResultData
+    from abstain.evaluation._system import SystemStatistics
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss
     from abstain.matching import Matching
@@ -247,7 +247,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         estimates: every estimate by (confidence, metric, group).
         variants: the selective metrics of each confidence.
         metrics: the table of the metrics that were asked for by name, or None.
-        basis: the judged items, losses and confidences that all this was made from.
+        basis: the statistics of the system, with its judged items, rows and confidences.
     """
 
     name: str
@@ -263,7 +263,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
     estimates: Mapping[Key, Estimate]
     variants: Mapping[str, ConfidenceResult]
     metrics: MetricTable | None
-    basis: ResultData = field(repr=False)
+    basis: SystemStatistics = field(repr=False)
 
     @property
     def coverage(self) -> Estimate:
@@ -290,7 +290,8 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         """
         from abstain.evaluation._profile import profile_of  # noqa: PLC0415
 
-        return profile_of(self.basis, most=_validate.whole(most, "most", least=2), progress=progress)
+        most = _validate.whole(most, "most", least=2)
+        return profile_of(self.basis, self.settings, most=most, progress=progress)
 
     def policy(self, risk: float | str = 0.05, *, confidence: str | None = None, **options: Any) -> Policy:
         """Return the policy that answers most at a risk that is promised; see `abstain.choose_threshold`.
@@ -307,7 +308,7 @@ class SystemResult(Mapping[str, ConfidenceResult]):
             )
         self.basis.judged.row_by_row("a threshold with a promise")
         used = self.calibrations if is_calibrated(self[name].name) else None
-        loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.loss
+        loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.columns.loss
         return thresholds.choose_threshold(
             self.basis.judged, risk=risk, confidence=self[name].name, calibration=used, loss=loss, **options
         )

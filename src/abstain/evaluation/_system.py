@@ -1,15 +1,15 @@
-"""One system, ready to be weighed: its rows as columns, one measure per confidence and group, and their estimates.
+"""The statistics of one system: its rows as columns, one statistic per confidence and group, and their estimates.
 
-Every measure is over the clusters of all items, so that one set of weights serves all metrics, confidences
-and groups of all systems that are compared. Metrics that need no confidence are measured once, under the
-empty name.
+Every statistic is over the clusters of all items, so that the same weights serve all metrics, confidences and groups
+of all systems that are compared. Metrics that need no confidence are evaluated once, under the empty name.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +53,10 @@ MOST_LEFT_OUT = 0.01
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class View:
-    """The rows that metrics are measured over: the items, what metrics read of them, and their groups.
+class RankedRows:
+    """The rows that metrics are computed from, under one confidence: the items, their columns and their groups.
 
-    There is one for all confidences, but for a table that is counted: its rows are counted anew for each of them.
+    All confidences share the items, except those of an aggregated table: it is aggregated for each confidence.
     """
 
     items: Items
@@ -66,12 +66,18 @@ class View:
     @classmethod
     def of(
         cls, items: Items, loss: ItemLoss | None, needed: set[str], by: tuple[str, ...], intervals: Intervals
-    ) -> View:
+    ) -> RankedRows:
         """Prepare rows, in the units that the intervals weigh."""
         columns = _columns(items, loss, needed)
         if intervals.units > 1:
             columns = columns.in_units(intervals.unit_of_cluster[items.cluster_index], intervals.units)
         return cls(items, columns, groups(items, by) if by else ())
+
+    @property
+    def ranking(self) -> tuple[Items, bytes]:
+        """What distinguishes these rows and their order from those of another confidence."""
+        confidence = np.ascontiguousarray(self.columns.confidence)
+        return self.items, hashlib.blake2b(confidence.data, digest_size=16).digest()
 
     def group(self, label: str) -> Group | None:
         """Return a group by its label; None for all rows."""
@@ -84,32 +90,30 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class SystemWork:
-    """One system under work; make it with `prepare`.
+class SystemStatistics:
+    """The statistics of one system; make it with `prepare`.
 
     Attributes:
-        name: what it is called.
+        name: the name of the system.
         source: its items, judged or not.
-        loss: the loss of each judged item, or None where no metric needs one.
+        loss: the loss of each judged item, or None if no metric needs one.
         confidences: by name, the confidence of every item.
-        views: by confidence, the rows with it; under the empty name those without one.
+        ranked_rows: by confidence, the rows with it; under the empty name those without one.
         by: the columns that groups are made of.
+        metrics: by confidence, the metrics that are evaluated under it; the empty name for those that need none.
         statistics: by (confidence, group): the statistic of its metrics.
         intervals: how intervals are made.
-        metrics: by confidence, the metrics that are measured under it; the empty name for those that need none.
-        rest_statistics: by (confidence, metric, group): the statistic of the rows outside the worst group of a metric.
     """
 
     name: str
     source: Items
     loss: ItemLoss | None
     confidences: Mapping[str, VariantConfidence]
-    views: Mapping[str, View]
+    ranked_rows: Mapping[str, RankedRows]
     by: tuple[str, ...]
     metrics: Mapping[str, tuple[MetricSpecification, ...]]
     statistics: Mapping[tuple[str, str], Statistic]
     intervals: Intervals
-    rest_statistics: dict[Key, Statistic] = field(default_factory=dict)
 
     @classmethod
     def prepare(
@@ -121,94 +125,76 @@ class SystemWork:
         *,
         confidences: Mapping[str, VariantConfidence],
         loss: ItemLoss | None,
-        asked_loss: Loss | None = None,
+        requested_loss: Loss | None = None,
         intervals: Intervals,
         by: tuple[str, ...] = (),
-    ) -> SystemWork:
-        """Build the measures of judged items, over the units that the intervals weigh."""
+    ) -> SystemStatistics:
+        """Build the statistics of judged items, over the units that the intervals weight."""
         needed = {column for metric in metrics for column in metric.needs}
-        whole = View.of(judged, loss, needed, by, intervals)
-        views = {ALL: whole}
-        for slot, confidence in confidences.items():
-            view = whole
+        ranked_rows = {ALL: RankedRows.of(judged, loss, needed, by, intervals)}
+        for confidence_name, confidence in confidences.items():
+            rows = ranked_rows[ALL]
             if confidence.items is not judged:
-                own = loss and item_loss(confidence.items, asked_loss if callable(asked_loss) else loss.name)
-                view = View.of(confidence.items, own, needed, by, intervals)
-            views[slot] = replace(view, columns=view.columns.with_confidence(confidence.values))
+                own_loss = None
+                if loss is not None:
+                    rule = requested_loss if callable(requested_loss) else loss.name
+                    own_loss = item_loss(confidence.items, rule)
+                rows = RankedRows.of(confidence.items, own_loss, needed, by, intervals)
+            columns = rows.columns.with_confidence(confidence.values)
+            ranked_rows[confidence_name] = replace(rows, columns=columns)
         ranked = tuple(metric for metric in metrics if metric.ranked)
         by_confidence = {ALL: tuple(metric for metric in metrics if not metric.ranked)}
         if confidences:
             by_confidence |= dict.fromkeys(confidences, ranked)
-        else:  # the metrics that need a confidence are undefined, and say so
+        else:  # metrics that need a confidence are undefined, with a reason
             by_confidence[ALL] += ranked
-        work = cls(name, source, loss, confidences, views, by, by_confidence, {}, intervals)
-        built: dict[tuple[object, str], Statistic] = {}
-        statistics: dict[tuple[str, str], Statistic] = {}
-        for slot, asked in by_confidence.items():
-            if not asked:
-                continue
-            view = views[slot]
-            _check_probabilities(view.items, asked, view.columns.confidence, slot)
-            for label in (ALL, *(group.label for group in whole.groups)):
-                # Confidences that are the same numbers under another name share their statistic.
-                same = (work.ranking(slot), label)
-                if same not in built:
-                    built[same] = measure_metrics(view.rows(label), with_companions(asked))
-                statistics[slot, label] = built[same]
-        work = replace(work, statistics=statistics)
-        work.rest_statistics.update(work._rests())
-        return work
+        statistics = _build_statistics(ranked_rows, by_confidence)
+        return cls(name, source, loss, confidences, ranked_rows, by, by_confidence, statistics, intervals)
 
     @property
     def judged(self) -> Items:
         """The items that are judged."""
-        return self.views[ALL].items
+        return self.ranked_rows[ALL].items
 
     @property
-    def found(self) -> dict[str, Any]:
-        """What was found out about confidences when they were counted: which of them are per cent."""
-        told = [view.items.provenance.get("percent", ()) for view in self.views.values()]
-        percent = tuple(dict.fromkeys(name for names in told for name in names))
+    def percent_provenance(self) -> dict[str, Any]:
+        """Which confidences were found to be in percent when the table was aggregated."""
+        named = (rows.items.provenance.get("percent", ()) for rows in self.ranked_rows.values())
+        percent = tuple(dict.fromkeys(itertools.chain.from_iterable(named)))
         return {"percent": percent} if percent else {}
 
     @property
     def columns(self) -> Columns:
         """The judged rows, without a confidence."""
-        return self.views[ALL].columns
+        return self.ranked_rows[ALL].columns
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups of the judged rows."""
-        return self.views[ALL].groups
+        return self.ranked_rows[ALL].groups
 
-    def rows(self, slot: str) -> Columns:
+    def rows(self, confidence_name: str) -> Columns:
         """Return the rows under one of the confidences."""
-        return self.views[slot].columns
+        return self.ranked_rows[confidence_name].columns
 
-    def ranked_view(self, slot: str) -> View:
-        """Return the rows under one of the confidences; under none of them, all answers are tied."""
-        view = self.views[slot]
-        return (
-            view if slot else replace(view, columns=view.columns.with_confidence(np.zeros(len(view.items))))
-        )
-
-    def ranking(self, slot: str) -> tuple[int, bytes]:
-        """Return what tells the rows of a confidence and their order apart from those of others.
-
-        Rows that are counted for each confidence anew are others, even where the same numbers stand in them.
-        """
-        view = self.views[slot]
-        return id(view.items), _fingerprint(view.columns.confidence) if slot else b""
-
-    def unstated(self, slot: str) -> bool:
-        """Return whether no answered item has a number for this confidence."""
-        stated = self.rows(slot).confidence[self.rows(slot).answered]
-        return len(stated) > 0 and bool(np.isnan(stated).all())
+    def rows_in_order(self, confidence_name: str) -> RankedRows:
+        """Return the rows under one of the confidences; without one, all answers are tied."""
+        rows = self.ranked_rows[confidence_name]
+        if confidence_name:
+            return rows
+        return replace(rows, columns=rows.columns.with_confidence(np.zeros(len(rows.items))))
 
     @property
-    def answered(self) -> int:
-        """How many items were answered."""
-        return self.judged.counts.answered
+    def drawn_confidences(self) -> dict[str, Floats]:
+        """The confidences that have a curve, with one number per judged item: a loss and stated numbers are needed."""
+        if self.loss is None:
+            return {}
+        found = {}
+        for name, confidence in self.confidences.items():
+            stated = self.rows(name).confidence[self.rows(name).answered]
+            if not len(stated) or not np.isnan(stated).all():
+                found[name] = confidence.values
+        return found
 
     @property
     def all_statistics(self) -> list[Statistic]:
@@ -218,36 +204,36 @@ class SystemWork:
     def points(self) -> dict[Key, float]:
         """Return the point estimates."""
         return {
-            Key(slot, metric.key, label): float(value)
-            for (slot, label), statistic in self.statistics.items()
+            Key(confidence_name, metric.key, label): float(value)
+            for (confidence_name, label), statistic in self.statistics.items()
             # Columns beyond these are debiased forms, which only intervals need.
-            for metric, value in zip(self.metrics[slot], statistic.points, strict=False)
+            for metric, value in zip(self.metrics[confidence_name], statistic.points, strict=False)
         }
 
     def by_key(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Replicates]:
         """Return the replicates of every metric."""
         return {
-            Key(slot, metric.key, label): replicates[statistic].column(place)
-            for (slot, label), statistic in self.statistics.items()
-            for place, metric in enumerate(self.metrics[slot])
+            Key(confidence_name, metric.key, label): replicates[statistic].column(place)
+            for (confidence_name, label), statistic in self.statistics.items()
+            for place, metric in enumerate(self.metrics[confidence_name])
         }
 
     def estimates(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Estimate]:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
         found = {}
-        for (slot, label), statistic in self.statistics.items():
-            rows, group = self.views[slot].rows(label), self.views[ALL].group(label)
+        for (confidence_name, label), statistic in self.statistics.items():
+            rows, group = self.ranked_rows[confidence_name].rows(label), self.ranked_rows[ALL].group(label)
             within = None if group is None else self._within(group)
             made = self.intervals.metrics(
                 rows,
-                self.metrics[slot],
+                self.metrics[confidence_name],
                 statistic,
                 replicates[statistic],
                 n=_count(rows.weight),
                 within=within,
             )
-            made = read_off_points(self.metrics[slot], made, rows, self.intervals)
-            for metric, estimate in zip(self.metrics[slot], made, strict=True):
+            made = read_off_points(self.metrics[confidence_name], made, rows, self.intervals)
+            for metric, estimate in zip(self.metrics[confidence_name], made, strict=True):
                 reason = estimate.reason if group is None else self.note(group) or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
@@ -256,7 +242,7 @@ class SystemWork:
                 elif not estimate.defined:
                     problem = metric.problem(rows)
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
-                found[Key(slot, metric.key, label)] = replace(estimate, reason=reason)
+                found[Key(confidence_name, metric.key, label)] = replace(estimate, reason=reason)
         return found
 
     def with_bounds(self, found: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
@@ -270,18 +256,18 @@ class SystemWork:
             return dict(found)
         worst = self.columns.worst_loss if self.loss is not None else 1.0
         bounded = dict(found)
-        for slot, asked in self.metrics.items():
+        for confidence_name, asked in self.metrics.items():
             metrics = [metric for metric in asked if metric.of_outcomes]
             if not metrics:
                 continue
             ends = [
                 measure_metrics(
-                    self.rows(slot).with_further(left_out, right=right, loss=worst), metrics
+                    self.rows(confidence_name).with_further(left_out, right=right, loss=worst), metrics
                 ).points
                 for right in (False, True)
             ]
             for metric, wrong, right in zip(metrics, *(end.tolist() for end in ends), strict=True):
-                key = Key(slot, metric.key)
+                key = Key(confidence_name, metric.key)
                 bounded[key] = replace(found[key], bounds=(wrong, right))
         return bounded
 
@@ -325,20 +311,20 @@ class SystemWork:
     def variants(self, found: Mapping[Key, Estimate], settings: Settings) -> dict[str, ConfidenceResult]:
         """Return the selective metrics of each confidence."""
         results = {}
-        for slot, confidence in self.confidences.items():
+        for confidence_name, confidence in self.confidences.items():
             metrics = {
                 key.metric: estimate
                 for key, estimate in found.items()
-                if key.confidence in (ALL, slot) and key.group == ALL
+                if key.confidence in (ALL, confidence_name) and key.group == ALL
             }
-            items, rows = self.views[slot].items, self.rows(slot)
+            items, rows = self.ranked_rows[confidence_name].items, self.rows(confidence_name)
             curve, ties = (curve_of(rows), ties_of(rows)) if len(items) else (NO_CURVE, NO_TIES)
             warnings = (
                 *confidence.warnings,
-                *binned(slot, items, rows, curve),
+                *binned(confidence_name, items, rows, curve),
                 *variant_warnings(metrics, ties, settings, ranks=len(curve)),
             )
-            results[slot] = ConfidenceResult(slot, metrics, curve, ties, warnings)
+            results[confidence_name] = ConfidenceResult(confidence_name, metrics, curve, ties, warnings)
         return results
 
     def table(
@@ -347,7 +333,6 @@ class SystemWork:
         found: Mapping[Key, Estimate],
         replicates: Mapping[Statistic, Replicates],
         *,
-        by: tuple[str, ...],
         outcomes: PopulationTable,
     ) -> MetricTable:
         """Return the table of the metrics that were asked for by name."""
@@ -355,14 +340,14 @@ class SystemWork:
         keys: dict[str, Key] = {}
         several = len(self.confidences) > 1
         for metric in asked:
-            for slot in (self.confidences or (ALL,)) if metric.ranked else (ALL,):
-                name = f"{metric.key}[{slot}]" if several and metric.ranked else metric.key
-                specifications[name], keys[name] = metric, Key(slot, metric.key)
+            for confidence_name in (self.confidences or (ALL,)) if metric.ranked else (ALL,):
+                name = f"{metric.key}[{confidence_name}]" if several and metric.ranked else metric.key
+                specifications[name], keys[name] = metric, Key(confidence_name, metric.key)
         return MetricTable(
             specifications=specifications,
             keys_of=keys,
             estimates={name: found[key] for name, key in keys.items()},
-            by=by,
+            by=self.by,
             groups=tuple(self._group(group, keys, found) for group in self.groups),
             gaps=self._gaps(keys, found, replicates),
             outcomes=outcomes,
@@ -416,11 +401,13 @@ class SystemWork:
 
     def _sides(self, key: Key) -> tuple[Columns, Columns]:
         """All other rows, and those of a group, ranked by the confidence of a key or by the first one."""
-        ranked = [slot for slot in self.confidences if not self.rows(slot).unranked]
-        view = self.ranked_view(key.confidence or next(iter(ranked), ALL))
-        own = view.group(key.group)
-        assert own is not None
-        return view.columns.take(~own.rows), view.columns.take(own.rows)
+        ranked = [
+            confidence_name for confidence_name in self.confidences if not self.rows(confidence_name).unranked
+        ]
+        rows = self.rows_in_order(key.confidence or next(iter(ranked), ALL))
+        group = rows.group(key.group)
+        assert group is not None
+        return rows.columns.take(~group.rows), rows.columns.take(group.rows)
 
     def _metric(self, key: Key) -> MetricSpecification:
         return next(metric for metric in self.metrics[key.confidence] if metric.key == key.metric)
@@ -438,14 +425,15 @@ class SystemWork:
         counted = self.judged.counted
         return None if counted is None or counted.members is None else counted.having(self.by)
 
-    def _rests(self) -> dict[Key, Statistic]:
-        """The rows outside the worst group of every metric."""
+    @cached_property
+    def rest_statistics(self) -> dict[Key, Statistic]:
+        """The statistic of the rows outside the worst group of every metric that has one, by metric and group."""
         if not self.groups:
             return {}
         points, rests = self.points(), {}
-        for slot, asked in self.metrics.items():
+        for confidence_name, asked in self.metrics.items():
             for metric in asked:
-                key = Key(slot, metric.key)
+                key = Key(confidence_name, metric.key)
                 if metric.comparison == UNDIRECTED:
                     continue
                 if metric.matched is not None:
@@ -453,9 +441,9 @@ class SystemWork:
                     continue
                 worst = self._worst(key, metric.direction, points)
                 if worst is not None:
-                    own = self.views[slot].group(worst.label)
+                    own = self.ranked_rows[confidence_name].group(worst.label)
                     assert own is not None
-                    rows = self.rows(slot).take(~own.rows)
+                    rows = self.rows(confidence_name).take(~own.rows)
                     rests[key._replace(group=worst.label)] = measure_metrics(rows, with_companions([metric]))
         return rests
 
@@ -500,46 +488,24 @@ class SystemWork:
         return {worst: gaps[worst][1]}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ResultData:
-    """What the numbers of a system rest on.
-
-    Attributes:
-        work: the judged items with their loss, confidences and columns.
-        settings: what was asked for.
-        confidences: the confidences that have a curve, by name: one number per judged item.
-    """
-
-    work: SystemWork
-    settings: Settings
-    confidences: Mapping[str, Floats]
-
-    @classmethod
-    def of(cls, work: SystemWork, settings: Settings) -> ResultData:
-        """Keep what a profile is made of; without a loss or a stated confidence there is no curve."""
-        named = {} if work.loss is None else work.confidences
-        curves = {name: each.values for name, each in named.items() if not work.unstated(name)}
-        return cls(work, settings, curves)
-
-    @property
-    def judged(self) -> Items:
-        """The items of N."""
-        return self.work.judged
-
-    @property
-    def loss(self) -> Floats:
-        """The loss of each; NaN where no metric needed one."""
-        return self.work.columns.loss
-
-    @property
-    def weights(self) -> Floats:
-        """How many items each row stands for."""
-        return self.work.columns.weight
-
-
-def _fingerprint(values: Floats) -> bytes:
-    """Return what tells arrays of numbers apart, without a copy of them."""
-    return hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).digest()
+def _build_statistics(
+    ranked_rows: Mapping[str, RankedRows], metrics: Mapping[str, tuple[MetricSpecification, ...]]
+) -> dict[tuple[str, str], Statistic]:
+    """Return the statistic of each confidence and group; confidences that are the same numbers share theirs."""
+    labels = [ALL, *(group.label for group in ranked_rows[ALL].groups)]
+    built: dict[Any, Statistic] = {}
+    statistics = {}
+    for confidence_name, own_metrics in metrics.items():
+        if not own_metrics:
+            continue
+        rows = ranked_rows[confidence_name]
+        _check_probabilities(rows.items, own_metrics, rows.columns.confidence, confidence_name)
+        ranking = rows.ranking if confidence_name else ALL
+        for label in labels:
+            if (ranking, label) not in built:
+                built[ranking, label] = measure_metrics(rows.rows(label), with_companions(own_metrics))
+            statistics[confidence_name, label] = built[ranking, label]
+    return statistics
 
 
 def _largest_loss(loss: ItemLoss | None, items: Items) -> float:
@@ -583,17 +549,17 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
 
 
 def _check_probabilities(
-    items: Items, metrics: Sequence[MetricSpecification], confidence: Floats, slot: str
+    items: Items, metrics: Sequence[MetricSpecification], confidence: Floats, confidence_name: str
 ) -> None:
     """Check that what is believed as a probability is one; the error says where it is not."""
     believed = next((metric for metric in metrics if metric.rows == "stated"), None)
     wrong = (confidence < 0.0) | (confidence > 1.0)
-    if believed is not None and slot and wrong.any():
+    if believed is not None and confidence_name and wrong.any():
         row = int(np.argmax(wrong))
         known = confidence[~np.isnan(confidence)]
-        percent = f'; if it is in percent, add --percent {slot} (percent=["{slot}"])'
+        percent = f'; if it is in percent, add --percent {confidence_name} (percent=["{confidence_name}"])'
         raise DataError(
             f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.where(wrong)}; ask for "
             "it with a confidence that is a probability"
-            f"{percent if slot in items.signals and known.min() >= 0.0 and known.max() <= 100.0 else ''}"
+            f"{percent if confidence_name in items.signals and known.min() >= 0.0 and known.max() <= 100.0 else ''}"
         )

@@ -124,7 +124,7 @@ def main_chart(result: Result | CoverageResult) -> Chart | None:
 
 def _draw_system(system: SystemResult, chart: str | None, options: ChartOptions) -> Chart:
     name = _validate.choice(chart or next(iter(SYSTEM_CHARTS)), "chart", SYSTEM_CHARTS)
-    if not system.basis.confidences:
+    if not system.basis.drawn_confidences:
         raise ArgumentError("there is no confidence to draw; name one (--confidence, confidence=)")
     return SYSTEM_CHARTS[name](system, options)
 
@@ -146,7 +146,7 @@ def _draw_areas(system: SystemResult, options: ChartOptions) -> Chart:
 
 
 def _draw_reliability(system: SystemResult, options: ChartOptions) -> Chart:
-    confidences = system.basis.confidences
+    confidences = system.basis.drawn_confidences
     first = next(iter(confidences))
     name = _validate.choice(
         first if options.confidence is None else options.confidence, "confidence", confidences

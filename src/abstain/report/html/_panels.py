@@ -476,11 +476,11 @@ def mistakes_panel(system: SystemResult, most: int, *, responses: bool, several:
     if system.loss is None:
         words = "Mistakes are told by a loss, and no metric here needs one; name one (--loss, loss=)."
         return Panel("mistakes", title, "Mistakes", [words])
-    judged, loss = system.basis.judged, system.basis.loss
+    judged, loss = system.basis.judged, system.loss.values
     if judged.counted is not None:
         words = "The rows of this table were counted where they are, and none is shown; --engine numpy loads them."
         return Panel("mistakes", title, "Mistakes", [words])
-    first = dict(list(system.basis.confidences.items())[:1])
+    first = dict(list(system.basis.drawn_confidences.items())[:1])
     wrong = np.flatnonzero(judged.answered & (loss > 0))
     # The surest first, and of equally sure ones those that cost most.
     keys = [-loss[wrong], *(-confidence[wrong] for confidence in first.values())]

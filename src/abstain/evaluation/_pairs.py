@@ -1,0 +1,306 @@
+"""Compute the differences of every pair of systems by every metric, with intervals and corrected p-values.
+
+`PairedDifferences` first builds the statistics at matched coverage, which are evaluated with the same weights as those
+of the systems. From the replicates of both it makes one `Difference` per pair, metric, confidence and group, and Holm's
+correction completes each family: all pairs of systems by one metric, confidence and group.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abstain.evaluation._differences import Difference, same_coverage
+from abstain.evaluation._metric_tables import ALL, Key
+from abstain.inference import DifferenceRange, at_level, clusters_needed, holm, p_value, within_margin
+from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
+from abstain.metrics.registry import MATCHED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from abstain.evaluation._result import Settings
+    from abstain.evaluation._system import SystemStatistics
+    from abstain.inference import MarginVerdict, Replicates
+    from abstain.matching import Matching
+    from abstain.metrics import Columns, MetricSpecification
+    from abstain.resampling import Statistic
+
+    Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _MatchedPair:
+    """The metrics by which a pair is compared at matched coverage, under one confidence and in one group."""
+
+    pair: Pair
+    confidence: str
+    group: str
+    metrics: tuple[MetricSpecification, ...]
+    sides: tuple[Columns, Columns]
+    statistic: Statistic
+
+
+class _Entry(NamedTuple):
+    """The pair, metric, confidence and group of one difference, and whether it is at matched coverage."""
+
+    pair: Pair
+    key: Key
+    matched: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PairedDifferences:
+    """The differences between systems, before they have replicates; make one with `prepare`."""
+
+    systems: Mapping[str, SystemStatistics]
+    pairs: list[Pair]
+    matched_pairs: list[_MatchedPair]
+    matching: Matching
+    settings: Settings
+    compared: frozenset[str]
+
+    @classmethod
+    def prepare(
+        cls,
+        systems: Mapping[str, SystemStatistics],
+        matching: Matching,
+        settings: Settings,
+        metrics: Sequence[MetricSpecification],
+    ) -> PairedDifferences:
+        """Find the pairs, and the requested metrics that need a difference at matched coverage."""
+        pairs = list(itertools.combinations(systems, 2))
+        if settings.reference is not None:
+            pairs = [(settings.reference, name) for name in systems if name != settings.reference]
+        compared = frozenset(metric.key for metric in metrics)
+        return cls(systems, pairs, _matched_pairs(systems, pairs, metrics), matching, settings, compared)
+
+    @property
+    def statistics(self) -> list[Statistic]:
+        """The statistics at matched coverage, which are evaluated together with those of the systems."""
+        return [each.statistic for each in self.matched_pairs]
+
+    def differences(self, replicates: Mapping[Statistic, Replicates]) -> tuple[Difference, ...]:
+        """Return every difference, those at matched coverage last."""
+        found = dict([*self._over_all_items(replicates), *self._at_matched_coverage(replicates)])
+        corrected = {
+            entry: difference
+            for family in self._families(found)
+            for entry, difference in zip(
+                family, self._correct([found[entry] for entry in family]), strict=True
+            )
+        }
+        return tuple({**found, **corrected}.values())
+
+    def _over_all_items(
+        self, replicates: Mapping[Statistic, Replicates]
+    ) -> Iterator[tuple[_Entry, Difference]]:
+        """The differences over all items or answered items, and over whole curves."""
+        values = {name: system.by_key(replicates) for name, system in self.systems.items()}
+        points = {name: system.points() for name, system in self.systems.items()}
+        first = next(iter(self.systems.values()))
+        labels = (ALL, *(group.label for group in first.groups))
+        rows = {
+            (name, confidence_name, label): system.ranked_rows[confidence_name].rows(label)
+            for name, system in self.systems.items()
+            for confidence_name in first.metrics
+            for label in labels
+        }
+        for confidence_name, metrics in first.metrics.items():
+            compared = [metric for metric in metrics if metric.key in self.compared]
+            for metric, label, (left, right) in itertools.product(compared, labels, self.pairs):
+                key = Key(confidence_name, metric.key, label)
+                if all(key in own for own in points.values()):
+                    yield self._difference(
+                        _Entry((left, right), key, matched=False),
+                        metric,
+                        (points[left][key], points[right][key]),
+                        values[right][key].less(values[left][key]),
+                        (rows[left, confidence_name, label], rows[right, confidence_name, label]),
+                    )
+
+    def _at_matched_coverage(
+        self, replicates: Mapping[Statistic, Replicates]
+    ) -> Iterator[tuple[_Entry, Difference]]:
+        for each in self.matched_pairs:
+            points, values = each.statistic.points.tolist(), replicates[each.statistic]
+            for place, metric in enumerate(each.metrics):
+                # The statistic has three columns per metric: the coverage, and the metric of both sides.
+                coverage, left, right = points[3 * place : 3 * place + 3]
+                change = values.column(3 * place + 2).less(values.column(3 * place + 1))
+                entry = _Entry(each.pair, Key(each.confidence, metric.key, each.group), matched=True)
+                yield self._difference(entry, metric, (left, right), change, each.sides, coverage)
+
+    def _difference(
+        self,
+        entry: _Entry,
+        metric: MetricSpecification,
+        ends: tuple[float, float],
+        change: Replicates,
+        sides: Sequence[Columns],
+        coverage: float = math.nan,
+    ) -> tuple[_Entry, Difference]:
+        """One difference before correction; `coverage` is that of both sides if they are at matched coverage."""
+        (left, right), key, matched = entry
+        first = next(iter(self.systems.values()))
+        with np.errstate(invalid="ignore"):
+            value = float(np.subtract(ends[1], ends[0]))
+        limits = None
+        if math.isfinite(value):
+            limits = _limits(metric, sides, coverage if matched else metric.value)
+        estimate = first.intervals.difference(value, change, n=self.matching.judged, limits=limits)
+        reason = self._obstacle(entry.pair, metric, ends, sides)
+        if reason:  # without a comparison there is no interval
+            estimate = replace(
+                estimate, low=math.nan, high=math.nan, se=math.nan, method="none", reason=reason
+            )
+        coverages = [end_coverage(metric, side) if len(side) else math.nan for side in sides]
+        if not matched and metric.comparison == MATCHED:
+            if metric.matched is None:  # the metric names its own coverage
+                coverage = metric.value
+            elif same_coverage(*coverages):
+                coverage = coverages[0]
+        return entry, Difference(
+            metric=key.metric,
+            direction=metric.direction,
+            comparison=metric.comparison,
+            confidence=key.confidence,
+            group=key.group,
+            left=left,
+            right=right,
+            left_value=ends[0],
+            right_value=ends[1],
+            left_coverage=coverages[0],
+            right_coverage=coverages[1],
+            estimate=estimate,
+            matched=matched,
+            coverage=coverage,
+            p=p_value(estimate),
+            cluster_noun=first.judged.cluster_noun,
+        )
+
+    def _obstacle(
+        self, pair: Pair, metric: MetricSpecification, values: Sequence[float], sides: Sequence[Columns]
+    ) -> str:
+        """Why a pair is not compared by a metric; empty if it is."""
+        for name in pair:
+            if not self.systems[name].judged.counts.answered:
+                return f"{name} answered nothing, and a system that answers nothing must not win"
+        for name, value, rows in zip(pair, values, sides, strict=True):
+            if not math.isfinite(value):
+                problem = metric.problem(rows) if len(rows) else None
+                why = f": {problem.sentence}" if problem else ""
+                return f"{metric.key} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
+        return ""
+
+    def _families(self, found: Mapping[_Entry, Difference]) -> list[list[_Entry]]:
+        """Return the differences that are corrected together: per metric, confidence and group, one of each pair.
+
+        It is the difference at matched coverage if the pair has one. Differences without a verdict are in no family.
+        """
+        at_matched = list(dict.fromkeys(entry.key for entry in found if entry.matched))
+        candidates = []
+        for key in dict.fromkeys(entry.key for entry in found if not entry.matched):
+            # A metric that needs no confidence is compared at matched coverage once for every confidence.
+            names = [
+                other.confidence
+                for other in at_matched
+                if other[1:] == key[1:] and key.confidence in (ALL, other.confidence)
+            ]
+            for name in names or [key.confidence]:
+                own = key._replace(confidence=name)
+                candidates.append(
+                    [
+                        _Entry(pair, own, True) if (pair, own, True) in found else _Entry(pair, key, False)
+                        for pair in self.pairs
+                    ]
+                )
+        risks = [key for key in at_matched if key.metric == SELECTIVE_RISK.key]
+        candidates += [[_Entry(pair, key, True) for pair in self.pairs] for key in risks]
+        return [
+            [entry for entry in family if entry in found and not found[entry].no_verdict]
+            for family in candidates
+        ]
+
+    def _correct(self, family: Sequence[Difference]) -> list[Difference]:
+        """Correct the p-values of one family for its size, and complete each difference with its consequences."""
+        settings = self.settings
+        tested = sum(each.compared for each in family)
+        # Each of several comparisons has a part of alpha, and the smallest part is always sufficient.
+        family_level = 1.0 - (1.0 - settings.level) / max(tested, 1)
+        margins: Sequence[MarginVerdict | None] = [None] * len(family)
+        if settings.margin is not None and family:
+            estimates = [each.estimate for each in family]
+            margins = within_margin(estimates, family[0].direction, settings.margin)
+        corrected = []
+        for each, p, margin in zip(family, holm([each.p for each in family]).tolist(), margins, strict=True):
+            made = replace(each, p_adjusted=p, family=tested, margin=margin if each.compared else None)
+            estimate, needed = made.estimate, math.nan
+            if made.compared and made.winner is None:
+                size = estimate.value if settings.margin is None else settings.margin
+                needed = clusters_needed(size, estimate.se, estimate.clusters, level=family_level)
+            if settings.simultaneous and tested > 1:
+                wider = at_level(estimate, family_level)
+                method = f"{wider.method}, simultaneous for {tested} pairs"
+                estimate = replace(wider, level=settings.level, method=method)
+            corrected.append(replace(made, estimate=estimate, clusters_needed=needed))
+        return corrected
+
+
+def _limits(metric: MetricSpecification, sides: Sequence[Columns], end: Any) -> DifferenceRange | None:
+    """How large a difference can be; `end` is the metric's parameter, or the coverage at which it ends."""
+    if not all(map(len, sides)):
+        return None
+    scales = [
+        metric.scale_at(side, end) if metric.scale_at is not None else metric.scale(side) for side in sides
+    ]
+    if not all(scale.bounded for scale in scales):
+        return None
+    units = [scale.units for scale in scales if scale.units is not None]
+    largest = 0.0 if all(scale.fixed for scale in scales) else max(scale.high - scale.low for scale in scales)
+    return DifferenceRange(largest, min(units, default=None))
+
+
+def _matched_pairs(
+    systems: Mapping[str, SystemStatistics], pairs: Sequence[Pair], metrics: Sequence[MetricSpecification]
+) -> list[_MatchedPair]:
+    """Return the pairs whose coverages differ, with the metrics that are compared at the coverage that both reach."""
+    wanted = [metric for metric in metrics if metric.comparison == MATCHED and metric.matched is not None]
+    without_matched_form = any(metric.comparison != MATCHED for metric in metrics)
+    if without_matched_form and all(system.loss is not None for system in systems.values()):
+        # Metrics without a form at matched coverage are accompanied by the selective risk there.
+        wanted.append(SELECTIVE_RISK)
+    if not wanted:
+        return []
+    first = next(iter(systems.values()))
+    labels = (ALL, *(group.label for group in first.groups))
+    confidences = [
+        name
+        for name in first.confidences
+        if not any(system.rows(name).unranked for system in systems.values())
+    ] or [ALL]
+    rows = {
+        (name, confidence_name, label): system.rows_in_order(confidence_name).rows(label)
+        for confidence_name, label, (name, system) in itertools.product(confidences, labels, systems.items())
+    }
+    found = []
+    for confidence_name, label, (left, right) in itertools.product(confidences, labels, pairs):
+        sides = (rows[left, confidence_name, label], rows[right, confidence_name, label])
+        if not all(side.answered.any() for side in sides):
+            continue
+        own_metrics = tuple(
+            metric
+            for metric in wanted
+            if (confidence_name or not metric.ranked)
+            and not (metric is SELECTIVE_RISK and label)
+            and not same_coverage(*(end_coverage(metric, side) for side in sides))
+            and all(metric.problem(side) is None for side in sides)
+        )
+        if own_metrics:
+            statistic = matched_measure(*sides, own_metrics)
+            found.append(_MatchedPair((left, right), confidence_name, label, own_metrics, sides, statistic))
+    return found
