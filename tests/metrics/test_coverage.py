@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from abstain.metrics._columns import Rows, weights_and_units
 from abstain.metrics.coverage import (
     Strata,
     criterion_measure,
@@ -19,7 +20,7 @@ from abstain.metrics.coverage import (
     size_stratum,
     slab_measure,
 )
-from abstain.metrics.predictions import IntervalRows, PredictionRows
+from abstain.metrics.predictions import IntervalRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,8 +119,7 @@ def test_sizes_fall_into_strata() -> None:
 
 
 def test_rows_say_whether_they_have_ranks() -> None:
-    unit = np.zeros(2, np.intp)
-    assert PredictionRows(weight=None, unit=unit).whole
-    assert PredictionRows(weight=np.array([2.0, 0.0]), unit=unit).whole
-    assert not PredictionRows(weight=np.array([0.5, 1.0]), unit=unit).whole
-    assert PredictionRows(weight=None, unit=unit).masses.tolist() == [1.0, 1.0]
+    assert Rows(**weights_and_units(2)).whole
+    assert Rows(**weights_and_units(2, [2.0, 0.0])).whole
+    assert not Rows(**weights_and_units(2, [0.5, 1.0])).whole
+    assert Rows(**weights_and_units(2)).weight.tolist() == [1.0, 1.0]

@@ -32,6 +32,7 @@ from abstain.metrics.coverage import (
 from abstain.metrics.intervals import ONE_WIDTH
 from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
 from abstain.metrics.scales import Scale, units_of
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,7 +158,7 @@ class CoverageEvaluation(Generic[AnyRows]):
             raise ArgumentError("claim names a coverage twice; give each of the predictions its own")
         n = len(rows)
         kind = (settings.interval, settings.resamples, settings.seed, settings.level)
-        index, intervals = intervals_over(n, cluster, rows.weight, *kind)
+        index, intervals = intervals_over(n, cluster, rows.mass, *kind)
         rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
         named = {name: named_groups(labels, f"groups[{name!r}]", n) for name, labels in groups.items()}
         finite = {name: _validate.finite(values, f"features[{name!r}]") for name, values in features.items()}
@@ -192,15 +193,12 @@ class CoverageEvaluation(Generic[AnyRows]):
     @property
     def share(self) -> Scale:
         """What a share of the rows can be."""
-        mass = self._mass(None)
+        mass = self._mass(slice(None))
         return Scale(0.0, 1.0, float(mass.sum()), units=units_of(mass))
 
-    def _mass(self, rows: Mask | None) -> Floats:
-        """How much weight each unit has, of some rows or of all."""
-        index, weight = self.intervals.unit_of_cluster[self.index], self.rows.weight
-        if rows is not None:
-            index, weight = index[rows], None if weight is None else weight[rows]
-        return np.bincount(index, weights=weight, minlength=self.intervals.units).astype(np.float64)
+    def _mass(self, rows: Mask | slice) -> Floats:
+        """The weight of some rows in each unit."""
+        return total_by(self.rows.cluster[rows], self.rows.weight[rows], self.rows.units)
 
     @property
     def clusters(self) -> int:
@@ -250,9 +248,7 @@ class CoverageEvaluation(Generic[AnyRows]):
 
     def part(self, label: Any, low: float, high: float, rows: Mask) -> RowPart:
         """Return a part with whole rows."""
-        weight = self.rows.weight
-        count = float(np.count_nonzero(rows) if weight is None else weight[rows].sum())
-        return RowPart(label, low, high, count, rows)
+        return RowPart(label, low, high, float(self.rows.weight[rows].sum()), rows)
 
     def chunks(self, strata: Strata, key: Floats) -> list[RowPart]:
         """Return the chunks of a key; one that shares rows with its neighbour has no rows of its own."""
@@ -319,9 +315,8 @@ class CoverageEvaluation(Generic[AnyRows]):
                 whole = entry.scales[place]
                 scale = replace(scale, units=whole.units and whole.units * part.count / whole.trials)
             else:
-                weight = None if self.rows.weight is None else self.rows.weight[part.rows]
-                held = np.bincount(self.index[part.rows], weights=weight, minlength=self.clusters)
-                within = Within(held.astype(np.float64))
+                weight = self.rows.weight[part.rows]
+                within = Within(total_by(self.index[part.rows], weight, self.clusters))
                 scale = replace(scale, units=units_of(self._mass(part.rows)))
             point = entry.statistic.points[[place]]
             found += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)

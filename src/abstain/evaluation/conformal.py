@@ -259,11 +259,11 @@ def evaluate_quantiles(
     """
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
     n = len(rows)
-    index, intervals = intervals_over(n, cluster, rows.weight, interval, resamples, seed, level)
+    index, intervals = intervals_over(n, cluster, rows.mass, interval, resamples, seed, level)
     rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
     scales = {
         pinball_measure(rows): Scale(low=0.0),
-        pit_measure(rows): Scale(0.0, 1.0, float(rows.masses.sum())),
+        pit_measure(rows): Scale(0.0, 1.0, float(rows.weight.sum())),
     }
     replicates = intervals.replicate(scales, progress)
     pinball, shares = (
@@ -282,11 +282,11 @@ def _winkler_scale(rows: IntervalRows, place: int, losses: Floats, claim: float)
     of a normal distribution does. What misses cost varies about as much as their number.
     """
     width, missed = rows.width[place], ~rows.covered[place]
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = rows.weight
     known = np.isfinite(width) & (weight > 0.0)
     if not known.any():
         return Scale(low=0.0)
-    mass, hit = (np.bincount(rows.unit, part * weight) for part in (np.ones(len(rows)), missed))
+    mass, hit = (np.bincount(rows.cluster, part * weight) for part in (np.ones(len(rows)), missed))
     struck, largest = float(np.count_nonzero(hit)), float(mass.max())
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
         penalties = float(weight[missed] @ (losses[missed] - width[missed]))

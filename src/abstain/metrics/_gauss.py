@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._types import Floats, Indices
-    from abstain.metrics.predictions import PredictionRows
+    from abstain.metrics._columns import Rows
 
 
 _STEP = 0.2
@@ -153,14 +153,14 @@ def quadratic_form(grid: Grid, charge: Floats) -> float:
 def hsic_measure(
     width: Floats,
     covered: NDArray[np.bool_],
-    rows: PredictionRows,
+    rows: Rows,
     *,
     kernel_sizes: tuple[float, float] = (1.0, 1.0),
     raw: bool = False,
     name: str = "hsic",
 ) -> Statistic:
     """Return HSIC, or the trace itself where `raw` is asked for; NaN where at most one row is left."""
-    mass, unit = rows.masses, rows.unit
+    mass, unit = rows.weight, rows.cluster
     total, hit = total_by(unit, mass, rows.units), total_by(unit, mass * covered, rows.units)
     order = np.argsort(width, kind="stable")
     width, covered, mass, unit = width[order], covered[order], mass[order], unit[order]

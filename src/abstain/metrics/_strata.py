@@ -131,7 +131,7 @@ def by_size(rows: SetRows, bins: int | None) -> StratifiedCoverage:
     for size, covered in zip(rows.width, rows.covered, strict=True):
         stratum = size_stratum(size, borders)
         values.append(groups_measure(covered, stratum, strata, rows, name="coverage").points)
-        counts.append(total_by(stratum, rows.weight, strata))
+        counts.append(total_by(stratum, rows.mass, strata))
     table = np.stack(values)
     low = np.tile(borders.astype(np.float64), (len(table), 1))
     high = np.tile(np.r_[borders[1:] - 1.0, float(rows.classes)], (len(table), 1))
@@ -147,7 +147,7 @@ def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCovera
     return GroupCoverage(
         groups=tuple(labels),
         coverage=shares if rows.several else shares[0],
-        counts=as_counts(total_by(index, rows.weight, len(labels))),
+        counts=as_counts(total_by(index, rows.mass, len(labels))),
         score=per_level(rows, values[:, len(labels)]),
     )
 

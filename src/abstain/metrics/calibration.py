@@ -25,7 +25,7 @@ from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
-from abstain.metrics._columns import Columns, named_groups, numbered_units
+from abstain.metrics._columns import Columns, named_groups, weights_and_units
 from abstain.metrics._columns import probabilities as checked
 from abstain.metrics._specification import (
     LOWER,
@@ -428,13 +428,14 @@ def _classwise_calibration_error(
     column, scores = _class_columns(y_true, matrix, classes)
     rows, number = scores.shape
     group = np.tile(np.arange(number), rows)
-    ids = None if cluster is None else np.repeat(named_groups(cluster, "cluster", rows)[1], number)
+    fields = weights_and_units(rows, sample_weight, cluster)
     judged = Columns.of(
         rows * number,
         confidence=scores.ravel(),
-        weight=np.repeat(_validate.weights(sample_weight, rows), number),
+        weight=np.repeat(fields["weight"], number),
+        cluster=np.repeat(fields["cluster"], number),
+        units=fields["units"],
         shared={"correct": (group == np.repeat(column, number)).astype(np.float64)},
-        **numbered_units(ids, rows * number),
     )
     return bins_measure("classwise_calibration_error", judged, group=group, **bins)
 
@@ -459,7 +460,7 @@ def _multiclass_brier_score(
     stated = scores[np.arange(rows), column]
     # The sum over all classes, with the true one taken as 0 and then put right.
     distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
-    judged = Columns.of(rows, weight=_validate.weights(sample_weight, rows), **numbered_units(cluster, rows))
+    judged = Columns.of(rows, **weights_and_units(rows, sample_weight, cluster))
     return mean_statistic("multiclass_brier_score", distance, judged)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from abstain._types import Floats, Indices, Mask
-    from abstain.metrics.predictions import PredictionRows
+    from abstain.metrics._columns import Rows
     from abstain.resampling import ClusterSums
 
 
@@ -55,9 +55,7 @@ __all__ = [
 ]
 
 
-def means_measure(
-    names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: PredictionRows
-) -> Statistic:
+def means_measure(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: Rows) -> Statistic:
     """Weighted means of columns; a mean over any infinite value is infinite.
 
     >>> from abstain.metrics.predictions import IntervalRows
@@ -75,9 +73,7 @@ def means_measure(
         return means
 
     summed = [finite for finite, _ in split] + [part for _, part in split if part is not None]
-    return Statistic.of_sums(
-        names, summed, unit=rows.unit, units=rows.units, weight=rows.weight, compute=compute
-    )
+    return rows.statistic_of_sums(names, summed, compute)
 
 
 def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None]:
@@ -89,15 +85,15 @@ def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None
 
 
 def criterion_measure(
-    name: str, truth: Floats, covered: Mask, width: Floats, rows: PredictionRows, *, eta: float, level: float
+    name: str, truth: Floats, covered: Mask, width: Floats, rows: Rows, *, eta: float, level: float
 ) -> Statistic:
     """Weigh the width criterion of one level; the range of the truths is that of the units which are drawn.
 
     It is NaN where all truths are alike, and -inf where the mean width is infinite.
     """
     means = means_measure(("coverage", "width"), (covered, width), rows)
-    counted = slice(None) if rows.weight is None else rows.weight > 0.0
-    lowest, highest = _extremes(truth[counted], rows.unit[counted], rows.units)
+    counted = rows.weight > 0.0
+    lowest, highest = _extremes(truth[counted], rows.cluster[counted], rows.units)
 
     def compute(batch: WeightBatch) -> Floats:
         coverage, mean_width = means(batch).T
@@ -146,7 +142,7 @@ class Strata:
     one_key: bool
 
     @classmethod
-    def of_rows(cls, key: Floats, covered: Mask, rows: PredictionRows, *, bins: int) -> Strata:
+    def of_rows(cls, key: Floats, covered: Mask, rows: Rows, *, bins: int) -> Strata:
         """Tally the rows by their key."""
         cluster_sums, keys = _by_key(key, rows, covered)
         return cls(cluster_sums, keys, bins, rows.whole, rows.have_one(key))
@@ -190,7 +186,7 @@ class Strata:
 
 
 def quantiles_measure(
-    key: Floats, rows: PredictionRows, *, probabilities: Sequence[float] | Floats, name: str
+    key: Floats, rows: Rows, *, probabilities: Sequence[float] | Floats, name: str
 ) -> Statistic:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
     cluster_sums, keys = _by_key(key, rows)
@@ -229,7 +225,7 @@ def groups_measure(
     covered: Mask,
     group: Indices,
     groups: int,
-    rows: PredictionRows,
+    rows: Rows,
     *,
     name: str,
     gap: str = "coverage_gap",
@@ -266,7 +262,7 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
     return np.searchsorted(borders, size, side="right") - 1
 
 
-def _by_key(key: Floats, rows: PredictionRows, *columns: Mask) -> tuple[ClusterSums, Floats]:
+def _by_key(key: Floats, rows: Rows, *columns: Mask) -> tuple[ClusterSums, Floats]:
     """Rows tallied by a number, ascending, and the number of each key."""
     place, keys = keys_ascending(key)
     return rows.sum_by(place, len(keys), *columns), keys
@@ -336,14 +332,14 @@ def checked_features(features: ArrayLike, rows: int) -> Floats:
 
 
 def worst_slab(
-    features: Floats, covered: Mask, rows: PredictionRows, search: Search, *, cluster: Indices | None = None
+    features: Floats, covered: Mask, rows: Rows, search: Search, *, cluster: Indices | None = None
 ) -> tuple[WorstSlab, Mask]:
     """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it.
 
     A cluster is never split between the parts; each row is one of its own when there are none.
     """
     stream = np.random.default_rng(search.seed)
-    weight = rows.masses
+    weight = rows.weight
     held_out = _split(np.arange(len(rows)) if cluster is None else cluster, weight, search.held_out, stream)
     directions = stream.normal(size=(search.directions, features.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -371,15 +367,10 @@ def worst_slab(
     return slab, inside
 
 
-def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Statistic:
+def slab_measure(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
     """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
-    return Statistic.of_sums(
-        ("worst_slab_coverage",),
-        [covered & inside, inside],
-        unit=rows.unit,
-        units=rows.units,
-        weight=rows.weight,
-        compute=lambda _, hit, count: [ratio(hit, count)],
+    return rows.statistic_of_sums(
+        ("worst_slab_coverage",), [covered & inside, inside], lambda _, hit, count: [ratio(hit, count)]
     )
 
 

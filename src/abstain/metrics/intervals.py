@@ -192,7 +192,7 @@ def interval_coverage_width_criterion(
     """
     strength = checked_eta(eta)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    counted = rows.known_truth if rows.weight is None else rows.known_truth[rows.weight > 0.0]
+    counted = rows.known_truth[rows.weight > 0.0]
     if counted.min() == counted.max():
         raise DataError(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
@@ -415,7 +415,7 @@ def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
 
 def _interval_rows(columns: Columns) -> IntervalRows:
     bounded = columns.take(columns.bounded)
-    return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighed_as(bounded)
+    return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighted_like(bounded)
 
 
 def _have_one_width(columns: Columns) -> bool:

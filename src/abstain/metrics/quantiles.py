@@ -96,7 +96,7 @@ def pit_histogram(
         raise ArgumentError("probabilities must be a sequence, one probability per column of quantiles")
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
     share = pit_measure(rows).points
-    counts = share * float(rows.masses.sum())
+    counts = share * float(rows.weight.sum())
     whole = np.rint(counts)
     if np.allclose(counts, whole, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
         counts = whole.astype(np.int64)

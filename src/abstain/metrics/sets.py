@@ -233,7 +233,7 @@ def set_worst_slab_coverage(
 
 def _set_rows(columns: Columns) -> SetRows:
     gathered = columns.take(columns.gathered)
-    return SetRows.with_truth(gathered.truth_class, gathered.sets).weighed_as(gathered)
+    return SetRows.with_truth(gathered.truth_class, gathered.sets).weighted_like(gathered)
 
 
 def _worst_size(rows: SetRows) -> Statistic:
