@@ -534,6 +534,17 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
     return np.subtract(len(distinct) - 1, place, out=place), distinct[::-1]
 
 
+def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, Indices]:
+    """Number rows by two keys, the first before the second; with both keys of each pair that occurs.
+
+    >>> keys_of_pairs(np.array([1, 0, 1]), np.array([2, 0, 2]))
+    (array([1, 0, 1]), array([0, 1]), array([0, 2]))
+    """
+    seconds = np.intp(second.max(initial=0) + 1)
+    distinct, pair = np.unique(first * seconds + second, return_inverse=True)
+    return pair.astype(np.intp, copy=False), *np.divmod(distinct, seconds)
+
+
 def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:
     """Add `values` up by their place, counted from 0; count the places where there are no values.
 
