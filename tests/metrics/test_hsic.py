@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from abstain.metrics import _gauss
 from abstain.metrics._columns import Rows, weights_and_units
-from abstain.metrics.coverage import hsic_measure
+from abstain.metrics.coverage import hsic_statistic
 
 if TYPE_CHECKING:
     from abstain.resampling import Statistic
@@ -43,7 +43,7 @@ def _measure(
     raw: bool = False,
 ) -> Statistic:
     rows = Rows(**weights_and_units(len(width), weight)).in_units(unit)
-    return hsic_measure(width, covered, rows, kernel_sizes=sizes, raw=raw)
+    return hsic_statistic(width, covered, rows, kernel_sizes=sizes, raw=raw)
 
 
 def _case(seed: int) -> tuple[Floats, NDArray[np.bool_], tuple[float, float], np.random.Generator]:

@@ -23,10 +23,10 @@ from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, 
 from abstain.metrics.coverage import (
     Search,
     Strata,
-    groups_measure,
-    means_measure,
-    quantiles_measure,
-    slab_measure,
+    groups_statistic,
+    means_statistic,
+    quantiles_statistic,
+    slab_statistic,
     worst_slab,
 )
 from abstain.metrics.intervals import ONE_WIDTH
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 CRITERION = "coverage_width_criterion"
-# Beyond this, one weighing of HSIC costs more than all other metrics together; its value stays exact.
+# Beyond this, one evaluation of HSIC costs more than all other metrics together; its value stays exact.
 MOST_HSIC_CLUSTERS = 20_000
 
 # Below so many clusters with misses the interval of an interval score was found to fall short (see simulations).
@@ -208,15 +208,15 @@ class CoverageEvaluation(Generic[AnyRows]):
     def add_quantiles(self, place: int) -> None:
         """Collect the quantiles of width or size that are estimated."""
         width = self.rows.width[place]
-        statistic = quantiles_measure(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
-        below = means_measure(statistic.names, [width <= value for value in statistic.points], self.rows)
+        statistic = quantiles_statistic(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
+        below = means_statistic(statistic.names, [width <= value for value in statistic.points], self.rows)
         scales = [Scale() for _ in statistic.names]
         self.entries.append(Entry(statistic, scales, place, shares=below))
 
     def add_groups(self, place: int) -> None:
         """Collect coverage within every grouping."""
         for name, (labels, index) in self.groups.items():
-            statistic = groups_measure(
+            statistic = groups_statistic(
                 self.rows.covered[place],
                 index,
                 len(labels),
@@ -231,12 +231,12 @@ class CoverageEvaluation(Generic[AnyRows]):
             self.add(statistic, scales, place, parts, name)
 
     def add_features(self, place: int) -> None:
-        """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
+        """Collect coverage by each feature, and the worst slab: found once on some clusters, evaluated on others."""
         covered = self.rows.covered[place]
         for name, key in self.features.items():
             bins = 1 if self.rows.have_one(key) else self.settings.bins or _FEATURE_BINS
             strata = Strata.of_rows(key, covered, self.rows, bins=bins)
-            statistic = strata.measure(f"feature_stratified_coverage[{name}]")
+            statistic = strata.statistic(f"feature_stratified_coverage[{name}]")
             self.add(statistic, self.share, place, self.chunks(strata, key), f"feature {name}")
         if self.features:
             search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
@@ -244,7 +244,7 @@ class CoverageEvaluation(Generic[AnyRows]):
             self.slabs[place], inside = worst_slab(
                 table, covered, self.rows, search, cluster=self.index if self.clustered else None
             )
-            self.add(slab_measure(covered, inside, self.rows), self.share, place)
+            self.add(slab_statistic(covered, inside, self.rows), self.share, place)
 
     def part(self, label: Any, low: float, high: float, rows: Mask) -> RowPart:
         """Return a part with whole rows."""
@@ -338,12 +338,14 @@ class CoverageEvaluation(Generic[AnyRows]):
             made, low=low, high=high, method=f"the lowest ends of the intervals of {len(seen)} parts"
         )
 
-    def _quantiles(self, entry: Entry, weighed: Replicates) -> list[Estimate]:
+    def _quantiles(self, entry: Entry, replicates: Replicates) -> list[Estimate]:
         """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
         assert entry.shares is not None
         assert entry.place is not None
         width, n = self.rows.width[entry.place], len(self.rows)
-        shares = self.intervals.estimates(entry.shares.points, weighed, [self.share] * len(_QUANTILES), n=n)
+        shares = self.intervals.estimates(
+            entry.shares.points, replicates, [self.share] * len(_QUANTILES), n=n
+        )
         together, found = self.rows.in_units(None), []
         for value, probability, share in zip(
             entry.statistic.points.tolist(), _QUANTILES, shares, strict=True
@@ -357,7 +359,7 @@ class CoverageEvaluation(Generic[AnyRows]):
                 outer = np.clip(
                     [np.floor(ends[0] * steps) / steps, np.ceil(ends[1] * steps) / steps], 0.0, 1.0
                 )
-                low, high = quantiles_measure(
+                low, high = quantiles_statistic(
                     width, together, probabilities=outer, name="end"
                 ).points.tolist()
                 # Beyond the largest there is, nothing is known, and the quantile may lie there.
@@ -387,7 +389,9 @@ class CoverageEvaluation(Generic[AnyRows]):
             else:
                 strata = judged
         together = self.rows.in_units(None)
-        widths = quantiles_measure(self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width")
+        widths = quantiles_statistic(
+            self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width"
+        )
         metrics = self._metrics(place, found)
         return ClaimResult(
             claim=float(self.claims[place]),

@@ -35,7 +35,7 @@ from abstain.inference import (
     p_value,
     within_margin,
 )
-from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
+from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
 from abstain.metrics.registry import CONDITIONAL, MATCHED, UNDIRECTED, metric_name
 
 if TYPE_CHECKING:
@@ -640,6 +640,6 @@ def _matched_pairs(
         )
         if own_metrics:
             found.append(
-                _MatchedPair(pair, slot, label, own_metrics, sides, matched_measure(*sides, own_metrics))
+                _MatchedPair(pair, slot, label, own_metrics, sides, matched_statistic(*sides, own_metrics))
             )
     return found

@@ -22,7 +22,7 @@ times a power of two, so that nodes and distances to them are free of rounding.
 
 Two infinite widths are alike (distance 0), an infinite and a finite one are not (distance infinite).
 
-HSIC is no function of sums by key: every pair of rows plays a part. So its measure weighs rows; they are spread over
+HSIC is not a function of sums by key: every pair of rows matters. So its statistic reweights rows; they are spread over
 the grid once, by unit, and a weight vector then costs one product with that table.
 """
 
@@ -150,7 +150,7 @@ def quadratic_form(grid: Grid, charge: Floats) -> float:
     return grid.height**2 * total
 
 
-def hsic_measure(
+def hsic_statistic(
     width: Floats,
     covered: NDArray[np.bool_],
     rows: Rows,

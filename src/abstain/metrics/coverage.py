@@ -1,11 +1,11 @@
-"""Coverage, weighed: means, strata, quantiles and groups of rows that were covered or not.
+"""Statistics of coverage: means, strata, quantiles and groups of rows that were covered or not.
 
-Every measure reads ``covered`` and ``width`` (or any other number per row) of one level, tallies them by the units
-of the rows, and finishes the tally: one key for means, one per group, one per distinct value in order for strata and
-quantiles. So the metrics of intervals and of sets share one implementation each, and array functions, registry and
-evaluation share it too. Infinite values are counted apart from the sums, because a row of infinite width that a
-weight leaves out must not leave a trace: 0 times infinity is not 0. Two metrics are no function of sums and weigh
-rows: HSIC (`hsic_measure`) and the worst slab, which is looked for among rows and then summed (`worst_slab`).
+Every statistic reads ``covered`` and ``width`` (or any other number per row) of one level and is computed from cluster
+sums: one key for means, one per group, one per distinct value in order for strata and quantiles. So the metrics of
+intervals and of sets share one implementation each, and so do array functions, registry and evaluation. Infinite
+values are counted apart from the sums, because a row of infinite width that has weight 0 must leave no trace: 0 times
+infinity is not 0. Two metrics are not functions of sums and reweight rows: HSIC (`hsic_statistic`) and the worst slab,
+which is searched among rows and then summed (`worst_slab`).
 
 A slab is ``{x : low <= v.x <= high}`` for a direction ``v``. Among many random directions, the slab of lowest coverage
 that still holds a given share of the rows is found on one part of the rows; its coverage on the other part is an
@@ -25,7 +25,7 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import DataError
 from abstain.metrics._columns import ratio
-from abstain.metrics._gauss import hsic_measure
+from abstain.metrics._gauss import hsic_statistic
 from abstain.resampling import Statistic, WeightBatch, keys_ascending
 
 if TYPE_CHECKING:
@@ -43,24 +43,24 @@ __all__ = [
     "Strata",
     "WorstSlab",
     "checked_features",
-    "criterion_measure",
-    "groups_measure",
-    "hsic_measure",
-    "means_measure",
-    "quantiles_measure",
+    "criterion_statistic",
+    "groups_statistic",
+    "hsic_statistic",
+    "means_statistic",
+    "quantiles_statistic",
     "size_borders",
     "size_stratum",
-    "slab_measure",
+    "slab_statistic",
     "worst_slab",
 ]
 
 
-def means_measure(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: Rows) -> Statistic:
+def means_statistic(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: Rows) -> Statistic:
     """Weighted means of columns; a mean over any infinite value is infinite.
 
     >>> from abstain.metrics.predictions import IntervalRows
     >>> rows = IntervalRows.checked([[0, 1], [0, np.inf]]).in_units(np.array([0, 1]))
-    >>> means_measure(("width",), rows.width, rows)(np.array([[1.0, 1.0], [1.0, 0.0]])).tolist()
+    >>> means_statistic(("width",), rows.width, rows)(np.array([[1.0, 1.0], [1.0, 0.0]])).tolist()
     [[inf], [1.0]]
     """
     split = [_without_infinity(column) for column in columns]
@@ -84,14 +84,14 @@ def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None
     return np.where(holes, 0.0, column), holes
 
 
-def criterion_measure(
+def criterion_statistic(
     name: str, truth: Floats, covered: Mask, width: Floats, rows: Rows, *, eta: float, level: float
 ) -> Statistic:
-    """Weigh the width criterion of one level; the range of the truths is that of the units which are drawn.
+    """Return the width criterion of one level; the range of the truths is that of the units which are drawn.
 
     It is NaN where all truths are alike, and -inf where the mean width is infinite.
     """
-    means = means_measure(("coverage", "width"), (covered, width), rows)
+    means = means_statistic(("coverage", "width"), (covered, width), rows)
     counted = rows.weight > 0.0
     lowest, highest = _extremes(truth[counted], rows.cluster[counted], rows.units)
 
@@ -143,7 +143,7 @@ class Strata:
 
     @classmethod
     def of_rows(cls, key: Floats, covered: Mask, rows: Rows, *, bins: int) -> Strata:
-        """Tally the rows by their key."""
+        """Sum the rows by their key."""
         cluster_sums, keys = _by_key(key, rows, covered)
         return cls(cluster_sums, keys, bins, rows.whole, rows.have_one(key))
 
@@ -172,7 +172,7 @@ class Strata:
             size,
         )
 
-    def measure(self, name: str) -> Statistic:
+    def statistic(self, name: str) -> Statistic:
         """Return the coverage of each chunk, then the worst of them under `name`."""
         names = (*(f"{name}[{place}]" for place in range(self.bins)), name)
         return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._finish)
@@ -185,7 +185,7 @@ class Strata:
         return np.column_stack([chunks, _lowest(chunks)])
 
 
-def quantiles_measure(
+def quantiles_statistic(
     key: Floats, rows: Rows, *, probabilities: Sequence[float] | Floats, name: str
 ) -> Statistic:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
@@ -221,7 +221,7 @@ def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> F
     return value
 
 
-def groups_measure(
+def groups_statistic(
     covered: Mask,
     group: Indices,
     groups: int,
@@ -263,7 +263,7 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
 
 
 def _by_key(key: Floats, rows: Rows, *columns: Mask) -> tuple[ClusterSums, Floats]:
-    """Rows tallied by a number, ascending, and the number of each key."""
+    """Sum rows by a number, ascending; with the number of each key."""
     place, keys = keys_ascending(key)
     return rows.sum_by(place, len(keys), *columns), keys
 
@@ -355,7 +355,7 @@ def worst_slab(
     inside = held_out & (position >= best[1]) & (position <= best[2])
     count, held = float(weight[inside].sum()), float(weight[held_out].sum())
     slab = WorstSlab(
-        coverage=slab_measure(covered, inside, rows).point,
+        coverage=slab_statistic(covered, inside, rows).point,
         found_coverage=best[0],
         count=int(count) if count.is_integer() else count,
         share=count / held if held else math.nan,
@@ -367,7 +367,7 @@ def worst_slab(
     return slab, inside
 
 
-def slab_measure(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
+def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
     """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
     return rows.statistic_of_sums(
         ("worst_slab_coverage",), [covered & inside, inside], lambda _, hit, count: [ratio(hit, count)]
@@ -397,7 +397,7 @@ def _worst_range(position: Floats, covered: Mask, weight: Floats, share: float) 
     mass = np.r_[0.0, np.cumsum(weight[order])[end]]
     hit = np.r_[0.0, np.cumsum((weight * covered)[order])[end]]
     least = share * mass[-1] * (1.0 - 1e-12)
-    # The last start from which a range that ends at each end still weighs enough.
+    # The last start from which a range that ends at each end still has enough weight.
     start = np.searchsorted(mass, mass - least, side="right") - 1
     ends = np.flatnonzero(start >= 0)
     if not len(ends) or mass[-1] <= 0.0:

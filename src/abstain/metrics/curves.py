@@ -1,6 +1,6 @@
-"""Curves: the working points of a ranking, how far ties could move its areas, and the best order there could be.
+"""Curves: the operating points of a ranking, how far ties could move its areas, and the best order there could be.
 
-The measure that is read off a ranking at fixed thresholds is here too.
+The statistic of a ranking at fixed thresholds is here too.
 
 Definitions are those of `abstain.metrics.selective`, whose areas are integrals over these curves. Arguments are the
 same: one loss and one confidence per item, ``abstained`` (a mask, or how many further items were declined) and
@@ -47,7 +47,7 @@ __all__ = [
     "curve_of",
     "optimal_curve",
     "risk_coverage_curve",
-    "threshold_measure",
+    "threshold_statistic",
     "tie_sensitivity",
     "ties_of",
 ]
@@ -59,10 +59,10 @@ _OPTIMAL_POINTS = 200
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RiskCoverageCurve(Sequence[tuple[float, float]]):
-    """The working points of a ranking, most confident first; also the sequence of (coverage, selective risk) pairs.
+    """The operating points of a ranking, most confident first; also the sequence of (coverage, selective risk) pairs.
 
     Attributes:
-        coverage: share of all items that is answered at each working point, ascending.
+        coverage: share of all items that is answered at each operating point, ascending.
         selective_risk: mean loss of the answered items there.
         generalized_risk: loss sum of the answered items there, divided by all items.
         threshold: the confidence from which on items are answered there, descending.
@@ -90,7 +90,7 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
         return float(self.coverage[-1]) if len(self) else 0.0
 
     def first_reaching(self, coverage: float) -> int | None:
-        """Return the index of the first working point with at least `coverage`; None when there is none."""
+        """Return the index of the first operating point with at least `coverage`; None when there is none."""
         index = int(np.searchsorted(self.coverage, coverage - TOLERANCE))
         return index if index < len(self) else None
 
@@ -98,7 +98,7 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
         return len(self.coverage)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
-        """Return the working points as a data frame of pandas, polars or pyarrow, with one row each."""
+        """Return the operating points as a data frame of pandas, polars or pyarrow, with one row each."""
         return columns_frame(self, backend)
 
     @overload
@@ -116,8 +116,8 @@ class TieSensitivity:
     """How far the order of tied items alone could move an area.
 
     Attributes:
-        best: the area when each plateau is taken apart with its smallest losses first.
-        worst: the area when each plateau is taken apart with its largest losses first.
+        best: the area when each tied block is split with its smallest losses first.
+        worst: the area when each tied block is split with its largest losses first.
         tied_share: the share of answered items that share their confidence with another.
     """
 
@@ -127,7 +127,7 @@ class TieSensitivity:
 
     @property
     def matters(self) -> bool:
-        """True when plateaus hold more than a tenth of the answered items."""
+        """True when tied blocks hold more than a tenth of the answered items."""
         return self.tied_share > 0.1
 
 
@@ -143,7 +143,7 @@ def risk_coverage_curve(
     abstained: ArrayLike | int | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> RiskCoverageCurve:
-    """Return the working points of a ranking.
+    """Return the operating points of a ranking.
 
     Reference: Geifman and El-Yaniv, "Selective Classification for Deep Neural Networks", 2017.
 
@@ -154,7 +154,7 @@ def risk_coverage_curve(
 
 
 def curve_of(columns: Columns) -> RiskCoverageCurve:
-    """Return the working points of rows that were checked; whoever asks again gets the same."""
+    """Return the operating points of checked rows, computed once."""
     if "curve" not in columns.in_order:
         columns.in_order["curve"] = _build_curve(columns)
     curve: RiskCoverageCurve = columns.in_order["curve"]
@@ -219,7 +219,7 @@ def binning_bounds(
 
 
 def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCurve:
-    """Return the curve of the smallest losses first, each item its own working point, at a choice of counts."""
+    """Return the curve of the smallest losses first, each item its own operating point, at a choice of counts."""
     if not len(loss):
         return replace(NO_CURVE, total=total)
     run = RunningSums.of(Ranking(Columns.of(len(loss), loss=loss, weight=weight)).by_loss, _ONE)
@@ -239,9 +239,9 @@ def tie_sensitivity(
     sample_weight: ArrayLike | None = None,
     area: str = "aurc",
 ) -> TieSensitivity:
-    """Return the best and the worst area over all orders of tied items, each item its own working point.
+    """Return the best and the worst area over all orders of tied items, each item its own operating point.
 
-    Where plateaus are large, the area by plateaus hides how much the order inside them could matter.
+    If tied blocks are large, the area over blocks hides how much the order inside them could matter.
 
     Args:
         loss: one loss per item.
@@ -259,7 +259,7 @@ def tie_sensitivity(
 
 
 def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
-    """Return how much the order of tied items could matter among rows that were checked."""
+    """Return how much the order of tied items could matter among checked rows."""
     ranking, total = _as_one_unit(columns), float(columns.weight.sum())
     rank, thresholds = columns.ranks
     blocks = ranking.sum_answers(rank, len(thresholds))
@@ -287,7 +287,7 @@ def _single_item_area(cluster_sums: ClusterSums, total: float, area: str) -> flo
     return float(curve_sums.loss_area[0]) / total**2
 
 
-def threshold_measure(columns: Columns, thresholds: Floats) -> Statistic:
+def threshold_statistic(columns: Columns, thresholds: Floats) -> Statistic:
     """Return selective risk, generalized risk and coverage at fixed thresholds: confidences that occur, descending.
 
     A threshold that is fixed accepts the same rows whatever their weights, so all three are ratios of running
