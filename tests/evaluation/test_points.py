@@ -9,7 +9,7 @@ from abstain import Items, evaluate
 from abstain.inference import Intervals
 from abstain.inference.points import points_of
 from abstain.metrics import Columns
-from abstain.metrics.curves import threshold_measure
+from abstain.metrics.curves import threshold_statistic
 
 
 def some_columns(rows: int = 60, clusters: int = 12, seed: int = 0) -> Columns:
@@ -36,7 +36,7 @@ def test_percentile_points_are_the_percentiles_of_their_replicates(resamples: in
     columns = some_columns()
     intervals = Intervals.of(np.arange(12), interval="percentile", resamples=resamples, level=0.8)
     found = points_of(columns, thresholds(columns), intervals)
-    statistic = threshold_measure(columns, thresholds(columns))
+    statistic = threshold_statistic(columns, thresholds(columns))
     drawn = intervals.replicate([statistic])[statistic].drawn
     expected = np.nanquantile(drawn, [0.1, 0.9], axis=0).reshape(2, 3, -1)
     assert found.low == pytest.approx(expected[0])

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from abstain.metrics._columns import Rows, weights_and_units
 from abstain.metrics.coverage import (
     Strata,
-    criterion_measure,
-    groups_measure,
-    hsic_measure,
-    means_measure,
-    quantiles_measure,
+    criterion_statistic,
+    groups_statistic,
+    hsic_statistic,
+    means_statistic,
+    quantiles_statistic,
     size_borders,
     size_stratum,
-    slab_measure,
+    slab_statistic,
 )
-from abstain.metrics.predictions import IntervalRows, PredictionRows
+from abstain.metrics.predictions import IntervalRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,14 +41,14 @@ def at(measure: Statistic, *weights: list[float]) -> list[list[float]]:
 
 
 def test_means_leave_no_trace_of_what_is_left_out() -> None:
-    measure = means_measure(("coverage", "width"), (COVERED, WIDTH), ROWS)
+    measure = means_statistic(("coverage", "width"), (COVERED, WIDTH), ROWS)
     found = at(measure, ONES, [1, 1, 1, 0], [2, 1, 0, 0], [0, 1, 0, 0])
     assert found == [[0.75, INF], [2 / 3, 7 / 3], [0.8, 2.0], [0.0, 4.0]]
     assert np.isnan(at(measure, [0, 0, 0, 0], [0, 0, 5, 0])).all()
 
 
 def test_the_criterion_takes_the_range_of_the_units_that_are_drawn() -> None:
-    measure = criterion_measure("criterion", ROWS.known_truth, COVERED, WIDTH, ROWS, eta=2.0, level=0.5)
+    measure = criterion_statistic("criterion", ROWS.known_truth, COVERED, WIDTH, ROWS, eta=2.0, level=0.5)
     (whole,), (some,), (first,), (single,) = at(measure, ONES, [1, 1, 0, 0], [3, 0, 0, 0], [0, 1, 0, 0])
     assert whole == -INF
     assert some == pytest.approx((1 - (7 / 3) / 8) * math.exp(-2 * (2 / 3 - 0.5) ** 2))
@@ -58,7 +59,7 @@ def test_the_criterion_takes_the_range_of_the_units_that_are_drawn() -> None:
 def test_strata_move_with_the_weights_and_know_their_ends() -> None:
     strata = Strata.of_rows(WIDTH, COVERED, ROWS, bins=2)
     assert [part.tolist() for part in strata.ends()] == [[1.0, 4.0], [2.0, INF], [2.0, 2.0]]
-    measure = strata.measure("worst")
+    measure = strata.statistic("worst")
     assert measure.names == ("worst[0]", "worst[1]", "worst")
     # Widths 1, 2 | 4, inf; then 1, 1, 2 | 2, 4; then 1 | 2.
     assert at(measure, ONES, [2, 1, 0, 0], [1, 0, 0, 0]) == [
@@ -73,12 +74,12 @@ def test_strata_move_with_the_weights_and_know_their_ends() -> None:
 
 
 def test_quantiles_and_groups_of_nothing_are_undefined() -> None:
-    quantiles = quantiles_measure(WIDTH, ROWS, probabilities=[0.0, 0.5, 1.0], name="width")
+    quantiles = quantiles_statistic(WIDTH, ROWS, probabilities=[0.0, 0.5, 1.0], name="width")
     assert quantiles.names == ("width[0]", "width[0.5]", "width[1]")
     assert at(quantiles, [1, 1, 0, 0]) == [[1.0, 2.0, 4.0]]
     assert at(quantiles, ONES) == [[1.0, 3.0, INF]]
     assert np.isnan(at(quantiles, [0, 0, 1, 0])).all()
-    groups = groups_measure(COVERED, np.array([0, 1, 1, 1]), 3, ROWS, name="worst", level=0.9)
+    groups = groups_statistic(COVERED, np.array([0, 1, 1, 1]), 3, ROWS, name="worst", level=0.9)
     (found,) = at(groups, ONES)
     assert found[:2] == [1.0, 2 / 3]
     assert math.isnan(found[2])  # the third group has no row, and counts neither as the worst nor in the gap
@@ -88,7 +89,7 @@ def test_quantiles_and_groups_of_nothing_are_undefined() -> None:
 
 
 def test_the_slab_counts_the_rows_inside() -> None:
-    measure = slab_measure(COVERED, np.array([True, False, True, False]), ROWS)
+    measure = slab_statistic(COVERED, np.array([True, False, True, False]), ROWS)
     assert at(measure, ONES, [3, 1, 0, 0]) == [[0.5], [0.75]]
     assert np.isnan(at(measure, [0, 0, 0, 1])).all()
 
@@ -96,12 +97,12 @@ def test_the_slab_counts_the_rows_inside() -> None:
 def test_a_unit_without_rows_serves_every_measure() -> None:
     compact = ROWS.in_units(np.array([0, 0, 1, 2]))
     builders: list[Callable[[Any], Statistic]] = [
-        lambda rows: means_measure(("a",), (WIDTH,), rows),
-        lambda rows: Strata.of_rows(WIDTH, COVERED, rows, bins=3).measure("a"),
-        lambda rows: quantiles_measure(WIDTH, rows, probabilities=[0.3], name="a"),
-        lambda rows: groups_measure(COVERED, np.array([0, 1, 1, 0]), 2, rows, name="a", level=0.5),
-        lambda rows: hsic_measure(WIDTH, COVERED, rows),
-        lambda rows: criterion_measure("a", rows.known_truth, COVERED, WIDTH, rows, eta=1.0, level=0.5),
+        lambda rows: means_statistic(("a",), (WIDTH,), rows),
+        lambda rows: Strata.of_rows(WIDTH, COVERED, rows, bins=3).statistic("a"),
+        lambda rows: quantiles_statistic(WIDTH, rows, probabilities=[0.3], name="a"),
+        lambda rows: groups_statistic(COVERED, np.array([0, 1, 1, 0]), 2, rows, name="a", level=0.5),
+        lambda rows: hsic_statistic(WIDTH, COVERED, rows),
+        lambda rows: criterion_statistic("a", rows.known_truth, COVERED, WIDTH, rows, eta=1.0, level=0.5),
     ]
     weights = np.array([[1.0, 2.0, 5.0, 1.0], [0.0, 1.0, 1.0, 1.0]])
     for build in builders:
@@ -118,8 +119,7 @@ def test_sizes_fall_into_strata() -> None:
 
 
 def test_rows_say_whether_they_have_ranks() -> None:
-    unit = np.zeros(2, np.intp)
-    assert PredictionRows(weight=None, unit=unit).whole
-    assert PredictionRows(weight=np.array([2.0, 0.0]), unit=unit).whole
-    assert not PredictionRows(weight=np.array([0.5, 1.0]), unit=unit).whole
-    assert PredictionRows(weight=None, unit=unit).masses.tolist() == [1.0, 1.0]
+    assert Rows(**weights_and_units(2)).whole
+    assert Rows(**weights_and_units(2, [2.0, 0.0])).whole
+    assert not Rows(**weights_and_units(2, [0.5, 1.0])).whole
+    assert Rows(**weights_and_units(2)).weight.tolist() == [1.0, 1.0]

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from abstain.metrics import _gauss
-from abstain.metrics.coverage import hsic_measure
-from abstain.metrics.predictions import PredictionRows
+from abstain.metrics._columns import Rows, weights_and_units
+from abstain.metrics.coverage import hsic_statistic
 
 if TYPE_CHECKING:
     from abstain.resampling import Statistic
@@ -42,8 +42,8 @@ def _measure(
     unit: NDArray[np.intp] | None = None,
     raw: bool = False,
 ) -> Statistic:
-    rows = PredictionRows(weight=weight, unit=np.zeros(len(width), np.intp)).in_units(unit)
-    return hsic_measure(width, covered, rows, kernel_sizes=sizes, raw=raw)
+    rows = Rows(**weights_and_units(len(width), weight)).in_units(unit)
+    return hsic_statistic(width, covered, rows, kernel_sizes=sizes, raw=raw)
 
 
 def _case(seed: int) -> tuple[Floats, NDArray[np.bool_], tuple[float, float], np.random.Generator]:

@@ -10,7 +10,7 @@ import pytest
 
 from abstain.metrics import selective
 from abstain.metrics._columns import Columns
-from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
+from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
 from abstain.metrics.registry import MATCHED, METRICS, MetricSpecification, find_metric
 from abstain.metrics.selective import CONVENTIONS
 from abstain.resampling import Statistic, WeightBatch
@@ -40,7 +40,7 @@ def metric_of(name: str) -> MetricSpecification:
 
 
 def matched(name: str, left: Columns, right: Columns) -> Statistic:
-    return matched_measure(left, right, [metric_of(name)])
+    return matched_statistic(left, right, [metric_of(name)])
 
 
 # Left answers two of four items (losses 0, 1), right all four (losses 0, 1, 0, 1, two of them tied).
@@ -128,7 +128,7 @@ def test_with_every_weight_vector_both_sides_end_at_the_smaller_coverage(name: s
 def test_weights_that_leave_no_answer_or_no_row_at_all_are_undefined_or_zero(convention: str) -> None:
     """A group may be absent from a resample: then everything is undefined, and nothing is raised."""
     metrics = [metric.in_convention(convention) for metric in FORMS]
-    values = matched_measure(LEFT, RIGHT, metrics)(np.array([[0.0, 0, 0, 0], [0, 0, 2, 2], [1, 1, 1, 1]]))
+    values = matched_statistic(LEFT, RIGHT, metrics)(np.array([[0.0, 0, 0, 0], [0, 0, 2, 2], [1, 1, 1, 1]]))
     assert np.isnan(values[0]).all()
     coverages = values[1, ::3]
     assert (coverages == 0.0).all()
@@ -151,7 +151,7 @@ def test_at_equal_coverage_a_metric_is_that_of_the_whole_curve(
     weights = rng.multinomial(40, [1 / 40] * 40, 5).astype(float)
     # One block of rows counts alike on both sides, so that the coverages are equal with all weights.
     measure, whole = (
-        matched_measure(sides[0], sides[1], [metric]),
+        matched_statistic(sides[0], sides[1], [metric]),
         [metric.family.build(side, [metric]) for side in sides],
     )
     values = measure(weights)
@@ -187,7 +187,7 @@ def test_several_pairs_and_metrics_are_what_each_is_alone() -> None:
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 1, 0]])
     pairs = ((LEFT, RIGHT), (third, RIGHT))
     both = [SELECTIVE_RISK, METRICS["augrc"]]
-    together = Statistic.joined([matched_measure(*pair, both) for pair in pairs])
+    together = Statistic.joined([matched_statistic(*pair, both) for pair in pairs])
     values = together(WeightBatch(weights))
     assert together.names[:4] == ("risk coverage", "risk left", "risk right", "augrc coverage")
     assert len(together.names) == values.shape[1] == 2 * 6

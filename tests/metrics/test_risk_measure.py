@@ -12,7 +12,7 @@ from scipy.special import digamma
 from abstain.metrics._columns import Columns
 from abstain.metrics._curve import CURVE, Ranking
 from abstain.metrics._specification import CONVENTIONS
-from abstain.metrics.curves import threshold_measure
+from abstain.metrics.curves import threshold_statistic
 from abstain.metrics.registry import METRICS, MetricSpecification, select_metrics
 from abstain.resampling._curves import harmonic
 from memory import run_measured
@@ -103,7 +103,7 @@ def test_the_order_of_losses_is_tallied_once_for_all_confidences() -> None:
 def test_risks_at_fixed_thresholds_by_hand() -> None:
     # Confidences 2, 2, 1 with losses 0, 2, 0 and one abstention, each a unit of its own.
     columns = replace(Columns.ranked([0, 2, 0], [2, 2, 1], abstained=1), cluster=np.arange(4), units=4)
-    measure = threshold_measure(columns, np.array([2.0, 1.0]))
+    measure = threshold_statistic(columns, np.array([2.0, 1.0]))
     kinds = ("selective", "generalized", "coverage")
     assert measure.names == tuple(f"{kind}[{place}]" for kind in kinds for place in (0, 1))
     weights = np.array([[1.0, 1, 1, 1], [2, 1, 0, 1], [0, 0, 1, 1]])

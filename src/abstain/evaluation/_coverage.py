@@ -23,15 +23,16 @@ from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, 
 from abstain.metrics.coverage import (
     Search,
     Strata,
-    groups_measure,
-    means_measure,
-    quantiles_measure,
-    slab_measure,
+    groups_statistic,
+    means_statistic,
+    quantiles_statistic,
+    slab_statistic,
     worst_slab,
 )
 from abstain.metrics.intervals import ONE_WIDTH
 from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
 from abstain.metrics.scales import Scale, units_of
+from abstain.resampling import total_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 
 CRITERION = "coverage_width_criterion"
-# Beyond this, one weighing of HSIC costs more than all other metrics together; its value stays exact.
+# Beyond this, one evaluation of HSIC costs more than all other metrics together; its value stays exact.
 MOST_HSIC_CLUSTERS = 20_000
 
 # Below so many clusters with misses the interval of an interval score was found to fall short (see simulations).
@@ -157,7 +158,7 @@ class CoverageEvaluation(Generic[AnyRows]):
             raise ArgumentError("claim names a coverage twice; give each of the predictions its own")
         n = len(rows)
         kind = (settings.interval, settings.resamples, settings.seed, settings.level)
-        index, intervals = intervals_over(n, cluster, rows.weight, *kind)
+        index, intervals = intervals_over(n, cluster, rows.mass, *kind)
         rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
         named = {name: named_groups(labels, f"groups[{name!r}]", n) for name, labels in groups.items()}
         finite = {name: _validate.finite(values, f"features[{name!r}]") for name, values in features.items()}
@@ -192,15 +193,12 @@ class CoverageEvaluation(Generic[AnyRows]):
     @property
     def share(self) -> Scale:
         """What a share of the rows can be."""
-        mass = self._mass(None)
+        mass = self._mass(slice(None))
         return Scale(0.0, 1.0, float(mass.sum()), units=units_of(mass))
 
-    def _mass(self, rows: Mask | None) -> Floats:
-        """How much weight each unit has, of some rows or of all."""
-        index, weight = self.intervals.unit_of_cluster[self.index], self.rows.weight
-        if rows is not None:
-            index, weight = index[rows], None if weight is None else weight[rows]
-        return np.bincount(index, weights=weight, minlength=self.intervals.units).astype(np.float64)
+    def _mass(self, rows: Mask | slice) -> Floats:
+        """The weight of some rows in each unit."""
+        return total_by(self.rows.cluster[rows], self.rows.weight[rows], self.rows.units)
 
     @property
     def clusters(self) -> int:
@@ -210,15 +208,15 @@ class CoverageEvaluation(Generic[AnyRows]):
     def add_quantiles(self, place: int) -> None:
         """Collect the quantiles of width or size that are estimated."""
         width = self.rows.width[place]
-        statistic = quantiles_measure(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
-        below = means_measure(statistic.names, [width <= value for value in statistic.points], self.rows)
+        statistic = quantiles_statistic(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
+        below = means_statistic(statistic.names, [width <= value for value in statistic.points], self.rows)
         scales = [Scale() for _ in statistic.names]
         self.entries.append(Entry(statistic, scales, place, shares=below))
 
     def add_groups(self, place: int) -> None:
         """Collect coverage within every grouping."""
         for name, (labels, index) in self.groups.items():
-            statistic = groups_measure(
+            statistic = groups_statistic(
                 self.rows.covered[place],
                 index,
                 len(labels),
@@ -233,12 +231,12 @@ class CoverageEvaluation(Generic[AnyRows]):
             self.add(statistic, scales, place, parts, name)
 
     def add_features(self, place: int) -> None:
-        """Collect coverage by each feature, and the worst slab: found once on some clusters, weighed on the others."""
+        """Collect coverage by each feature, and the worst slab: found once on some clusters, evaluated on others."""
         covered = self.rows.covered[place]
         for name, key in self.features.items():
             bins = 1 if self.rows.have_one(key) else self.settings.bins or _FEATURE_BINS
             strata = Strata.of_rows(key, covered, self.rows, bins=bins)
-            statistic = strata.measure(f"feature_stratified_coverage[{name}]")
+            statistic = strata.statistic(f"feature_stratified_coverage[{name}]")
             self.add(statistic, self.share, place, self.chunks(strata, key), f"feature {name}")
         if self.features:
             search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
@@ -246,13 +244,11 @@ class CoverageEvaluation(Generic[AnyRows]):
             self.slabs[place], inside = worst_slab(
                 table, covered, self.rows, search, cluster=self.index if self.clustered else None
             )
-            self.add(slab_measure(covered, inside, self.rows), self.share, place)
+            self.add(slab_statistic(covered, inside, self.rows), self.share, place)
 
     def part(self, label: Any, low: float, high: float, rows: Mask) -> RowPart:
         """Return a part with whole rows."""
-        weight = self.rows.weight
-        count = float(np.count_nonzero(rows) if weight is None else weight[rows].sum())
-        return RowPart(label, low, high, count, rows)
+        return RowPart(label, low, high, float(self.rows.weight[rows].sum()), rows)
 
     def chunks(self, strata: Strata, key: Floats) -> list[RowPart]:
         """Return the chunks of a key; one that shares rows with its neighbour has no rows of its own."""
@@ -319,9 +315,8 @@ class CoverageEvaluation(Generic[AnyRows]):
                 whole = entry.scales[place]
                 scale = replace(scale, units=whole.units and whole.units * part.count / whole.trials)
             else:
-                weight = None if self.rows.weight is None else self.rows.weight[part.rows]
-                held = np.bincount(self.index[part.rows], weights=weight, minlength=self.clusters)
-                within = Within(held.astype(np.float64))
+                weight = self.rows.weight[part.rows]
+                within = Within(total_by(self.index[part.rows], weight, self.clusters))
                 scale = replace(scale, units=units_of(self._mass(part.rows)))
             point = entry.statistic.points[[place]]
             found += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
@@ -343,12 +338,14 @@ class CoverageEvaluation(Generic[AnyRows]):
             made, low=low, high=high, method=f"the lowest ends of the intervals of {len(seen)} parts"
         )
 
-    def _quantiles(self, entry: Entry, weighed: Replicates) -> list[Estimate]:
+    def _quantiles(self, entry: Entry, replicates: Replicates) -> list[Estimate]:
         """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
         assert entry.shares is not None
         assert entry.place is not None
         width, n = self.rows.width[entry.place], len(self.rows)
-        shares = self.intervals.estimates(entry.shares.points, weighed, [self.share] * len(_QUANTILES), n=n)
+        shares = self.intervals.estimates(
+            entry.shares.points, replicates, [self.share] * len(_QUANTILES), n=n
+        )
         together, found = self.rows.in_units(None), []
         for value, probability, share in zip(
             entry.statistic.points.tolist(), _QUANTILES, shares, strict=True
@@ -362,7 +359,7 @@ class CoverageEvaluation(Generic[AnyRows]):
                 outer = np.clip(
                     [np.floor(ends[0] * steps) / steps, np.ceil(ends[1] * steps) / steps], 0.0, 1.0
                 )
-                low, high = quantiles_measure(
+                low, high = quantiles_statistic(
                     width, together, probabilities=outer, name="end"
                 ).points.tolist()
                 # Beyond the largest there is, nothing is known, and the quantile may lie there.
@@ -392,7 +389,9 @@ class CoverageEvaluation(Generic[AnyRows]):
             else:
                 strata = judged
         together = self.rows.in_units(None)
-        widths = quantiles_measure(self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width")
+        widths = quantiles_statistic(
+            self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width"
+        )
         metrics = self._metrics(place, found)
         return ClaimResult(
             claim=float(self.claims[place]),

@@ -17,7 +17,7 @@ import numpy as np
 from abstain.evaluation._differences import Difference, same_coverage
 from abstain.evaluation._metric_tables import ALL, Key
 from abstain.inference import DifferenceRange, at_level, clusters_needed, holm, p_value, within_margin
-from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_measure
+from abstain.metrics.matched import SELECTIVE_RISK, end_coverage, matched_statistic
 from abstain.metrics.registry import MATCHED
 
 if TYPE_CHECKING:
@@ -301,6 +301,6 @@ def _matched_pairs(
             and all(metric.problem(side) is None for side in sides)
         )
         if own_metrics:
-            statistic = matched_measure(*sides, own_metrics)
+            statistic = matched_statistic(*sides, own_metrics)
             found.append(_MatchedPair((left, right), confidence_name, label, own_metrics, sides, statistic))
     return found

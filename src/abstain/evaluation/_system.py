@@ -27,7 +27,7 @@ from abstain.inference.points import read_off_points
 from abstain.losses import item_loss
 from abstain.metrics import Columns, guidance, measure_metrics
 from abstain.metrics.curves import NO_CURVE, NO_TIES, curve_of, ties_of
-from abstain.metrics.matched import matched_measure
+from abstain.metrics.matched import matched_statistic
 from abstain.metrics.registry import UNDIRECTED
 from abstain.results import items_to_results
 
@@ -477,7 +477,7 @@ class SystemStatistics:
         gaps: dict[Key, tuple[float, Statistic]] = {}
         for group in groups:
             own = key._replace(group=group.label)
-            measure = matched_measure(*self._sides(own), [metric])
+            measure = matched_statistic(*self._sides(own), [metric])
             coverage, rest, value = measure.points.tolist()
             gap = sign * (value - rest) / coverage**metric.coverage_power if coverage else math.nan
             if not math.isnan(gap):

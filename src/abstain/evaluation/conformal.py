@@ -2,8 +2,8 @@
 
 `evaluate_intervals` and `evaluate_sets` take truths and predictions with one or several claims, with clusters and
 groups, and give every metric of `abstain.metrics.intervals` and `abstain.metrics.sets` an interval over clusters.
-Coverage also gets a verdict: covered, over-covered, under-covered or inconclusive. All metrics are measures over the
-same clusters, so that they share their weights. The metrics are defined in `abstain.metrics`, confidence intervals and
+Coverage also gets a verdict: covered, over-covered, under-covered or inconclusive. All metrics are statistics of the
+same clusters, so they share their weights. The metrics are defined in `abstain.metrics`, confidence intervals and
 verdicts in `abstain.inference`.
 """
 
@@ -34,15 +34,15 @@ from abstain.evaluation._coverage_results import (
 from abstain.labels import class_index, column
 from abstain.metrics.coverage import (
     Strata,
-    criterion_measure,
-    groups_measure,
-    means_measure,
+    criterion_statistic,
+    groups_statistic,
+    means_statistic,
     size_borders,
     size_stratum,
 )
-from abstain.metrics.intervals import weighted_interval_losses, width_hsic_measure, winkler_losses
+from abstain.metrics.intervals import weighted_interval_losses, width_hsic_statistic, winkler_losses
 from abstain.metrics.predictions import IntervalRows, QuantileRows, SetRows
-from abstain.metrics.quantiles import pinball_measure, pit_measure
+from abstain.metrics.quantiles import pinball_statistic, pit_statistic
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, Scale, costly_scale
 
 if TYPE_CHECKING:
@@ -126,25 +126,25 @@ def evaluate_intervals(
         covered, width = rows.covered[place], rows.width[place]
         names = ("coverage", "mean_width", "winkler_score")
         job.add(
-            means_measure(names, (covered, width, losses[place]), rows),
+            means_statistic(names, (covered, width, losses[place]), rows),
             [job.share, positive, _winkler_scale(rows, place, losses[place], target)],
             place,
         )
         criterion = (rows.known_truth, covered, width)
-        criterion_ = criterion_measure(CRITERION, *criterion, rows, eta=settings.eta, level=target)
+        criterion_ = criterion_statistic(CRITERION, *criterion, rows, eta=settings.eta, level=target)
         job.add(criterion_, WIDTH_CRITERION, place)
         ranked = rows.ranked_width[place]
         strata = Strata.of_rows(ranked, covered, rows, bins=1 if rows.have_one(ranked) else bins)
-        by_width = strata.measure("size_stratified_coverage")
+        by_width = strata.statistic("size_stratified_coverage")
         job.add(by_width, job.share, place, job.chunks(strata, ranked))
-        weighed = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
-        job.add(width_hsic_measure(weighed, place), DEPENDENCE, place)
+        hsic_rows = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
+        job.add(width_hsic_statistic(hsic_rows, place), DEPENDENCE, place)
         job.add_quantiles(place)
         job.add_groups(place)
         job.add_features(place)
     if len(job.claims) > 1:
         loss = weighted_interval_losses(rows, job.claims, None)
-        job.add(means_measure(("weighted_interval_score",), (loss,), rows), positive, None)
+        job.add(means_statistic(("weighted_interval_score",), (loss,), rows), positive, None)
     return job.finish("intervals", progress)
 
 
@@ -211,13 +211,13 @@ def evaluate_sets(
         covered, size = rows.covered[place], rows.width[place]
         metrics = ("coverage", "mean_width", "singleton_rate", "empty_rate")
         kinds = [job.share, Scale(0.0, float(rows.classes), units=job.share.units), job.share, job.share]
-        job.add(means_measure(metrics, (covered, size, size == 1.0, size == 0.0), rows), kinds, place)
+        job.add(means_statistic(metrics, (covered, size, size == 1.0, size == 0.0), rows), kinds, place)
         stratum = size_stratum(size, borders)
         parts = [
             job.part(range_in_words(low, high, ".0f"), float(low), float(high), stratum == number)
             for number, (low, high) in enumerate(zip(borders.tolist(), uppers.tolist(), strict=True))
         ]
-        sizes = groups_measure(covered, stratum, len(borders), rows, name="size_stratified_coverage")
+        sizes = groups_statistic(covered, stratum, len(borders), rows, name="size_stratified_coverage")
         job.add(sizes.only(*range(len(borders) + 1)), job.share, place, parts)
         job.add_quantiles(place)
         job.add_groups(place)
@@ -259,11 +259,11 @@ def evaluate_quantiles(
     """
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
     n = len(rows)
-    index, intervals = intervals_over(n, cluster, rows.weight, interval, resamples, seed, level)
+    index, intervals = intervals_over(n, cluster, rows.mass, interval, resamples, seed, level)
     rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
     scales = {
-        pinball_measure(rows): Scale(low=0.0),
-        pit_measure(rows): Scale(0.0, 1.0, float(rows.masses.sum())),
+        pinball_statistic(rows): Scale(low=0.0),
+        pit_statistic(rows): Scale(0.0, 1.0, float(rows.weight.sum())),
     }
     replicates = intervals.replicate(scales, progress)
     pinball, shares = (
@@ -282,11 +282,11 @@ def _winkler_scale(rows: IntervalRows, place: int, losses: Floats, claim: float)
     of a normal distribution does. What misses cost varies about as much as their number.
     """
     width, missed = rows.width[place], ~rows.covered[place]
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = rows.weight
     known = np.isfinite(width) & (weight > 0.0)
     if not known.any():
         return Scale(low=0.0)
-    mass, hit = (np.bincount(rows.unit, part * weight) for part in (np.ones(len(rows)), missed))
+    mass, hit = (np.bincount(rows.cluster, part * weight) for part in (np.ones(len(rows)), missed))
     struck, largest = float(np.count_nonzero(hit)), float(mass.max())
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
         penalties = float(weight[missed] @ (losses[missed] - width[missed]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain.inference._estimate import JACKKNIFE
 from abstain.inference._intervals import simultaneous_level
-from abstain.metrics.curves import curve_of, threshold_measure
+from abstain.metrics.curves import curve_of, threshold_statistic
 from abstain.metrics.scales import Scale, trials, units_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def points_of(
     count = len(thresholds)
     if intervals.interval == JACKKNIFE:  # resamples stand beside metrics alone; here they would only cost
         intervals = replace(intervals, draws=replace(intervals.draws, resamples=0))
-    measure = threshold_measure(columns, thresholds)
+    measure = threshold_statistic(columns, thresholds)
     weighed = intervals.replicate([measure], progress)[measure]
     if simultaneous:
         level = simultaneous_level(weighed.left_out[:, :count], intervals.leave, intervals.level)

@@ -1,4 +1,4 @@
-"""Calibration errors, weighed: over bins, which reliability curves share, and smooth, without any.
+"""Statistics of calibration errors: over bins, which reliability curves share, and smooth, without bins.
 
 Rows fall into bins by their confidence. Per bin three sums are enough: how many rows, how many outcomes that came
 true, how much confidence. Bins are left-closed, the last one closed, and an empty bin stays, with count 0.
@@ -54,7 +54,7 @@ class BinSums:
     confidence: Floats
 
 
-def bins_measure(
+def bins_statistic(
     name: str,
     rows: Columns,
     *,
@@ -137,7 +137,7 @@ def row_bins(confidence: Floats, weight: Floats, bins: int, strategy: str) -> tu
 def _uniform(
     rows: Columns, group: Indices, groups: int, bins: int
 ) -> tuple[Callable[[WeightBatch], BinSums], int]:
-    """Tally rows by group and equal-width bin."""
+    """Sum rows by group and equal-width bin."""
     key = group * bins + uniform_bin(rows.confidence, bins)
     cluster_sums = rows.sum_by(key, groups * bins, rows.correct, rows.confidence)
 
@@ -150,19 +150,19 @@ def _uniform(
 def _quantile(
     rows: Columns, group: Indices, groups: int, bins: int
 ) -> tuple[Callable[[WeightBatch], BinSums], int]:
-    """Tally the rows of each group by confidence; edges are found on the running sums."""
-    tallies = []
+    """Sum the rows of each group by confidence; edges are found on the running sums."""
+    by_group = []
     for number in range(groups):
         part = rows.take(group == number)
         key, distinct = keys_ascending(part.confidence)
-        tallies.append(part.sum_by(key, len(distinct), part.correct, part.confidence))
+        by_group.append(part.sum_by(key, len(distinct), part.correct, part.confidence))
     share = (np.arange(1, bins + 1) + _TOLERANCE) / bins
 
     def sums(batch: WeightBatch) -> BinSums:
-        parts = [_between(cluster_sums.run(batch.weights), share) for cluster_sums in tallies]
+        parts = [_between(cluster_sums.run(batch.weights), share) for cluster_sums in by_group]
         return BinSums(*np.stack(parts, axis=2))
 
-    return sums, 3 * max(cluster_sums.width for cluster_sums in tallies)
+    return sums, 3 * max(cluster_sums.width for cluster_sums in by_group)
 
 
 def _between(running: Floats, share: Floats) -> Floats:
@@ -173,7 +173,7 @@ def _between(running: Floats, share: Floats) -> Floats:
     return np.diff(np.take_along_axis(running, edge[None], axis=2), prepend=0.0, axis=2)
 
 
-def smooth_measure(rows: Columns) -> Statistic:
+def smooth_statistic(rows: Columns) -> Statistic:
     """Return the smooth calibration error of rows that are right or not; NaN where no row counts."""
     place = rows.confidence * _CELLS
     left = np.minimum(place.astype(np.intp), _CELLS - 1)

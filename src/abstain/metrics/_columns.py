@@ -1,8 +1,8 @@
-"""Columns: what a metric may ask for of every row, checked once.
+"""Rows with weights and units, and columns of checked values from which every metric is computed.
 
-The array functions, the metric objects and the evaluation all come through here, so that each metric has one
-implementation: a measure built from columns. Rows are items of N, answered or abstained; failed and unscored
-ones are left out before. Beside them stand the checks and the division that all metrics share.
+The array functions, the metric objects and the evaluation all build `Columns`, so each metric has one implementation:
+a statistic of columns. Rows are items of N, answered or abstained; failed and unscored items are excluded before. The
+checks and the division that all metrics share are here too.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
 from abstain import _validate, labels
 from abstain._row_names import row_name
 from abstain.errors import DataError
-from abstain.resampling import ClusterSums, keys_descending
+from abstain.resampling import ClusterSums, Statistic, keys_descending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,9 +32,69 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """The weight and the unit of each row, for rows of any kind: items, intervals, sets or quantiles.
+
+    Attributes:
+        weight: multiplicities.
+        cluster: the number of each row's unit.
+        units: how many units a weight vector has; some may have no row here.
+    """
+
+    weight: Floats
+    cluster: Indices
+    units: int = 1
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+    @property
+    def mass(self) -> Floats | None:
+        """The weights; None if none were passed and every row counts once."""
+        return None if self.weight.strides == (0,) else self.weight
+
+    @property
+    def whole(self) -> bool:
+        """True if weights are multiplicities, so that rows have ranks."""
+        return self.mass is None or bool((self.weight == np.floor(self.weight)).all())
+
+    def have_one(self, values: Floats) -> bool:
+        """Return whether all rows that count have the same value; rows of weight 0 do not count."""
+        counted = values if self.mass is None else values[self.weight > 0.0]
+        return len(counted) > 0 and bool((counted == counted[0]).all())
+
+    def sum_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
+        """Sum the rows and some of their values by unit and key."""
+        return ClusterSums.of_rows(
+            unit=self.cluster, key=key, columns=values, units=self.units, keys=keys, weight=self.mass
+        )
+
+    def statistic_of_sums(
+        self,
+        names: tuple[str, ...],
+        values: Sequence[Floats | Mask],
+        compute: Callable[..., Sequence[Floats]],
+    ) -> Statistic:
+        """Return the statistic that `compute` makes of the number of rows and the sum of each of the values."""
+        return Statistic.of_sums(
+            names, values, unit=self.cluster, units=self.units, weight=self.mass, compute=compute
+        )
+
+    def in_units(self, cluster: Indices | None, units: int | None = None) -> Self:
+        """Return the same rows in other units, numbered from 0; None for a single unit that holds them all."""
+        if cluster is None:
+            cluster = np.broadcast_to(np.intp(0), len(self))
+        return replace(self, cluster=cluster, units=int(cluster.max()) + 1 if units is None else units)
+
+    def weighted_like(self, rows: Rows) -> Self:
+        """Return the same rows with the weights and units of others."""
+        return replace(self, weight=rows.weight, cluster=rows.cluster, units=rows.units)
+
+
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Rows of N, by column; NaN throughout where nobody gave the column.
+class Columns(Rows):
+    """Rows of N, by column; NaN throughout if a column was not passed.
 
     Attributes:
         answered: True where the model answered.
@@ -43,9 +103,6 @@ class Columns:
         confidence: NaN where none was stated.
         should_abstain: 1, 0, or NaN where nobody said.
         loss: one number per row; NaN where the row is not answered.
-        cluster: the number of each row's unit.
-        weight: multiplicities.
-        units: how many units a weight vector has; some may have no row here.
         scale: the declared lowest and highest truth.
         largest_loss: the largest loss that there can be; NaN where nobody knows.
         may_abstain: False where the source has no way to abstain.
@@ -64,9 +121,6 @@ class Columns:
     confidence: Floats
     should_abstain: Floats
     loss: Floats
-    cluster: Indices
-    weight: Floats
-    units: int
     scale: tuple[float, float] | None = None
     largest_loss: float = math.nan
     may_abstain: bool = True
@@ -79,14 +133,10 @@ class Columns:
 
     @classmethod
     def of(cls, length: int, **given: Any) -> Columns:
-        """Return columns of one length, with NaN for those that nobody gave; all rows are one unit unless told."""
-        # What is the same in every row takes no memory of its own.
-        columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS, np.broadcast_to(np.nan, length)) | {
-            "answered": np.broadcast_to(np.True_, length),
-            "cluster": np.broadcast_to(np.intp(0), length),
-            "weight": np.broadcast_to(1.0, length),
-            "units": 1,
-        }
+        """Return columns of one length; missing ones are NaN, and by default all rows are one unit."""
+        # A value that is the same in every row is broadcast and takes no memory.
+        columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS, np.broadcast_to(np.nan, length))
+        columns |= weights_and_units(length) | {"answered": np.broadcast_to(np.True_, length)}
         return cls(**columns | given)
 
     @classmethod
@@ -170,9 +220,9 @@ class Columns:
         sample_weight: Column | None = None,
         cluster: Column | None = None,
     ) -> Columns:
-        """Check outcomes that are 0 or 1 and the probabilities that were stated for them; all are one unit unless told.
+        """Check outcomes of 0 or 1 and the probabilities stated for them; without clusters, all rows are one unit.
 
-        Every row is answered with the prediction that it comes true, so that it is right where it does.
+        Every row is answered with the prediction that it comes true, so it is right if it does.
         """
         outcome = _validate.binary(y_true, "y_true")
         probability = probabilities(confidence, "confidence")
@@ -185,18 +235,9 @@ class Columns:
             truth=outcome,
             prediction=np.broadcast_to(np.float64(1.0), length),
             confidence=probability,
-            weight=_validate.weights(sample_weight, length),
             shared={"correct": outcome},
-            **numbered_units(cluster, length),
+            **weights_and_units(length, sample_weight, cluster),
         )
-
-    def __len__(self) -> int:
-        return len(self.answered)
-
-    @property
-    def mass(self) -> Floats | None:
-        """The weights, or None where nobody gave any and every row counts once."""
-        return None if self.weight.strides == (0,) else self.weight
 
     @property
     def abstained(self) -> Mask:
@@ -219,12 +260,6 @@ class Columns:
     def in_order(self) -> dict[str, Any]:
         """What was worked out of these rows in the order of this confidence."""
         return {}
-
-    def sum_by(self, key: Indices, keys: int, *values: Floats) -> ClusterSums:
-        """Sum the rows and some values of theirs by unit and key."""
-        return ClusterSums.of_rows(
-            unit=self.cluster, key=key, columns=values, units=self.units, keys=keys, weight=self.mass
-        )
 
     @property
     def correct(self) -> Floats:
@@ -267,9 +302,9 @@ class Columns:
         """True where some answered row has no confidence."""
         return bool((self.answered & np.isnan(self.confidence)).any())
 
-    def in_units(self, cluster: Indices, units: int) -> Columns:
-        """Return the same rows divided into units, numbered from 0."""
-        return replace(self, cluster=cluster, units=units, shared={})
+    def in_units(self, cluster: Indices | None, units: int | None = None) -> Self:
+        """Return the same rows in other units, numbered from 0; None for a single unit that holds them all."""
+        return replace(super().in_units(cluster, units), shared={})
 
     def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
         """Return the rows and `count` more that are answered first of all: rightly, or wrongly at a loss."""
@@ -398,12 +433,15 @@ _ROW_COLUMNS = (
 )
 
 
-def numbered_units(cluster: Column | None, length: int) -> dict[str, Any]:
-    """Return the unit of each row and how many there are, by ids ascending; one unit where nobody gave ids."""
+def weights_and_units(
+    length: int, sample_weight: Column | None = None, cluster: Column | None = None
+) -> dict[str, Any]:
+    """Return the fields of `Rows`; units are numbered by cluster ids, ascending. Default: weights of 1, one unit."""
+    weight = _validate.weights(sample_weight, length)
     if cluster is None:
-        return {}
-    unit = named_groups(cluster, "cluster", length)[1]
-    return {"cluster": unit, "units": int(unit.max(initial=-1)) + 1}
+        return {"weight": weight, "cluster": np.broadcast_to(np.intp(0), length), "units": 1}
+    distinct, unit = named_groups(cluster, "cluster", length)
+    return {"weight": weight, "cluster": unit, "units": len(distinct)}
 
 
 def named_groups(values: Column, name: str, rows: int) -> tuple[list[Any], Indices]:

@@ -39,6 +39,7 @@ from abstain.resampling import (
     WeightBatch,
     integrate_curve,
     keys_ascending,
+    keys_of_pairs,
     loss_area,
     prefix_mean_sum,
     truncated,
@@ -90,13 +91,10 @@ class Ranking:
     @cached_property
     def by_loss_and_rank(self) -> tuple[ClusterSums, Indices, Indices]:
         """Sums by loss and rank, smallest loss first; the rank of each cell; and where each loss begins."""
-        rank, confidences = self.columns.ranks
         loss, _ = keys_ascending(self.columns.loss[self.columns.answered])
-        ranks = np.intp(max(len(confidences), 1))
-        distinct, key = np.unique(loss * ranks + rank, return_inverse=True)
-        loss_of_cell, rank_of_cell = np.divmod(distinct, ranks)
+        key, loss_of_cell, rank_of_cell = keys_of_pairs(loss, self.columns.ranks[0])
         starts = np.flatnonzero(np.diff(loss_of_cell, prepend=-1))
-        return self.sum_answers(key.astype(np.intp, copy=False), len(distinct)), rank_of_cell, starts
+        return self.sum_answers(key, len(rank_of_cell)), rank_of_cell, starts
 
     def sum_answers(self, key: Indices, keys: int) -> ClusterSums:
         """Sum counts and losses of the answered rows by unit and any key."""
@@ -257,12 +255,10 @@ class BalancedRanking:
         """Sum some rows."""
         answered = columns.answered
         label, classes = labels.classes(columns.truth)
-        rank = columns.ranks[0]
-        distinct, key = np.unique(rank * np.intp(max(classes, 1)) + label[answered], return_inverse=True)
-        rank_of, class_of = np.divmod(distinct, max(classes, 1))
+        key, rank_of, class_of = keys_of_pairs(columns.ranks[0], label[answered])
         return cls(
             by_class=columns.sum_by(label, classes),
-            cells=Ranking(columns).sum_answers(key.astype(np.intp, copy=False), len(distinct)),
+            cells=Ranking(columns).sum_answers(key, len(class_of)),
             class_of=class_of,
             last=np.r_[np.diff(rank_of) != 0, np.ones(min(len(rank_of), 1), np.bool_)],
         )

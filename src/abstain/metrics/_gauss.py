@@ -22,7 +22,7 @@ times a power of two, so that nodes and distances to them are free of rounding.
 
 Two infinite widths are alike (distance 0), an infinite and a finite one are not (distance infinite).
 
-HSIC is no function of sums by key: every pair of rows plays a part. So its measure weighs rows; they are spread over
+HSIC is not a function of sums by key: every pair of rows matters. So its statistic reweights rows; they are spread over
 the grid once, by unit, and a weight vector then costs one product with that table.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abstain._types import Floats, Indices
-    from abstain.metrics.predictions import PredictionRows
+    from abstain.metrics._columns import Rows
 
 
 _STEP = 0.2
@@ -150,17 +150,17 @@ def quadratic_form(grid: Grid, charge: Floats) -> float:
     return grid.height**2 * total
 
 
-def hsic_measure(
+def hsic_statistic(
     width: Floats,
     covered: NDArray[np.bool_],
-    rows: PredictionRows,
+    rows: Rows,
     *,
     kernel_sizes: tuple[float, float] = (1.0, 1.0),
     raw: bool = False,
     name: str = "hsic",
 ) -> Statistic:
     """Return HSIC, or the trace itself where `raw` is asked for; NaN where at most one row is left."""
-    mass, unit = rows.masses, rows.unit
+    mass, unit = rows.weight, rows.cluster
     total, hit = total_by(unit, mass, rows.units), total_by(unit, mass * covered, rows.units)
     order = np.argsort(width, kind="stable")
     width, covered, mass, unit = width[order], covered[order], mass[order], unit[order]

@@ -398,19 +398,9 @@ def statistic_of_sums(
             metric.compute(totals, **metric.parameters) for metric in metrics if metric.compute is not None
         ]
 
-    names = tuple(metric.key for metric in metrics)
-    return Statistic.of_sums(
-        names, values, unit=columns.cluster, units=columns.units, compute=compute, weight=columns.mass
-    )
+    return columns.statistic_of_sums(tuple(metric.key for metric in metrics), values, compute)
 
 
 def mean_statistic(name: str, values: Floats, columns: Columns) -> Statistic:
     """Return the mean of values over rows; NaN if no row counts."""
-    return Statistic.of_sums(
-        (name,),
-        [values],
-        unit=columns.cluster,
-        units=columns.units,
-        compute=lambda count, total: [ratio(total, count)],
-        weight=columns.mass,
-    )
+    return columns.statistic_of_sums((name,), [values], lambda count, total: [ratio(total, count)])

@@ -1,7 +1,7 @@
 """What the functions of intervals and of sets share: coverage in strata, in groups and in the worst slab, per level.
 
-The measures are those of `abstain.metrics.coverage`, at weights all one; here they become results with their counts.
-So is how the registry measures them: over the rows that have a prediction of the kind.
+The statistics are those of `abstain.metrics.coverage`, at weights all one; here they become results with counts. The
+registry's metrics of intervals and sets are built here too: over the rows that have such a prediction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from abstain import _validate
 from abstain.metrics import coverage
 from abstain.metrics._specification import Family
-from abstain.metrics.coverage import Strata, groups_measure, means_measure, size_borders, size_stratum
+from abstain.metrics.coverage import Strata, groups_statistic, means_statistic, size_borders, size_stratum
 from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
 from abstain.resampling import total_by
 
@@ -110,7 +110,7 @@ def as_counts(weights: Floats) -> NDArray[Any]:
 def means(rows: Rows, columns: Sequence[Floats] | Sequence[Mask] | Floats | Mask) -> Values:
     """Return the weighted mean of each level's column."""
     names = tuple(str(place) for place in range(len(columns)))
-    return per_level(rows, means_measure(names, list(columns), rows).points)
+    return per_level(rows, means_statistic(names, list(columns), rows).points)
 
 
 def by_key(rows: Rows, keys: Sequence[Floats] | Floats, bins: int) -> StratifiedCoverage:
@@ -118,7 +118,7 @@ def by_key(rows: Rows, keys: Sequence[Floats] | Floats, bins: int) -> Stratified
     strata = [
         Strata.of_rows(key, covered, rows, bins=bins) for key, covered in zip(keys, rows.covered, strict=True)
     ]
-    values = np.stack([part.measure("coverage").points for part in strata])
+    values = np.stack([part.statistic("coverage").points for part in strata])
     low, high, size = (np.stack(part) for part in zip(*(part.ends() for part in strata), strict=True))
     return _stratified(rows, values[:, :bins], size, low, high, values[:, bins])
 
@@ -130,8 +130,8 @@ def by_size(rows: SetRows, bins: int | None) -> StratifiedCoverage:
     values, counts = [], []
     for size, covered in zip(rows.width, rows.covered, strict=True):
         stratum = size_stratum(size, borders)
-        values.append(groups_measure(covered, stratum, strata, rows, name="coverage").points)
-        counts.append(total_by(stratum, rows.weight, strata))
+        values.append(groups_statistic(covered, stratum, strata, rows, name="coverage").points)
+        counts.append(total_by(stratum, rows.mass, strata))
     table = np.stack(values)
     low = np.tile(borders.astype(np.float64), (len(table), 1))
     high = np.tile(np.r_[borders[1:] - 1.0, float(rows.classes)], (len(table), 1))
@@ -141,13 +141,13 @@ def by_size(rows: SetRows, bins: int | None) -> StratifiedCoverage:
 def by_group(rows: Rows, groups: ArrayLike, name: str = "groups") -> GroupCoverage:
     """Coverage in groups that the user named."""
     labels, index = named_groups(groups, name, len(rows))
-    measures = [groups_measure(covered, index, len(labels), rows, name=name) for covered in rows.covered]
-    values = np.stack([measure.points for measure in measures])
+    statistics = [groups_statistic(covered, index, len(labels), rows, name=name) for covered in rows.covered]
+    values = np.stack([statistic.points for statistic in statistics])
     shares = values[:, : len(labels)]
     return GroupCoverage(
         groups=tuple(labels),
         coverage=shares if rows.several else shares[0],
-        counts=as_counts(total_by(index, rows.weight, len(labels))),
+        counts=as_counts(total_by(index, rows.mass, len(labels))),
         score=per_level(rows, values[:, len(labels)]),
     )
 
@@ -163,7 +163,7 @@ def gap(
     labels, index = ([None], np.zeros(n, np.intp)) if groups is None else named_groups(groups, "groups", n)
     claims = nominal(level, rows.levels).tolist()
     values = [
-        groups_measure(
+        groups_statistic(
             covered, index, len(labels), rows, name="coverage", level=claim, by_share=by_share
         ).points[-1]
         for covered, claim in zip(rows.covered, claims, strict=True)
@@ -207,4 +207,4 @@ def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic
 
 def mean_of(column: Callable[..., Any]) -> Callable[..., Statistic]:
     """Measure the mean over rows of what `column` makes of them."""
-    return lambda rows, **parameters: means_measure(("mean",), (column(rows, **parameters),), rows)
+    return lambda rows, **parameters: means_statistic(("mean",), (column(rows, **parameters),), rows)

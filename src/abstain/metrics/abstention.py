@@ -10,7 +10,7 @@ with guidance fall into five cells::
     should be declined    N4 (answered)     N5
 
 An abstention is never right, even where a stored prediction happens to be; an answered None is wrong. A ratio
-over nothing is NaN. Each function is its measure at weights all one. Accuracy with its kin is in
+over nothing is NaN. Each function is its statistic at weights all one. Accuracy with its kin is in
 `abstain.metrics.answers`, rankings and areas in `abstain.metrics.selective`.
 """
 
@@ -43,7 +43,7 @@ from abstain.metrics._specification import (
     Parameter,
     specify,
 )
-from abstain.metrics.answers import auroc_measure
+from abstain.metrics.answers import auroc_statistic
 from abstain.metrics.scales import Scale, auroc_scale, coverage_scale, share_scale
 from abstain.metrics.selective import METRICS as SELECTIVE
 from abstain.metrics.selective import coverage_at_risk
@@ -496,7 +496,7 @@ def _abstention_auroc_scale(columns: Columns, _value: Any) -> Scale:
 
 def _abstention_auroc(columns: Columns) -> Statistic:
     rows = columns.take(columns.guided & ~np.isnan(columns.confidence))
-    return auroc_measure("abstention_auroc", rows.should_abstain, -rows.confidence, rows)
+    return auroc_statistic("abstention_auroc", rows.should_abstain, -rows.confidence, rows)
 
 
 def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:

@@ -6,7 +6,7 @@ Everything else is over the answered rows, and cannot be compared without the co
 ``abstained`` is a mask (nothing abstained from when left out), ``sample_weight`` holds multiplicities. An answered
 None is wrong. A metric over nothing is NaN.
 
-Each function is its measure at weights all one; the measures and the registry's entries stand below the functions.
+Each function is its statistic at weights all one; the statistics and the registry's entries are below the functions.
 Answers that are numbers are in `abstain.metrics.regression`, whether abstentions were called for in
 `abstain.metrics.abstention`, whether confidences can be believed in `abstain.metrics.calibration`.
 """
@@ -180,7 +180,7 @@ def auroc(
     if wrong.any():
         raise DataError(f"y_true must be 0 or 1, and is not at {row_name(int(np.argmax(wrong)))}")
     rows = columns.take(columns.answered)
-    return auroc_measure("auroc", rows.truth_number, scores[columns.answered], rows).point
+    return auroc_statistic("auroc", rows.truth_number, scores[columns.answered], rows).point
 
 
 def correctness_auroc(
@@ -258,8 +258,8 @@ def classification_scores(
     )
 
 
-def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) -> Statistic:
-    """Return the measure of how often a positive row (1) has a higher score than a negative one (0); ties count half.
+def auroc_statistic(name: str, positive: Floats, score: Floats, columns: Columns) -> Statistic:
+    """Return the statistic of how often a positive row (1) has a higher score than a negative one (0); ties count half.
 
     Along ascending scores, the positives of each rank stand above all negatives of the ranks below and beside those of
     their own, which count half: one run gives the area of every weight vector.
@@ -279,7 +279,7 @@ def auroc_measure(name: str, positive: Floats, score: Floats, columns: Columns) 
 
 
 def detection_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    """Return the measure of precision, recall and F1 of the positive label, over the answered rows."""
+    """Return the statistic of precision, recall and F1 of the positive label, over the answered rows."""
     rows = columns.take(columns.answered)
     truth, said = rows.event, rows.prediction_is_positive
     return statistic_of_sums(rows, metrics, [truth * said, said, truth], _Detected)
@@ -342,12 +342,12 @@ def _macro_f1(columns: Columns) -> Statistic:
 def _auroc(columns: Columns) -> Statistic:
     """The AUROC of the stated probability of the positive label."""
     rows = columns.take(columns.stated)
-    return auroc_measure("auroc", rows.event, rows.event_probability, rows)
+    return auroc_statistic("auroc", rows.event, rows.event_probability, rows)
 
 
 def _correctness_auroc(columns: Columns) -> Statistic:
     rows = columns.take(columns.stated)
-    return auroc_measure("correctness_auroc", rows.correct, rows.confidence, rows)
+    return auroc_statistic("correctness_auroc", rows.correct, rows.confidence, rows)
 
 
 def _point(name: str, columns: Columns) -> float:

@@ -2,7 +2,7 @@
 
 A metric object is called with a list of evaluation results. Adding one means subclassing `BaseMetric` and writing
 ``compute()``; it is found by an entry point of an installed package (group ``abstain.metrics``), by its import path
-(``package.module:Class``), or by being handed over. It sees rows as objects, so that it is weighed by repeating rows:
+(``package.module:Class``), or by being handed over. It sees rows as objects, so a weight repeats a row:
 slower than cluster sums, with the same weights. The built-in metrics are functions of arrays and stand elsewhere.
 """
 
@@ -84,7 +84,7 @@ class BaseMetric(ABC):
             {"results": "results"},
             self.direction,
             self.unit,
-            family=Family.of_one(partial(_results_measure, metric=self)),
+            family=Family.of_one(partial(_results_statistic, metric=self)),
             name=name or self.name or type(self).__name__,
         )
 
@@ -149,8 +149,8 @@ def _working_directory_importable() -> Iterator[None]:
             sys.path.remove(here)
 
 
-def _results_measure(columns: Columns, *, metric: BaseMetric) -> Statistic:
-    """A metric object as a measure: it sees every row as often as its weight says.
+def _results_statistic(columns: Columns, *, metric: BaseMetric) -> Statistic:
+    """Return the statistic of a metric object, which sees every row as often as its weight says.
 
     Weights for which the metric divides by zero, or says NaN, are weights for which it is undefined.
     """
@@ -183,7 +183,7 @@ def _computed(metric: BaseMetric, rows: list[EvaluationResult]) -> float:
     except AbstainError:
         raise
     except Exception as problem:
-        # What it says may hold the text of a row, so that only its kind is told.
+        # The message may contain the text of a row, so only its type is shown.
         kind = type(problem).__name__
         raise ArgumentError(f"metric {metric.name}: compute() raised {kind}") from problem
     if not isinstance(score, MetricScore):

@@ -6,7 +6,7 @@ row twice. Binned metrics name their ``bins``, ``strategy`` (``uniform`` or ``qu
 `abstain.metrics._calibration_errors`) and ``norm`` (1, 2 or "max") explicitly, because a calibration error without them
 means nothing.
 
-Each scalar is its measure at weights all one; `calibration_measure` gives the measure itself. Tests of calibration are
+Each scalar is its statistic at weights all one; `calibration_measure` returns the statistic. Tests of calibration are
 in `abstain.metrics.calibration_tests` and reliability curves in `abstain.metrics.reliability`; both are found here too.
 Abstained items have no place here: leave them out before the call.
 """
@@ -24,8 +24,8 @@ from abstain import _validate, labels
 from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
-from abstain.metrics._calibration_errors import STRATEGIES, bins_measure, row_bins, smooth_measure
-from abstain.metrics._columns import Columns, named_groups, numbered_units
+from abstain.metrics._calibration_errors import STRATEGIES, bins_statistic, row_bins, smooth_statistic
+from abstain.metrics._columns import Columns, named_groups, weights_and_units
 from abstain.metrics._columns import probabilities as checked
 from abstain.metrics._specification import (
     LOWER,
@@ -350,7 +350,7 @@ def calibration_measure(
     cluster: ArrayLike | None = None,
     **settings: Any,
 ) -> Statistic:
-    """Return the measure of a metric, for intervals: weigh several over the same clusters with the same draws.
+    """Return the statistic of a metric, so that several can be evaluated over the same clusters with the same draws.
 
     Args:
         metric: the name of one of the scalar metrics above.
@@ -365,14 +365,14 @@ def calibration_measure(
     array([[0.025],
            [0.04 ]])
     """
-    build = _MEASURES[_validate.choice(metric, "metric", _MEASURES)]
+    build = _STATISTICS[_validate.choice(metric, "metric", _STATISTICS)]
     ids = np.arange(len(np.asarray(y_true))) if cluster is None else cluster
     return build(y_true, *arguments, cluster=ids, **settings)
 
 
 def _value(metric: str, *arguments: Any, **settings: Any) -> float:
     """One metric of arrays, at weights all one."""
-    return _MEASURES[metric](*arguments, **settings).point
+    return _STATISTICS[metric](*arguments, **settings).point
 
 
 def _of_outcomes(build: Callable[..., Statistic]) -> Callable[..., Statistic]:
@@ -393,7 +393,7 @@ def _of_outcomes(build: Callable[..., Statistic]) -> Callable[..., Statistic]:
 
 
 def _expected_calibration_error(rows: Columns, **settings: Any) -> Statistic:
-    return bins_measure("expected_calibration_error", rows, **_bin_settings(**settings))
+    return bins_statistic("expected_calibration_error", rows, **_bin_settings(**settings))
 
 
 def _brier_score(rows: Columns) -> Statistic:
@@ -428,15 +428,16 @@ def _classwise_calibration_error(
     column, scores = _class_columns(y_true, matrix, classes)
     rows, number = scores.shape
     group = np.tile(np.arange(number), rows)
-    ids = None if cluster is None else np.repeat(named_groups(cluster, "cluster", rows)[1], number)
+    fields = weights_and_units(rows, sample_weight, cluster)
     judged = Columns.of(
         rows * number,
         confidence=scores.ravel(),
-        weight=np.repeat(_validate.weights(sample_weight, rows), number),
+        weight=np.repeat(fields["weight"], number),
+        cluster=np.repeat(fields["cluster"], number),
+        units=fields["units"],
         shared={"correct": (group == np.repeat(column, number)).astype(np.float64)},
-        **numbered_units(ids, rows * number),
     )
-    return bins_measure("classwise_calibration_error", judged, group=group, **bins)
+    return bins_statistic("classwise_calibration_error", judged, group=group, **bins)
 
 
 def _multiclass_brier_score(
@@ -459,7 +460,7 @@ def _multiclass_brier_score(
     stated = scores[np.arange(rows), column]
     # The sum over all classes, with the true one taken as 0 and then put right.
     distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
-    judged = Columns.of(rows, weight=_validate.weights(sample_weight, rows), **numbered_units(cluster, rows))
+    judged = Columns.of(rows, **weights_and_units(rows, sample_weight, cluster))
     return mean_statistic("multiclass_brier_score", distance, judged)
 
 
@@ -490,7 +491,7 @@ def _top_label_calibration_error(
         outcome = np.asarray(truth == label, dtype=np.float64)
     rows = Columns.believed(outcome, stated, sample_weight=sample_weight, cluster=cluster)
     group = named_groups(label, "y_pred", len(rows))[1]
-    return bins_measure("top_label_calibration_error", rows, group=group, **bins)
+    return bins_statistic("top_label_calibration_error", rows, group=group, **bins)
 
 
 def _comparable(truth: NDArray[Any], label: NDArray[Any]) -> None:
@@ -533,11 +534,11 @@ def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tu
     return match.argmax(axis=1), scores
 
 
-_MEASURES: dict[str, Callable[..., Statistic]] = {
+_STATISTICS: dict[str, Callable[..., Statistic]] = {
     "expected_calibration_error": _of_outcomes(_expected_calibration_error),
     "classwise_calibration_error": _classwise_calibration_error,
     "top_label_calibration_error": _top_label_calibration_error,
-    "smooth_calibration_error": _of_outcomes(smooth_measure),
+    "smooth_calibration_error": _of_outcomes(smooth_statistic),
     "brier_score": _of_outcomes(_brier_score),
     "multiclass_brier_score": _multiclass_brier_score,
     "negative_log_likelihood": _of_outcomes(_negative_log_likelihood),
@@ -575,7 +576,7 @@ def _stated(build: Callable[..., Statistic]) -> Family:
 
 def _top_label_of_rows(rows: Columns, *, bins: int) -> Statistic:
     group = labels.classes(rows.prediction)[0]
-    return bins_measure("top_label_calibration_error", rows, group=group, bins=bins)
+    return bins_statistic("top_label_calibration_error", rows, group=group, bins=bins)
 
 
 def binned_error_metric(*, bins: int = DEFAULT_BINS, **settings: Any) -> MetricSpecification:
@@ -634,7 +635,7 @@ _metric = specify(
 )
 METRICS: tuple[MetricSpecification, ...] = (
     binned_error_metric(),
-    _metric(smooth_calibration_error, family=_stated(smooth_measure), scale_at=_biased),
+    _metric(smooth_calibration_error, family=_stated(smooth_statistic), scale_at=_biased),
     _metric(
         negative_log_likelihood,
         family=_stated(_negative_log_likelihood),

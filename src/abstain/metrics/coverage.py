@@ -1,11 +1,11 @@
-"""Coverage, weighed: means, strata, quantiles and groups of rows that were covered or not.
+"""Statistics of coverage: means, strata, quantiles and groups of rows that were covered or not.
 
-Every measure reads ``covered`` and ``width`` (or any other number per row) of one level, tallies them by the units
-of the rows, and finishes the tally: one key for means, one per group, one per distinct value in order for strata and
-quantiles. So the metrics of intervals and of sets share one implementation each, and array functions, registry and
-evaluation share it too. Infinite values are counted apart from the sums, because a row of infinite width that a
-weight leaves out must not leave a trace: 0 times infinity is not 0. Two metrics are no function of sums and weigh
-rows: HSIC (`hsic_measure`) and the worst slab, which is looked for among rows and then summed (`worst_slab`).
+Every statistic reads ``covered`` and ``width`` (or any other number per row) of one level and is computed from cluster
+sums: one key for means, one per group, one per distinct value in order for strata and quantiles. So the metrics of
+intervals and of sets share one implementation each, and so do array functions, registry and evaluation. Infinite
+values are counted apart from the sums, because a row of infinite width that has weight 0 must leave no trace: 0 times
+infinity is not 0. Two metrics are not functions of sums and reweight rows: HSIC (`hsic_statistic`) and the worst slab,
+which is searched among rows and then summed (`worst_slab`).
 
 A slab is ``{x : low <= v.x <= high}`` for a direction ``v``. Among many random directions, the slab of lowest coverage
 that still holds a given share of the rows is found on one part of the rows; its coverage on the other part is an
@@ -25,7 +25,7 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import DataError
 from abstain.metrics._columns import ratio
-from abstain.metrics._gauss import hsic_measure
+from abstain.metrics._gauss import hsic_statistic
 from abstain.resampling import Statistic, WeightBatch, keys_ascending
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from abstain._types import Floats, Indices, Mask
-    from abstain.metrics.predictions import PredictionRows
+    from abstain.metrics._columns import Rows
     from abstain.resampling import ClusterSums
 
 
@@ -43,26 +43,24 @@ __all__ = [
     "Strata",
     "WorstSlab",
     "checked_features",
-    "criterion_measure",
-    "groups_measure",
-    "hsic_measure",
-    "means_measure",
-    "quantiles_measure",
+    "criterion_statistic",
+    "groups_statistic",
+    "hsic_statistic",
+    "means_statistic",
+    "quantiles_statistic",
     "size_borders",
     "size_stratum",
-    "slab_measure",
+    "slab_statistic",
     "worst_slab",
 ]
 
 
-def means_measure(
-    names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: PredictionRows
-) -> Statistic:
+def means_statistic(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: Rows) -> Statistic:
     """Weighted means of columns; a mean over any infinite value is infinite.
 
     >>> from abstain.metrics.predictions import IntervalRows
     >>> rows = IntervalRows.checked([[0, 1], [0, np.inf]]).in_units(np.array([0, 1]))
-    >>> means_measure(("width",), rows.width, rows)(np.array([[1.0, 1.0], [1.0, 0.0]])).tolist()
+    >>> means_statistic(("width",), rows.width, rows)(np.array([[1.0, 1.0], [1.0, 0.0]])).tolist()
     [[inf], [1.0]]
     """
     split = [_without_infinity(column) for column in columns]
@@ -75,9 +73,7 @@ def means_measure(
         return means
 
     summed = [finite for finite, _ in split] + [part for _, part in split if part is not None]
-    return Statistic.of_sums(
-        names, summed, unit=rows.unit, units=rows.units, weight=rows.weight, compute=compute
-    )
+    return rows.statistic_of_sums(names, summed, compute)
 
 
 def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None]:
@@ -88,16 +84,16 @@ def _without_infinity(column: Floats | Mask) -> tuple[Floats | Mask, Mask | None
     return np.where(holes, 0.0, column), holes
 
 
-def criterion_measure(
-    name: str, truth: Floats, covered: Mask, width: Floats, rows: PredictionRows, *, eta: float, level: float
+def criterion_statistic(
+    name: str, truth: Floats, covered: Mask, width: Floats, rows: Rows, *, eta: float, level: float
 ) -> Statistic:
-    """Weigh the width criterion of one level; the range of the truths is that of the units which are drawn.
+    """Return the width criterion of one level; the range of the truths is that of the units which are drawn.
 
     It is NaN where all truths are alike, and -inf where the mean width is infinite.
     """
-    means = means_measure(("coverage", "width"), (covered, width), rows)
-    counted = slice(None) if rows.weight is None else rows.weight > 0.0
-    lowest, highest = _extremes(truth[counted], rows.unit[counted], rows.units)
+    means = means_statistic(("coverage", "width"), (covered, width), rows)
+    counted = rows.weight > 0.0
+    lowest, highest = _extremes(truth[counted], rows.cluster[counted], rows.units)
 
     def compute(batch: WeightBatch) -> Floats:
         coverage, mean_width = means(batch).T
@@ -146,8 +142,8 @@ class Strata:
     one_key: bool
 
     @classmethod
-    def of_rows(cls, key: Floats, covered: Mask, rows: PredictionRows, *, bins: int) -> Strata:
-        """Tally the rows by their key."""
+    def of_rows(cls, key: Floats, covered: Mask, rows: Rows, *, bins: int) -> Strata:
+        """Sum the rows by their key."""
         cluster_sums, keys = _by_key(key, rows, covered)
         return cls(cluster_sums, keys, bins, rows.whole, rows.have_one(key))
 
@@ -176,7 +172,7 @@ class Strata:
             size,
         )
 
-    def measure(self, name: str) -> Statistic:
+    def statistic(self, name: str) -> Statistic:
         """Return the coverage of each chunk, then the worst of them under `name`."""
         names = (*(f"{name}[{place}]" for place in range(self.bins)), name)
         return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._finish)
@@ -189,8 +185,8 @@ class Strata:
         return np.column_stack([chunks, _lowest(chunks)])
 
 
-def quantiles_measure(
-    key: Floats, rows: PredictionRows, *, probabilities: Sequence[float] | Floats, name: str
+def quantiles_statistic(
+    key: Floats, rows: Rows, *, probabilities: Sequence[float] | Floats, name: str
 ) -> Statistic:
     """Quantiles of a key, linear between ranks; with fractional weights, the inverse of the distribution."""
     cluster_sums, keys = _by_key(key, rows)
@@ -225,11 +221,11 @@ def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> F
     return value
 
 
-def groups_measure(
+def groups_statistic(
     covered: Mask,
     group: Indices,
     groups: int,
-    rows: PredictionRows,
+    rows: Rows,
     *,
     name: str,
     gap: str = "coverage_gap",
@@ -266,8 +262,8 @@ def size_stratum(size: Floats, borders: Indices) -> Indices:
     return np.searchsorted(borders, size, side="right") - 1
 
 
-def _by_key(key: Floats, rows: PredictionRows, *columns: Mask) -> tuple[ClusterSums, Floats]:
-    """Rows tallied by a number, ascending, and the number of each key."""
+def _by_key(key: Floats, rows: Rows, *columns: Mask) -> tuple[ClusterSums, Floats]:
+    """Sum rows by a number, ascending; with the number of each key."""
     place, keys = keys_ascending(key)
     return rows.sum_by(place, len(keys), *columns), keys
 
@@ -336,14 +332,14 @@ def checked_features(features: ArrayLike, rows: int) -> Floats:
 
 
 def worst_slab(
-    features: Floats, covered: Mask, rows: PredictionRows, search: Search, *, cluster: Indices | None = None
+    features: Floats, covered: Mask, rows: Rows, search: Search, *, cluster: Indices | None = None
 ) -> tuple[WorstSlab, Mask]:
     """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it.
 
     A cluster is never split between the parts; each row is one of its own when there are none.
     """
     stream = np.random.default_rng(search.seed)
-    weight = rows.masses
+    weight = rows.weight
     held_out = _split(np.arange(len(rows)) if cluster is None else cluster, weight, search.held_out, stream)
     directions = stream.normal(size=(search.directions, features.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -359,7 +355,7 @@ def worst_slab(
     inside = held_out & (position >= best[1]) & (position <= best[2])
     count, held = float(weight[inside].sum()), float(weight[held_out].sum())
     slab = WorstSlab(
-        coverage=slab_measure(covered, inside, rows).point,
+        coverage=slab_statistic(covered, inside, rows).point,
         found_coverage=best[0],
         count=int(count) if count.is_integer() else count,
         share=count / held if held else math.nan,
@@ -371,15 +367,10 @@ def worst_slab(
     return slab, inside
 
 
-def slab_measure(covered: Mask, inside: Mask, rows: PredictionRows) -> Statistic:
+def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
     """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
-    return Statistic.of_sums(
-        ("worst_slab_coverage",),
-        [covered & inside, inside],
-        unit=rows.unit,
-        units=rows.units,
-        weight=rows.weight,
-        compute=lambda _, hit, count: [ratio(hit, count)],
+    return rows.statistic_of_sums(
+        ("worst_slab_coverage",), [covered & inside, inside], lambda _, hit, count: [ratio(hit, count)]
     )
 
 
@@ -406,7 +397,7 @@ def _worst_range(position: Floats, covered: Mask, weight: Floats, share: float) 
     mass = np.r_[0.0, np.cumsum(weight[order])[end]]
     hit = np.r_[0.0, np.cumsum((weight * covered)[order])[end]]
     least = share * mass[-1] * (1.0 - 1e-12)
-    # The last start from which a range that ends at each end still weighs enough.
+    # The last start from which a range that ends at each end still has enough weight.
     start = np.searchsorted(mass, mass - least, side="right") - 1
     ends = np.flatnonzero(start >= 0)
     if not len(ends) or mass[-1] <= 0.0:

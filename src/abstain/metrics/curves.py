@@ -1,6 +1,6 @@
-"""Curves: the working points of a ranking, how far ties could move its areas, and the best order there could be.
+"""Curves: the operating points of a ranking, how far ties could move its areas, and the best order there could be.
 
-The measure that is read off a ranking at fixed thresholds is here too.
+The statistic of a ranking at fixed thresholds is here too.
 
 Definitions are those of `abstain.metrics.selective`, whose areas are integrals over these curves. Arguments are the
 same: one loss and one confidence per item, ``abstained`` (a mask, or how many further items were declined) and
@@ -30,6 +30,7 @@ from abstain.resampling import (
     integrate_curve,
     keys_ascending,
     keys_descending,
+    keys_of_pairs,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ __all__ = [
     "curve_of",
     "optimal_curve",
     "risk_coverage_curve",
-    "threshold_measure",
+    "threshold_statistic",
     "tie_sensitivity",
     "ties_of",
 ]
@@ -58,10 +59,10 @@ _OPTIMAL_POINTS = 200
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RiskCoverageCurve(Sequence[tuple[float, float]]):
-    """The working points of a ranking, most confident first; also the sequence of (coverage, selective risk) pairs.
+    """The operating points of a ranking, most confident first; also the sequence of (coverage, selective risk) pairs.
 
     Attributes:
-        coverage: share of all items that is answered at each working point, ascending.
+        coverage: share of all items that is answered at each operating point, ascending.
         selective_risk: mean loss of the answered items there.
         generalized_risk: loss sum of the answered items there, divided by all items.
         threshold: the confidence from which on items are answered there, descending.
@@ -89,7 +90,7 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
         return float(self.coverage[-1]) if len(self) else 0.0
 
     def first_reaching(self, coverage: float) -> int | None:
-        """Return the index of the first working point with at least `coverage`; None when there is none."""
+        """Return the index of the first operating point with at least `coverage`; None when there is none."""
         index = int(np.searchsorted(self.coverage, coverage - TOLERANCE))
         return index if index < len(self) else None
 
@@ -97,7 +98,7 @@ class RiskCoverageCurve(Sequence[tuple[float, float]]):
         return len(self.coverage)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
-        """Return the working points as a data frame of pandas, polars or pyarrow, with one row each."""
+        """Return the operating points as a data frame of pandas, polars or pyarrow, with one row each."""
         return columns_frame(self, backend)
 
     @overload
@@ -115,8 +116,8 @@ class TieSensitivity:
     """How far the order of tied items alone could move an area.
 
     Attributes:
-        best: the area when each plateau is taken apart with its smallest losses first.
-        worst: the area when each plateau is taken apart with its largest losses first.
+        best: the area when each tied block is split with its smallest losses first.
+        worst: the area when each tied block is split with its largest losses first.
         tied_share: the share of answered items that share their confidence with another.
     """
 
@@ -126,7 +127,7 @@ class TieSensitivity:
 
     @property
     def matters(self) -> bool:
-        """True when plateaus hold more than a tenth of the answered items."""
+        """True when tied blocks hold more than a tenth of the answered items."""
         return self.tied_share > 0.1
 
 
@@ -142,7 +143,7 @@ def risk_coverage_curve(
     abstained: ArrayLike | int | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> RiskCoverageCurve:
-    """Return the working points of a ranking.
+    """Return the operating points of a ranking.
 
     Reference: Geifman and El-Yaniv, "Selective Classification for Deep Neural Networks", 2017.
 
@@ -153,22 +154,33 @@ def risk_coverage_curve(
 
 
 def curve_of(columns: Columns) -> RiskCoverageCurve:
-    """Return the working points of rows that were checked; whoever asks again gets the same."""
+    """Return the operating points of checked rows, computed once."""
     if "curve" not in columns.in_order:
-        columns.in_order["curve"] = _build_curve(_Accepted.of(columns))
-    found: RiskCoverageCurve = columns.in_order["curve"]
-    return found
+        columns.in_order["curve"] = _build_curve(columns)
+    curve: RiskCoverageCurve = columns.in_order["curve"]
+    return curve
 
 
-def _build_curve(rows: _Accepted) -> RiskCoverageCurve:
-    run = RunningSums.of(_single_tally(rows.rank, len(rows.levels), rows.loss, rows.weight), _ONE)
+def _build_curve(columns: Columns) -> RiskCoverageCurve:
+    rank, thresholds = columns.ranks
+    run = RunningSums.of(_as_one_unit(columns).sum_answers(rank, len(thresholds)), _ONE)
+    total = float(columns.weight.sum())
+    # A confidence whose rows have no weight is not an operating point.
+    weighted = slice(None) if columns.mass is None else run.step[0] > 0.0
     return RiskCoverageCurve(
-        coverage=run.count[0, 1:] / rows.total,
-        selective_risk=run.risk[0, 1:],
-        generalized_risk=run.risk_sum[0, 1:] / rows.total,
-        threshold=rows.levels,
-        total=rows.total,
+        coverage=run.count[0, 1:][weighted] / total,
+        selective_risk=run.risk[0, 1:][weighted],
+        generalized_risk=run.risk_sum[0, 1:][weighted] / total,
+        threshold=thresholds[weighted],
+        total=total,
     )
+
+
+def _as_one_unit(columns: Columns) -> Ranking:
+    """Return the ranking of the same rows, all in one unit."""
+    if columns.mass is not None:
+        _validate.weights(columns.mass, len(columns), "weight")
+    return Ranking(columns.in_units(None))
 
 
 def binning_bounds(
@@ -207,11 +219,10 @@ def binning_bounds(
 
 
 def optimal_curve(loss: Floats, weight: Floats, total: float) -> RiskCoverageCurve:
-    """Return the curve of the smallest losses first, each item its own working point, at a choice of counts."""
+    """Return the curve of the smallest losses first, each item its own operating point, at a choice of counts."""
     if not len(loss):
         return replace(NO_CURVE, total=total)
-    key, distinct = keys_ascending(loss)
-    run = RunningSums.of(_single_tally(key, len(distinct), loss, weight), _ONE)
+    run = RunningSums.of(Ranking(Columns.of(len(loss), loss=loss, weight=weight)).by_loss, _ONE)
     items = int(run.last_count[0])
     spread = np.unique(np.linspace(1, items, min(_OPTIMAL_POINTS, items)).astype(np.intp))
     counts = np.union1d(spread, run.count[0, 1:])
@@ -228,9 +239,9 @@ def tie_sensitivity(
     sample_weight: ArrayLike | None = None,
     area: str = "aurc",
 ) -> TieSensitivity:
-    """Return the best and the worst area over all orders of tied items, each item its own working point.
+    """Return the best and the worst area over all orders of tied items, each item its own operating point.
 
-    Where plateaus are large, the area by plateaus hides how much the order inside them could matter.
+    If tied blocks are large, the area over blocks hides how much the order inside them could matter.
 
     Args:
         loss: one loss per item.
@@ -248,25 +259,35 @@ def tie_sensitivity(
 
 
 def ties_of(columns: Columns, area: str = "aurc") -> TieSensitivity:
-    """Return how much the order of tied items could matter among rows that were checked."""
-    rows = _Accepted.of(columns)
-    if len(rows.levels) == len(rows.rank):
-        # Where no row shares its confidence with another there is one order, and one area.
-        only = _single_area(rows.rank, rows.loss, rows.weight, rows.total, area)
-        tied = 0.0 if rows.weight is None else _tied_share(rows.weight)
-        return TieSensitivity(only, only, tied)
-    return TieSensitivity(
-        best=_split_area(rows, area, worst_first=False),
-        worst=_split_area(rows, area, worst_first=True),
-        tied_share=_tied_share(np.bincount(rows.rank, weights=rows.weight)),
-    )
+    """Return how much the order of tied items could matter among checked rows."""
+    ranking, total = _as_one_unit(columns), float(columns.weight.sum())
+    rank, thresholds = columns.ranks
+    blocks = ranking.sum_answers(rank, len(thresholds))
+    sizes = blocks.sums[0]
+    tied_share = float(sizes[sizes > 1].sum() / sizes.sum()) if sizes.any() else 0.0
+    if len(thresholds) == len(rank):  # no confidence occurs twice, so there is one order
+        only = _single_item_area(blocks, total, area)
+        return TieSensitivity(only, only, tied_share)
+    loss = columns.loss[columns.answered]
+    areas = []
+    for loss_key in (keys_ascending(loss)[0], keys_descending(loss)[0]):  # the order within tied blocks
+        split_rank, rank_of_key, _ = keys_of_pairs(rank, loss_key)
+        areas.append(_single_item_area(ranking.sum_answers(split_rank, len(rank_of_key)), total, area))
+    return TieSensitivity(best=areas[0], worst=areas[1], tied_share=tied_share)
 
 
-def _tied_share(sizes: Floats | NDArray[np.intp]) -> float:
-    return float(sizes[sizes > 1].sum() / sizes.sum()) if len(sizes) else 0.0
+def _single_item_area(cluster_sums: ClusterSums, total: float, area: str) -> float:
+    """The area if every item is its own operating point, given sums in which the items of a rank have the same loss."""
+    single = bool((cluster_sums.sums[0] == 1.0).all())
+    request = CurveRequest(risk=True) if single else CurveRequest(growth=(HARMONIC,))
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers can overflow
+        curve_sums = integrate_curve(cluster_sums, WeightBatch(_ONE), request)
+        if area == "aurc":
+            return float((curve_sums.risk_area if single else single_item_trapezoid(curve_sums))[0]) / total
+    return float(curve_sums.loss_area[0]) / total**2
 
 
-def threshold_measure(columns: Columns, thresholds: Floats) -> Statistic:
+def threshold_statistic(columns: Columns, thresholds: Floats) -> Statistic:
     """Return selective risk, generalized risk and coverage at fixed thresholds: confidences that occur, descending.
 
     A threshold that is fixed accepts the same rows whatever their weights, so all three are ratios of running
@@ -288,58 +309,3 @@ def threshold_measure(columns: Columns, thresholds: Floats) -> Statistic:
     kinds = ("selective", "generalized", "coverage")
     names = [f"{kind}[{place}]" for kind in kinds for place in range(len(thresholds))]
     return Statistic(tuple(names), columns.units, max(columns.units, cluster_sums.width), compute)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Accepted:
-    """The answered rows that count, and N."""
-
-    loss: Floats
-    rank: NDArray[np.intp]
-    levels: Floats
-    weight: Floats | None
-    total: float
-
-    @classmethod
-    def of(cls, columns: Columns) -> _Accepted:
-        answered, mass, total = columns.answered, columns.mass, float(columns.weight.sum())
-        if mass is not None:
-            _validate.weights(mass, len(columns), "weight")
-        if mass is not None and not mass[answered].all():  # a row without weight is no working point
-            answered = answered & (mass > 0.0)
-            rank, levels = keys_descending(columns.confidence[answered])
-        else:
-            rank, levels = columns.ranks
-        return cls(columns.loss[answered], rank, levels, None if mass is None else mass[answered], total)
-
-
-def _split_area(rows: _Accepted, area: str, *, worst_first: bool) -> float:
-    """The area over single items when every plateau is ordered by loss: runs of equal loss need no taking apart."""
-    order = np.lexsort((-rows.loss if worst_first else rows.loss, rows.rank))
-    step = np.diff(rows.rank[order]) != 0
-    loss, weight = rows.loss[order], None if rows.weight is None else rows.weight[order]
-    del order
-    step |= np.diff(loss) != 0
-    rank = np.zeros(len(loss), np.intp)
-    np.cumsum(step, out=rank[1:])
-    return _single_area(rank, loss, weight, rows.total, area)
-
-
-def _single_area(
-    rank: NDArray[np.intp], loss: Floats, weight: Floats | None, total: float, area: str
-) -> float:
-    ranks = int(rank.max(initial=-1)) + 1
-    # Where every item is a rank of its own, there is none to be taken apart.
-    apart = weight is None and ranks == len(rank)
-    asked = CurveRequest(risk=True) if apart else CurveRequest(growth=(HARMONIC,))
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
-        curve_sums = integrate_curve(_single_tally(rank, ranks, loss, weight), WeightBatch(_ONE), asked)
-        if area == "aurc":
-            return float((curve_sums.risk_area if apart else single_item_trapezoid(curve_sums))[0]) / total
-    return float(curve_sums.loss_area[0]) / total**2
-
-
-def _single_tally(rank: NDArray[np.intp], ranks: int, loss: Floats, weight: Floats | None) -> ClusterSums:
-    """The sums of rows that all count once."""
-    unit = np.broadcast_to(np.intp(0), len(rank))
-    return ClusterSums.of_rows(unit=unit, key=rank, columns=[loss], units=1, keys=ranks, weight=weight)

@@ -6,8 +6,8 @@ value per level. Infinite bounds are legal: they cover, their width is infinite,
 bounds, NaN and shapes that do not agree are errors that name the first offending row. ``sample_weight`` are
 multiplicities: a weight of 2 is the row twice.
 
-Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that an
-interval weighs. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
+Each metric is its statistic at weights all one (see `abstain.metrics.coverage`), the same statistic that an interval
+is computed from. Sets of classes are in `abstain.metrics.sets`, predictive quantiles in
 `abstain.metrics.quantiles`; intervals for these metrics, and a verdict, in `abstain.evaluation.conformal`.
 """
 
@@ -35,10 +35,10 @@ from abstain.metrics.coverage import (
     Search,
     Strata,
     WorstSlab,
-    criterion_measure,
-    hsic_measure,
-    means_measure,
-    quantiles_measure,
+    criterion_statistic,
+    hsic_statistic,
+    means_statistic,
+    quantiles_statistic,
 )
 from abstain.metrics.predictions import IntervalRows, nominal
 from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
@@ -161,7 +161,7 @@ def interval_hsic(
     sizes = _kernel_sizes(kernel_sizes)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     values = [
-        width_hsic_measure(rows, place, kernel_sizes=sizes, raw=raw).point for place in range(rows.levels)
+        width_hsic_statistic(rows, place, kernel_sizes=sizes, raw=raw).point for place in range(rows.levels)
     ]
     return per_level(rows, values)
 
@@ -192,7 +192,7 @@ def interval_coverage_width_criterion(
     """
     strength = checked_eta(eta)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    counted = rows.known_truth if rows.weight is None else rows.known_truth[rows.weight > 0.0]
+    counted = rows.known_truth[rows.weight > 0.0]
     if counted.min() == counted.max():
         raise DataError(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
@@ -200,7 +200,7 @@ def interval_coverage_width_criterion(
         )
     claims = nominal(level, rows.levels).tolist()
     values = [
-        criterion_measure("cwc", rows.known_truth, covered, width, rows, eta=strength, level=claim).point
+        criterion_statistic("cwc", rows.known_truth, covered, width, rows, eta=strength, level=claim).point
         for covered, width, claim in zip(rows.covered, rows.width, claims, strict=True)
     ]
     return per_level(rows, values)
@@ -248,7 +248,7 @@ def weighted_interval_score(
     if center is not None:
         _validate.same_length(len(rows.known_truth), median=center)
     column = weighted_interval_losses(rows, nominal(level, rows.levels), center)
-    return means_measure(("wis",), (column,), rows).point
+    return means_statistic(("wis",), (column,), rows).point
 
 
 def interval_coverage_by_group(
@@ -351,8 +351,10 @@ def interval_width_quantiles(
     """
     shares = _validate.unit_interval(probabilities, "probabilities")
     rows = IntervalRows.checked(intervals, sample_weight)
-    measures = [quantiles_measure(width, rows, probabilities=shares, name="width") for width in rows.width]
-    values = np.stack([measure.points for measure in measures])
+    statistics = [
+        quantiles_statistic(width, rows, probabilities=shares, name="width") for width in rows.width
+    ]
+    values = np.stack([statistic.points for statistic in statistics])
     return values if rows.several else np.asarray(values[0])
 
 
@@ -382,7 +384,7 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
     return np.asarray((total + np.abs(rows.known_truth - median) / 2.0) / (len(levels) + 0.5))
 
 
-def width_hsic_measure(
+def width_hsic_statistic(
     rows: IntervalRows, place: int, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
 ) -> Statistic:
     """Return the HSIC of width and coverage at one level; undefined if all rows have one width.
@@ -391,7 +393,7 @@ def width_hsic_measure(
     """
     if rows.have_one(rows.ranked_width[place]):
         return Statistic.undefined(("hsic",), rows.units)
-    return hsic_measure(rows.width[place], rows.covered[place], rows, kernel_sizes=kernel_sizes, raw=raw)
+    return hsic_statistic(rows.width[place], rows.covered[place], rows, kernel_sizes=kernel_sizes, raw=raw)
 
 
 def checked_eta(eta: float) -> float:
@@ -415,7 +417,7 @@ def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
 
 def _interval_rows(columns: Columns) -> IntervalRows:
     bounded = columns.take(columns.bounded)
-    return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighed_as(bounded)
+    return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighted_like(bounded)
 
 
 def _have_one_width(columns: Columns) -> bool:
@@ -426,16 +428,16 @@ def _have_one_width(columns: Columns) -> bool:
 
 
 def _worst_stratum(rows: IntervalRows) -> Statistic:
-    return Strata.of_rows(rows.ranked_width[0], rows.covered[0], rows, bins=_BINS).measure("worst").only(-1)
+    return Strata.of_rows(rows.ranked_width[0], rows.covered[0], rows, bins=_BINS).statistic("worst").only(-1)
 
 
 def _hsic(rows: IntervalRows) -> Statistic:
-    return width_hsic_measure(rows, 0)
+    return width_hsic_statistic(rows, 0)
 
 
 def _criterion(rows: IntervalRows, *, level: float) -> Statistic:
     columns = (rows.known_truth, rows.covered[0], rows.width[0])
-    return criterion_measure("criterion", *columns, rows, eta=_ETA, level=level)
+    return criterion_statistic("criterion", *columns, rows, eta=_ETA, level=level)
 
 
 def _winkler(rows: IntervalRows, *, level: float) -> Floats:

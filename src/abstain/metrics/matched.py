@@ -193,7 +193,7 @@ def end_coverage(metric: MetricSpecification, columns: Columns) -> float:
     return min(reach, metric.value) if _own_end(metric) is not None else reach
 
 
-def matched_measure(left: Columns, right: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
+def matched_statistic(left: Columns, right: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return metrics of two rankings over the same units, at the largest coverage that both reach.
 
     Every metric has three columns: the coverage, the value of the left ranking and that of the right one.

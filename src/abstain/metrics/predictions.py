@@ -2,9 +2,8 @@
 
 An interval is closed, ``low <= y <= high``; its width is ``high - low``. A set is a row of booleans, one per
 class; its width is its size. Either may be given for several levels at once, along a last axis. Whatever was
-given, the metrics see ``covered`` and ``width`` with one row per level. All rows are one unit until `in_units`
-says which unit each belongs to. Nothing is computed here but these; the metrics are in `intervals`, `sets` and
-`quantiles`.
+given, the metrics see ``covered`` and ``width`` with one row per level. All rows are one unit until `in_units` divides
+them. The metrics are in `intervals`, `sets` and `quantiles`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ import numpy as np
 from abstain import _validate
 from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics._columns import named_groups
-from abstain.resampling import ClusterSums
+from abstain.metrics._columns import Rows, named_groups, weights_and_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,65 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain._types import Floats, Indices, Mask
-    from abstain.metrics._columns import Columns
 
 
-__all__ = ["IntervalRows", "PredictionRows", "QuantileRows", "SetRows", "named_groups", "nominal"]
+__all__ = ["IntervalRows", "QuantileRows", "SetRows", "named_groups", "nominal"]
 
 _CHUNK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PredictionRows:
-    """Rows of any kind: what each weighs, and the unit that it belongs to.
-
-    Attributes:
-        weight: multiplicities; None where every row counts once.
-        unit: the unit of each row.
-        units: how many units a weight vector has; some may have no row here.
-    """
-
-    weight: Floats | None
-    unit: Indices
-    units: int = 1
-
-    def __len__(self) -> int:
-        return len(self.unit)
-
-    @property
-    def whole(self) -> bool:
-        """True when weights are multiplicities, so that rows have ranks."""
-        return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
-
-    @property
-    def masses(self) -> Floats:
-        """The weights, ones when there are none."""
-        return np.ones(len(self)) if self.weight is None else self.weight
-
-    def have_one(self, values: Floats) -> bool:
-        """Return whether all rows that count have the same value; rows of weight 0 do not count."""
-        counted = values if self.weight is None else values[self.weight > 0.0]
-        return len(counted) > 0 and bool((counted == counted[0]).all())
-
-    def sum_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
-        """Sum the rows and some values of theirs by unit and key."""
-        return ClusterSums.of_rows(
-            unit=self.unit, key=key, columns=values, units=self.units, keys=keys, weight=self.weight
-        )
-
-    def in_units(self, unit: Indices | None, units: int | None = None) -> Self:
-        """Return the same rows in other units, numbered from 0; None for a single one that holds them all."""
-        if unit is None:
-            return replace(self, unit=np.zeros(len(self), np.intp), units=1)
-        return replace(self, unit=unit, units=int(unit.max()) + 1 if units is None else units)
-
-    def weighed_as(self, columns: Columns) -> Self:
-        """Return the same rows with the weights and units of the columns that they were taken from."""
-        return replace(self, weight=columns.weight, unit=columns.cluster, units=columns.units)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LevelRows(PredictionRows):
+class LevelRows(Rows):
     """Rows that may be given for several levels at once, and the truths if there are any."""
 
     several: bool
@@ -121,7 +69,8 @@ class IntervalRows(LevelRows):
         _some_rows(bounds.shape, "intervals")
         low, high = bounds[:, 0, :].T, bounds[:, 1, :].T
         width = _widths(low, high)
-        return cls(low=low, high=high, width=width, several=several, **_weighed(sample_weight, len(bounds)))
+        fields = weights_and_units(len(bounds), sample_weight)
+        return cls(low=low, high=high, width=width, several=several, **fields)
 
     @classmethod
     def with_truth(
@@ -177,7 +126,7 @@ class SetRows(LevelRows):
         _some_rows(member.shape, "sets")
         if member.shape[1] == 0:
             raise DataError("sets has no class; its second axis must hold one column per class")
-        return cls(member=member, several=several, **_weighed(sample_weight, len(member)))
+        return cls(member=member, several=several, **weights_and_units(len(member), sample_weight))
 
     @classmethod
     def with_truth(cls, y_true: ArrayLike, sets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -215,7 +164,7 @@ class SetRows(LevelRows):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class QuantileRows(PredictionRows):
+class QuantileRows(Rows):
     """Quantiles that were checked, (rows, probabilities), and the truths that fall between them."""
 
     truth: Floats
@@ -260,7 +209,7 @@ class QuantileRows(PredictionRows):
             truth=truth,
             quantiles=columns,
             probabilities=np.array(shares),
-            **_weighed(sample_weight, len(truth)),
+            **weights_and_units(len(truth), sample_weight),
         )
 
 
@@ -272,12 +221,6 @@ def nominal(level: float | Sequence[float] | ArrayLike, levels: int, name: str =
     if len(values) != levels:
         raise ArgumentError(f"{name} names {len(values)} levels where the predictions have {levels}")
     return np.array(values)
-
-
-def _weighed(sample_weight: ArrayLike | None, rows: int) -> dict[str, Any]:
-    """What rows of one unit weigh, as the fields of `PredictionRows`."""
-    weight = None if sample_weight is None else _validate.weights(sample_weight, rows)
-    return {"weight": weight, "unit": np.zeros(rows, np.intp), "units": 1}
 
 
 def _rectangular(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abstain.errors import ArgumentError
-from abstain.metrics.coverage import means_measure
+from abstain.metrics.coverage import means_statistic
 from abstain.metrics.predictions import QuantileRows
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def pinball_loss(
     array([0.625, 0.5 ])
     """
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
-    values = pinball_measure(rows).points
+    values = pinball_statistic(rows).points
     return float(values[0]) if np.ndim(probabilities) == 0 else values
 
 
@@ -95,27 +95,27 @@ def pit_histogram(
     if np.ndim(probabilities) == 0:
         raise ArgumentError("probabilities must be a sequence, one probability per column of quantiles")
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
-    share = pit_measure(rows).points
-    counts = share * float(rows.masses.sum())
+    share = pit_statistic(rows).points
+    counts = share * float(rows.weight.sum())
     whole = np.rint(counts)
     if np.allclose(counts, whole, rtol=0.0, atol=1e-9 * max(float(counts.sum()), 1.0)):
         counts = whole.astype(np.int64)
     return PitHistogram(rows.edges, share, np.diff(rows.edges), counts)
 
 
-def pinball_measure(rows: QuantileRows) -> Statistic:
+def pinball_statistic(rows: QuantileRows) -> Statistic:
     """Mean pinball losses, one per probability."""
     columns = []
     for quantile, probability in zip(rows.quantiles.T, rows.probabilities.tolist(), strict=True):
         above = rows.truth - quantile
         columns.append(np.maximum(probability * above, (probability - 1.0) * above))
-    return means_measure(tuple(f"pinball[{value:g}]" for value in rows.probabilities), columns, rows)
+    return means_statistic(tuple(f"pinball[{value:g}]" for value in rows.probabilities), columns, rows)
 
 
-def pit_measure(rows: QuantileRows) -> Statistic:
+def pit_statistic(rows: QuantileRows) -> Statistic:
     """Shares of the truths between neighbouring quantiles, one per bin."""
     table = pit_shares(rows.truth, rows.quantiles, rows.edges)
-    return means_measure(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), rows)
+    return means_statistic(tuple(f"pit[{place}]" for place in range(table.shape[1])), list(table.T), rows)
 
 
 def pit_shares(truth: Floats, quantiles: Floats, edges: Floats) -> Floats:

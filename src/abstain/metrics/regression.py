@@ -3,7 +3,7 @@
 All metrics are over the answered rows, and cannot be compared without the coverage at which they were had:
 `regression_scores` gives both at once. ``abstained`` is a mask (nothing abstained from when left out),
 ``sample_weight`` holds multiplicities. An answered None has no distance from the truth and is an error; a metric over
-nothing is NaN. Each function is its measure at weights all one. Answers that are labels are in
+nothing is NaN. Each function is its statistic at weights all one. Answers that are labels are in
 `abstain.metrics.answers`.
 """
 
@@ -115,7 +115,7 @@ def regression_scores(
 
 
 def regression_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    """Return the measure of errors and correlation, over the rows that are answered with a number."""
+    """Return the statistic of errors and correlation, over the rows that are answered with a number."""
     rows = columns.take(columns.predicted)
     error = rows.prediction_number - rows.truth_number
     # Centred on what all rows have in common, so that the products of a resample do not cancel.

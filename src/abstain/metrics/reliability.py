@@ -17,7 +17,7 @@ from abstain import _validate
 from abstain._export import frame_of, nullable
 from abstain.metrics._calibration_errors import STRATEGIES, row_bins
 from abstain.metrics._columns import Columns, ratio
-from abstain.resampling import total_by
+from abstain.resampling import keys_of_pairs, total_by
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -147,9 +147,7 @@ def _effective_counts(
     """Return how many independent rows each bin is worth, at most the rows it holds."""
     from scipy.special import stdtrit  # noqa: PLC0415
 
-    # One cell for each (bin, cluster) pair that occurs.
-    pair, cell = np.unique(bin_ * (int(cluster.max()) + 1) + cluster, return_inverse=True)
-    cell_bin = pair // (int(cluster.max()) + 1)
+    cell, cell_bin, _ = keys_of_pairs(bin_, cluster)
     cell_count = total_by(cell, weight)
     excess = total_by(cell, weight * outcome) - accuracy[cell_bin] * cell_count
     members = np.bincount(cell_bin, minlength=len(count)).astype(np.float64)

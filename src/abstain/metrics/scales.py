@@ -38,8 +38,8 @@ class Scale:
         least_error: the standard error is taken to be at least this: what rows that were not seen to go wrong hide.
         chosen: of how many parts it is the lowest; chance makes that too low, so that its upper end is as far as for
             all of them together.
-        upper_only: True where chance alone makes the metric positive, so that nothing but its upper end can be told.
-        refused: why no interval can be told; empty where one can.
+        upper_only: True where chance alone makes the metric positive, so that only its upper end can be estimated.
+        refused: why there is no interval; empty if there is one.
         fixed: True where the metric cannot be anything else, as the coverage of a source that cannot abstain.
     """
 

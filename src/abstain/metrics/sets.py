@@ -5,8 +5,8 @@ True says that the class is in the set. Truths are class indices from 0. A metri
 float; of (rows, classes, levels) it is an array with one value per level. Empty sets are legal: they cover
 nothing. ``sample_weight`` are multiplicities.
 
-Each metric is its measure at weights all one (see `abstain.metrics.coverage`), the same measure that an
-interval weighs. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
+Each metric is its statistic at weights all one (see `abstain.metrics.coverage`), the same statistic that an interval
+is computed from. Intervals of numbers are in `abstain.metrics.intervals`; intervals for these metrics, and a
 verdict, in `abstain.evaluation.conformal`.
 """
 
@@ -29,7 +29,7 @@ from abstain.metrics._specification import (
     specify,
 )
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
-from abstain.metrics.coverage import Search, WorstSlab, groups_measure
+from abstain.metrics.coverage import Search, WorstSlab, groups_statistic
 from abstain.metrics.predictions import SetRows
 from abstain.metrics.scales import Scale, share_scale
 
@@ -233,21 +233,21 @@ def set_worst_slab_coverage(
 
 def _set_rows(columns: Columns) -> SetRows:
     gathered = columns.take(columns.gathered)
-    return SetRows.with_truth(gathered.truth_class, gathered.sets).weighed_as(gathered)
+    return SetRows.with_truth(gathered.truth_class, gathered.sets).weighted_like(gathered)
 
 
 def _worst_size(rows: SetRows) -> Statistic:
     size = rows.width[0].astype(np.intp)
-    return groups_measure(rows.covered[0], size, rows.classes + 1, rows, name="worst").only(-2)
+    return groups_statistic(rows.covered[0], size, rows.classes + 1, rows, name="worst").only(-2)
 
 
 def _worst_label(rows: SetRows) -> Statistic:
-    return groups_measure(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
+    return groups_statistic(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
 
 
 def _gap(*, by_share: bool) -> Family:
     def build(rows: SetRows, *, level: float) -> Statistic:
-        return groups_measure(
+        return groups_statistic(
             rows.covered[0],
             rows.known_truth,
             rows.classes,

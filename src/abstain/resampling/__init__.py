@@ -20,6 +20,7 @@ from abstain.resampling._cluster_sums import (
     WeightBatch,
     keys_ascending,
     keys_descending,
+    keys_of_pairs,
     total_by,
 )
 from abstain.resampling._curves import (
@@ -58,6 +59,7 @@ __all__ = [
     "kernel",
     "keys_ascending",
     "keys_descending",
+    "keys_of_pairs",
     "lanes_for",
     "loss_area",
     "prefix_mean_sum",

@@ -52,7 +52,7 @@ class StopFlag:
 
 
 class WeightBatch:
-    """Weights (batch, units) under work, and what several measures have in common, worked out once.
+    """A batch of weights (batch, units), and results that several statistics share, computed once.
 
     The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes where weights are
     multiplicities up to 255, else of doubles; lanes beyond the last vector mean nothing. Each form is made of the other
@@ -83,7 +83,7 @@ class WeightBatch:
     def of_lanes(
         cls, lanes: Lanes, length: int, stop: StopFlag | None = None, *, start: int = 0, quick: bool = False
     ) -> WeightBatch:
-        """Return the batch of the first so many vectors of some lanes; one of many, where it may be weighed quickly."""
+        """Return the batch of the first `length` vectors of some lanes; `quick` allows faster sums of the kernel."""
         made = cls.__new__(cls)
         made.units, made._length, made._done = lanes.shape[1], length, {}
         made.stop = StopFlag() if stop is None else stop
@@ -95,7 +95,7 @@ class WeightBatch:
     def drawn(
         cls, stream: RandomStream, units: int, length: int, stop: StopFlag | None = None
     ) -> WeightBatch:
-        """Return so many resamples of all units from a stream, which takes their memory back when told.
+        """Return `length` resamples of all units from a stream, which reuses their memory after `done`.
 
         They are the next ones, unless another thread draws from the stream meanwhile: `places` says which.
         """
@@ -108,7 +108,7 @@ class WeightBatch:
         return made
 
     def done(self) -> None:
-        """Say that nobody will weigh with it any more."""
+        """Give the memory of the weights back to the stream."""
         if self._stream is not None:
             self._stream.take_back(self.__dict__.pop("lanes"))
 
@@ -473,7 +473,7 @@ class Statistic:
 
     @classmethod
     def joined(cls, parts: Sequence[Statistic], order: Sequence[int] | None = None) -> Statistic:
-        """Return several measures over the same units as one: their columns side by side, or in another order."""
+        """Return several statistics over the same units as one: their columns side by side, or in another order."""
         if len(parts) == 1 and order is None:
             return parts[0]
         names = tuple(name for part in parts for name in part.names)
@@ -532,6 +532,17 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
     """
     place, distinct = keys_ascending(values)
     return np.subtract(len(distinct) - 1, place, out=place), distinct[::-1]
+
+
+def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, Indices]:
+    """Number rows by two keys, the first before the second; with both keys of each pair that occurs.
+
+    >>> keys_of_pairs(np.array([1, 0, 1]), np.array([2, 0, 2]))
+    (array([1, 0, 1]), array([0, 1]), array([0, 2]))
+    """
+    seconds = np.intp(second.max(initial=0) + 1)
+    distinct, pair = np.unique(first * seconds + second, return_inverse=True)
+    return pair.astype(np.intp, copy=False), *np.divmod(distinct, seconds)
 
 
 def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:

@@ -89,8 +89,8 @@ class CurveSums:
         loss: how much loss they have.
         first_count: the count on the first rank with any weight; 0 where there is none.
         first_loss: the loss sum there.
-        risk_area: the trapezoid area of the selective risk over the count, flat up to the first working point.
-        loss_area: the area under the loss sum over the count; the same by item and by plateau.
+        risk_area: the trapezoid area of the selective risk over the count, flat up to the first operating point.
+        loss_area: the area under the loss sum over the count; the same by item and by tied block.
         hull_area: the area under the lower convex hull of the selective risk.
         prefix_means: by growth, the sum of selective risks over single items, ties in expectation, or its integral.
         within: by bound, the largest count whose selective risk keeps to it.
@@ -338,12 +338,12 @@ class RunningSums:
 
 
 def risk_area(run: RunningSums) -> Floats:
-    """Return the trapezoid area of the selective risk over the count, flat up to the first working point."""
+    """Return the trapezoid area of the selective risk over the count, flat up to the first operating point."""
     return 0.5 * _trapezoids(run.step, run.risk)
 
 
 def loss_area(run: RunningSums) -> Floats:
-    """Return the area under the loss sum over the count; the same by item and by plateau."""
+    """Return the area under the loss sum over the count; the same by item and by tied block."""
     known = run.known_area()
     return 0.5 * _trapezoids(run.step, run.risk_sum) if known is None else known
 
