@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from abstain._types import Mask
+
 _GZIP, _PARQUET, _UTF_16 = b"\x1f\x8b", b"PAR1", (b"\xff\xfe", b"\xfe\xff")
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _DELIMITERS = ",;\t|"
@@ -64,6 +66,11 @@ def row_name(*rows: int) -> str:
     """
     name_rows = _name_rows.get()
     return _listed("row", rows) if name_rows is None else name_rows(*rows)
+
+
+def first_row_name(rows: Mask) -> str:
+    """Return the name of the first row where a mask is true, and how many such rows there are."""
+    return f"{row_name(int(rows.argmax()))} ({int(rows.sum())} such rows)"
 
 
 def row_of_file(paths: Sequence[Path], *rows: int) -> str:

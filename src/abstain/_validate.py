@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abstain._row_names import row_name
+from abstain._row_names import first_row_name, row_name
 from abstain.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -108,9 +108,8 @@ def finite(values: Column, name: str, *, among: NDArray[np.bool_] | None = None,
     if among is not None:
         wrong &= among
     if wrong.any():
-        row = int(np.argmax(wrong))
         raise DataError(
-            f"{name} is {array[row]} at {row_name(row)} ({int(wrong.sum())} such rows); "
+            f"{name} is {array[np.argmax(wrong)]} at {first_row_name(wrong)}; "
             f"it must be a finite number{hint and '; ' + hint}"
         )
     return array

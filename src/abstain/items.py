@@ -1,12 +1,9 @@
-"""Items: the one frozen table that every metric reads.
+"""Items: the frozen table that every metric reads.
 
-An item is one decision that a model was asked for. It has exactly one outcome: answered, abstained, failed
-(the run produced nothing) or unscored (there is no truth). N counts answered and abstained items, K the
-answered ones, and coverage is K / N; failed and unscored items are kept, counted and reported, and enter no
-metric. A cluster is the unit of independence: a participant, a patient, a document.
-
-Files, confidences and metrics are known elsewhere: this module only holds columns that agree with one
-another.
+An item is one question to a model. It has exactly one outcome: answered, abstained, failed (the run produced nothing)
+or unscored (there is no truth). N is the number of answered and abstained items, K that of answered ones, and coverage
+is K / N. Failed and unscored items are kept and reported, but enter no metric. A cluster is the unit of independence: a
+participant, a patient, a document.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from abstain import _validate, labels
-from abstain._row_names import row_name, row_of_file
+from abstain._row_names import first_row_name, row_name, row_of_file
 from abstain.errors import ArgumentError, DataError, SignalError
 
 if TYPE_CHECKING:
@@ -33,22 +30,21 @@ if TYPE_CHECKING:
 
     from abstain._types import Mask
 
-    # Lists with None are no ArrayLike to numpy, and yet what people have.
+    # A list with None is not an ArrayLike.
     Column = ArrayLike | Sequence[Any]
 
 __all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts", "Signal"]
 
-# How a column of confidences is usually called, most telling first; compared without regard to case.
+# Usual names of a confidence, the most specific first, compared without regard to case.
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
 _ABSENT = object()
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-# No file of ours could hold a longer whole number, see `_files.parse_json`.
-_NO_NAME = 10**308
-# How many cells a table of records may have beyond all reason, and how many per value that the records hold.
-_MOST_CELLS = 1_000_000
-_MOST_SPREAD = 50
+# A run file cannot hold a longer whole number, see `_files.parse_json`.
+_LONGEST_NUMBER = 10**308
+# A table of records may have so many cells, and so many more per value that the records hold.
+_MOST_CELLS, _MOST_CELLS_PER_VALUE = 1_000_000, 50
 _RECORD_KEYS = (
     *("truth", "prediction", "abstained", "failed", "cluster", "item", "confidence", "signals"),
     "metadata",
@@ -56,7 +52,7 @@ _RECORD_KEYS = (
 
 
 class Outcome(enum.IntEnum):
-    """What became of an item; every item has exactly one."""
+    """The result of asking one item; every item has exactly one."""
 
     ANSWERED = 0
     ABSTAINED = 1
@@ -66,36 +62,41 @@ class Outcome(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Signal:
-    """One numeric column that a confidence may be made of.
+    """One numeric column from which a confidence can be computed.
 
     Attributes:
-        values: the numbers, NaN where the source says null or says nothing.
-        absent: True where the source does not even have the key, which is not the same as a null.
-        binned: True if the number stands for a bin of several different numbers, which an engine counted as one; None
-            if every number is exact.
+        values: the numbers, NaN if null or absent.
+        absent: True if the source does not have the key, which differs from a null.
+        binned: True if the number represents a bin of different numbers, which an engine counted as one; None if every
+            number is exact.
     """
 
     values: NDArray[np.float64]
     absent: Mask
-    binned: Mask | None = field(default=None)
+    binned: Mask | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("values", "absent", "binned"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _frozen(getattr(self, name)))
 
     def __repr__(self) -> str:
         return f"Signal({len(self.values)} values, {int(self.absent.sum())} absent)"
 
     @property
     def null(self) -> Mask:
-        """True where the source has the key and says null."""
+        """True if the source has the key with the value null."""
         return np.isnan(self.values) & ~self.absent
 
     def take(self, rows: NDArray[np.intp] | Mask) -> Signal:
         """Return the signal of some rows."""
-        binned = None if self.binned is None else _frozen(self.binned[rows])
-        return Signal(_frozen(self.values[rows]), _frozen(self.absent[rows]), binned)
+        binned = None if self.binned is None else self.binned[rows]
+        return Signal(self.values[rows], self.absent[rows], binned)
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCounts:
-    """How many items came to each outcome.
+    """The number of items of each outcome.
 
     >>> counts = OutcomeCounts(answered=6, abstained=2, failed=1, unscored=0)
     >>> counts.n, counts.coverage
@@ -109,36 +110,35 @@ class OutcomeCounts:
 
     @property
     def total(self) -> int:
-        """All rows of the table, whatever their outcome."""
+        """The number of all items."""
         return self.answered + self.abstained + self.failed + self.unscored
 
     @property
     def n(self) -> int:
-        """The items that metrics judge: answered and abstained."""
+        """N, the number of items that metrics evaluate: answered and abstained ones."""
         return self.answered + self.abstained
 
     @property
     def coverage(self) -> float:
-        """K / N, which is also the largest coverage that can be reached; NaN when N is 0."""
+        """K / N, which is also the largest possible coverage; NaN if N is 0."""
         return self.answered / self.n if self.n else float("nan")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Aggregation:
-    """What an engine found out about rows that it counted and did not hand over.
+    """Facts about a table whose equal rows an engine has counted instead of loading them.
 
     Attributes:
-        engine: which one: "duckdb" or "spark".
-        kinds: one item for every pair of labels and outcome that occurs, whatever the confidence and the cluster.
-        clusters: how many clusters the items come from.
-        members: how many clusters with a judged item each group has, by its number; None where every cluster is its
-            own group, and known by its name.
+        engine: "duckdb" or "spark".
+        kinds: one item for every combination of labels and outcome, regardless of confidence and cluster.
+        clusters: the number of clusters.
+        members: the number of clusters with an evaluated item in each group of clusters, by group number; None if every
+            cluster is a group with its own name.
         view: returns the same items with some of the signals, by their names.
-        first: returns the number of the first row that some items stand for, by what they are called; None where that
-            is not known any more, or never was.
-        having: returns, for columns of metadata and by the label of every group of items that they make, how many
-            clusters of each group of clusters have a judged one of them.
-        by_chance: True where rows have neither names nor an order, and which of them are left out together is chance.
+        first: returns the number of the first row that some items represent, by their names; None if it is unknown.
+        having: returns, for metadata columns and by the label of every group of items, the number of clusters in each
+            group of clusters that have an evaluated item of it.
+        by_chance: True if rows have neither names nor an order, so that it is random which ones are left out together.
     """
 
     engine: str
@@ -152,34 +152,33 @@ class Aggregation:
 
     @property
     def judged(self) -> Aggregation:
-        """The same of judged items alone."""
+        """The same facts for evaluated items only."""
         clusters = self.clusters if self.members is None else int(self.members.sum())
         return replace(self, clusters=clusters, view=lambda names: self.view(names).judged)
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A frozen columnar table of items; made by `abstain.read`, `from_arrays`, `from_records` or `from_estimator`.
+    """A frozen table of items by column; made by `abstain.read`, `from_arrays`, `from_records` or `from_estimator`.
 
     Attributes:
-        truth: what is right, float64 for numbers, else objects.
-        prediction: what the model said; it means nothing where the item is not answered.
+        truth: the ground truth, float64 for numbers, otherwise objects.
+        prediction: the model's answer, without meaning if the item is not answered.
         outcome: one `Outcome` per row.
-        cluster: the cluster's id per row.
-        item: the item's name per row.
-        signals: numeric columns by name, from which confidences are made.
-        metadata: any other columns by name, for groups and for keeping.
+        cluster: the cluster id of each row.
+        item: the item name of each row.
+        signals: numeric columns by name, from which confidences are computed.
+        metadata: any other columns by name, for example for groups.
         scale: the declared lowest and highest truth, or None.
-        cluster_noun: what a cluster is called in messages, such as "participant".
-        provenance: where the items came from: path, run_id, git_commit, mode, sha256.
-        unnamed: which of "cluster", "item" and "abstained" nobody named: row numbers stand in for names, and nothing is
-            matched by those; nothing says who could have abstained.
-        weight: how many rows each row stands for, None where every row is one.
-        intervals: (rows, 2), the lower and the upper bound of a prediction, or None; NaN where nothing is answered.
-        sets: (rows, classes), True where a class is in the predicted set, or None.
-        classes: the names of the classes that the columns of `sets` stand for.
-        counted: what an engine counted, where rows that are alike are one item with a weight; None where every row of
-            the source is here.
+        cluster_noun: the word for a cluster in messages, such as "participant".
+        provenance: the origin of the items: path, run_id, git_commit, mode, sha256.
+        unnamed: those of "cluster", "item" and "abstained" that the source does not have. Row numbers then replace
+            names, and are never matched; no item could have been abstained from.
+        weight: the number of rows that each row represents; None if every row is one.
+        intervals: (rows, 2), the lower and upper bound of each prediction, NaN if not answered; or None.
+        sets: (rows, classes), True if a class is in the predicted set; or None.
+        classes: the names of the classes, one per column of `sets`.
+        counted: facts about a table whose equal rows an engine has counted; None if the items hold every row.
         positive: the label that counts as 1 for binary metrics such as F1 and AUROC, in its canonical form (see
             `abstain.labels`); all other labels count as 0. None if labels are 0 and 1, or there is no such label.
 
@@ -210,18 +209,23 @@ class Items:
 
     def __post_init__(self) -> None:
         columns = self._columns()
-        length = len(self.truth)
-        _validate.same_length(length, **columns)
-        for name, signal in self.signals.items():
-            _validate.same_length(length, **{f"signal {name}": signal.values})
-        for name, column in self.metadata.items():
-            _validate.same_length(length, **{f"metadata {name}": column})
+        _validate.same_length(
+            len(self.truth),
+            **columns,
+            **{f"signal {name}": signal.values for name, signal in self.signals.items()},
+            **{f"metadata {name}": column for name, column in self.metadata.items()},
+        )
         for name, column in columns.items():
-            # Text of a fixed width costs as much per row as the longest text of all.
-            held = column.astype(object) if column.dtype.kind == "U" else column
-            object.__setattr__(self, name, _frozen(held))
-        for name in ("signals", "metadata", "provenance"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            # Text of fixed width takes as much memory in each row as the longest text.
+            flexible = column.astype(object) if column.dtype.kind == "U" else column
+            object.__setattr__(self, name, _frozen(flexible))
+        mappings = {
+            "signals": self.signals,
+            "metadata": {name: _frozen(column) for name, column in self.metadata.items()},
+            "provenance": self.provenance,
+        }
+        for name, mapping in mappings.items():
+            object.__setattr__(self, name, MappingProxyType(dict(mapping)))
 
     def _columns(self) -> dict[str, Any]:
         return {name: column for name in _COLUMNS if (column := getattr(self, name)) is not None}
@@ -247,75 +251,71 @@ class Items:
         classes: Sequence[Any] | None = None,
         positive: int | float | str | None = None,
     ) -> Self:
-        """Build items from columns of one length.
+        """Build items from columns of equal length.
 
-        An abstention is always said, never guessed: pass `abstained`, or let `null_prediction` say what a
-        prediction of None or NaN means. An item without a truth is unscored.
+        Abstentions are never guessed: pass `abstained`, or define with `null_prediction` what a prediction of None or
+        NaN means. An item without a truth is unscored.
 
         Args:
-            truth: what is right; None or NaN where it is not known.
-            prediction: what the model said.
-            abstained: True where the model declined.
-            failed: True where the run produced nothing.
+            truth: the ground truth; None or NaN if unknown.
+            prediction: the model's answers.
+            abstained: True if the model declined.
+            failed: True if the run produced nothing.
             confidence: higher is more confident; becomes the signal "confidence".
-            cluster: ids of what belongs together; each item is a cluster of its own when left out.
-            item: names; row numbers when left out.
+            cluster: cluster ids. Default: each item is a cluster.
+            item: item names. Default: row numbers.
             signals: further numeric columns by name.
             metadata: further columns of any type by name.
-            scale: the lowest and highest truth there can be.
-            null_prediction: what a missing prediction means: "abstained", "failed", or "answered" (an answer that
-                says nothing, and is wrong); an error when left out.
-            weight: how many rows each row stands for: finite, not negative, not all zero.
-            intervals: (rows, 2), lower and upper bounds; NaN only where nothing is answered.
-            sets: booleans (rows, classes), True where a class is in the predicted set.
-            classes: the names of the classes, one per column of `sets`; 0, 1, 2 ... when left out.
+            scale: the lowest and highest possible truth.
+            null_prediction: the meaning of a missing prediction: "abstained", "failed", or "answered" (an empty answer,
+                which is wrong). Default: a missing prediction is an error.
+            weight: the number of rows that each row represents: finite, not negative, not all zero.
+            intervals: (rows, 2), lower and upper bounds; NaN only if the row is not answered.
+            sets: booleans (rows, classes), True if a class is in the predicted set.
+            classes: the names of the classes, one per column of `sets`. Default: 0, 1, 2, ...
             positive: the label that counts as 1 for binary metrics such as F1 and AUROC. Default: 1.
         """
         truths, predictions = _label_column(truth, "truth"), _label_column(prediction, "prediction")
         length = len(truths)
         _validate.same_length(length, prediction=predictions)
         outcome = _outcomes(truths, predictions, abstained, failed, null_prediction)
-        member, names = checked_sets(sets, classes, truths, outcome)
-        columns = dict(signals or {})
-        if confidence is not None:
-            columns["confidence"] = confidence
+        members, class_names = checked_sets(sets, classes, truths, outcome)
+        named = {"cluster": cluster, "item": item, "abstained": abstained}
+        confidences = {} if confidence is None else {"confidence": confidence}
         items = cls(
             truth=truths,
             prediction=predictions,
             outcome=outcome,
             cluster=_identifiers(cluster, "cluster", length),
             item=_identifiers(item, "item", length),
-            signals={name: _signal_column(values, name) for name, values in columns.items()},
+            signals={
+                name: _signal_column(values, name)
+                for name, values in {**(signals or {}), **confidences}.items()
+            },
             metadata={
-                name: _frozen(_validate.untouched(values, name).copy())
-                for name, values in (metadata or {}).items()
+                name: _validate.untouched(values, name).copy() for name, values in (metadata or {}).items()
             },
             scale=None if scale is None else _validate.scale(scale),
-            unnamed=tuple(
-                name
-                for name, given in (("cluster", cluster), ("item", item), ("abstained", abstained))
-                if given is None
-            ),
+            unnamed=tuple(name for name, column in named.items() if column is None),
             weight=checked_weight(weight, length),
             intervals=checked_intervals(intervals, outcome),
-            sets=member,
-            classes=names,
+            sets=members,
+            classes=class_names,
         )
         return items.with_positive(positive)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Column, **columns: Any) -> Self:  # noqa: N803
-        """Build items from what a fitted estimator of scikit-learn's kind says of data that it has not seen.
+        """Build items from the predictions of a fitted scikit-learn estimator for data that it has not seen.
 
-        The prediction is ``predict``; the confidence of a classifier is the largest of its ``predict_proba``. Where the
-        estimator says itself which answers it gives (``answers``, as `ThresholdedClassifier` does), the others are
-        abstentions.
+        The prediction is ``predict``; the confidence of a classifier is its largest ``predict_proba``. If the estimator
+        has a method ``answers``, as `ThresholdedClassifier` does, items for which it is False are abstentions.
 
         Args:
             estimator: a fitted classifier or regressor.
             X: the features.
-            y: what is right.
-            **columns: further arguments of `from_arrays`, such as ``cluster=``; they go before what the estimator says.
+            y: the ground truth.
+            **columns: further arguments of `from_arrays`, such as ``cluster=``; they override those of the estimator.
 
         >>> from sklearn.dummy import DummyClassifier
         >>> model = DummyClassifier(strategy="prior").fit([[0]] * 4, ["a", "a", "a", "b"])
@@ -327,12 +327,11 @@ class Items:
             raise ArgumentError(
                 f"estimator must be a fitted estimator with predict, got {_validate.kind(estimator)}"
             )
-        said: dict[str, Any] = {}
         if hasattr(estimator, "predict_proba") and "confidence" not in columns:
-            said["confidence"] = _largest_probability(estimator, X)
+            columns["confidence"] = _largest_probability(estimator, X)
         if hasattr(estimator, "answers") and "abstained" not in columns:
-            said["abstained"] = ~np.asarray(estimator.answers(X), dtype=np.bool_)
-        return cls.from_arrays(y, estimator.predict(X), **said, **columns)
+            columns["abstained"] = ~np.asarray(estimator.answers(X), dtype=np.bool_)
+        return cls.from_arrays(y, estimator.predict(X), **columns)
 
     @classmethod
     def from_records(
@@ -344,8 +343,8 @@ class Items:
     ) -> Self:
         """Build items from one mapping per item.
 
-        Keys: ``truth``, ``prediction``, and where wanted ``abstained``, ``failed``, ``cluster``, ``item``,
-        ``confidence``, ``signals`` and ``metadata`` (mappings of their own). Any other key is an error.
+        Required keys: ``truth`` and ``prediction``. Optional keys: ``abstained``, ``failed``, ``cluster``, ``item``,
+        ``confidence``, ``signals`` and ``metadata`` (both mappings). Any other key is an error.
 
         >>> Items.from_records([
         ...     {"truth": 2, "prediction": 2, "cluster": "p1", "signals": {"evidence": 3}},
@@ -361,29 +360,25 @@ class Items:
                     raise DataError(
                         f"record {row} has the unknown key {key!r}{hint}; known: {', '.join(_RECORD_KEYS)}"
                     )
-        for key in ("cluster", "item"):
-            named = [key in record for record in rows]
-            if any(named) and not all(named):
-                raise DataError(f"record {named.index(False)} has no {key!r}, though other records do")
-        result = cls.from_arrays(
-            _column(rows, "truth"),
-            _column(rows, "prediction"),
+        # A column that no record has is left out, except that truth and prediction are required.
+        columns = {
+            key: _record_values(rows, key)
+            for key in ("cluster", "item", "truth", "prediction")
+            if key in ("truth", "prediction") or any(key in record for record in rows)
+        }
+        items = cls.from_arrays(
+            **columns,
             abstained=[record.get("abstained", False) for record in rows],
             failed=[record.get("failed", False) for record in rows],
-            cluster=_column(rows, "cluster") if rows and "cluster" in rows[0] else None,
-            item=_column(rows, "item") if rows and "item" in rows[0] else None,
-            metadata=_nested(rows, "metadata"),
+            metadata=columns_from_rows([record.get("metadata", {}) for record in rows], "metadata"),
             scale=scale,
             null_prediction=null_prediction,
         )
-        merged = [
-            {
-                **record.get("signals", {}),
-                **({"confidence": record["confidence"]} if "confidence" in record else {}),
-            }
+        signals = [
+            {**record.get("signals", {}), **{key: record[key] for key in ("confidence",) if key in record}}
             for record in rows
         ]
-        return replace(result, signals=signals_from_rows(merged, result.describe_row))
+        return replace(items, signals=signals_from_rows(signals, items.describe_row))
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -391,36 +386,36 @@ class Items:
     def __repr__(self) -> str:
         counts, clusters = self.counts, self.clusters
         return (
-            f"Items({len(self)} {_plural(len(self), 'item')} in {clusters} {_plural(clusters, self.cluster_noun)}: "
-            f"{counts.answered} answered, {counts.abstained} abstained, {counts.failed} failed, "
-            f"{counts.unscored} unscored)"
+            f"Items({len(self)} item{'' if len(self) == 1 else 's'} in {clusters} {self.cluster_noun}"
+            f"{'' if clusters == 1 else 's'}: {counts.answered} answered, {counts.abstained} abstained, "
+            f"{counts.failed} failed, {counts.unscored} unscored)"
         )
 
     @cached_property
     def counts(self) -> OutcomeCounts:
-        """How many items came to each outcome; a row of weight 2 is two items."""
+        """The number of items of each outcome; a row of weight 2 is two items."""
         counts = np.bincount(self.outcome, weights=self.weight, minlength=len(Outcome)).tolist()
-        # Fractional weights are rounded, but never to nothing where there is something.
+        # Fractional weights are rounded, but a positive count is at least 1.
         return OutcomeCounts(*(max(round(count), int(count > 0)) for count in counts))
 
     @property
     def answered(self) -> Mask:
-        """True where there is a prediction to judge."""
+        """True if the model answered and there is a truth."""
         return self.outcome == Outcome.ANSWERED
 
     @property
     def abstained(self) -> Mask:
-        """True where the model declined."""
+        """True if the model declined."""
         return self.outcome == Outcome.ABSTAINED
 
     @property
     def may_abstain(self) -> bool:
-        """False where nothing in the source says who abstained, so that no item could have."""
+        """False if the source has no abstentions and nothing that could mark one."""
         return "abstained" not in self.unnamed or bool(self.abstained.any())
 
     @cached_property
     def never_equal(self) -> bool:
-        """True where no answer is its truth, of several: more often a misreading than a model that is always wrong."""
+        """True if there are several answers and none equals its truth: probably the wrong column was read."""
         rows = self.labelled
         answered = rows.answered & ~labels.missing(rows.prediction)
         truth = labels.column(rows.truth[answered], "truth")
@@ -431,12 +426,12 @@ class Items:
 
     @property
     def labelled(self) -> Items:
-        """The items with all labels that occur; where rows were counted, one of many may stand for others."""
+        """The items with all labels that occur; an engine may have counted items of different labels as one."""
         return self if self.counted is None else self.counted.kinds
 
     @cached_property
     def judged(self) -> Items:
-        """The items of N: answered and abstained ones, with nothing else left."""
+        """The items of N: answered and abstained ones only."""
         kept = self.outcome <= Outcome.ABSTAINED
         if kept.all():
             return self
@@ -445,24 +440,24 @@ class Items:
 
     @property
     def clusters(self) -> int:
-        """How many clusters the items come from."""
+        """The number of clusters."""
         if self.counted is None or self.counted.members is None:
             return len(self.cluster_ids)
         return self.counted.clusters
 
     @property
     def members(self) -> NDArray[np.float64] | None:
-        """How many clusters each of `cluster_ids` stands for; None where each is one."""
+        """The number of clusters that each of `cluster_ids` represents; None if each is one."""
         if self.counted is None or self.counted.members is None:
             return None
         return self.counted.members[self.cluster_ids]
 
     def under(self, signals: tuple[str, ...]) -> Items:
-        """Return the items with the signals that are asked for; an engine counts rows anew for them."""
+        """Return the items with some of the signals; an engine counts rows again for them."""
         return self if self.counted is None else self.counted.view(signals)
 
     def row_by_row(self, what: str) -> None:
-        """Raise where an engine counted the rows and `what` needs each of them."""
+        """Raise if an engine counted the rows and `what` needs each of them."""
         if self.counted is not None:
             raise ArgumentError(
                 f"{what} needs every row, and the rows were counted by {self.counted.engine}; load the table (engine, "
@@ -486,23 +481,23 @@ class Items:
 
     @cached_property
     def class_index(self) -> NDArray[np.intp]:
-        """Which of `classes` the truth of each row is; -1 where it is none of them or not known."""
+        """The position of each row's truth in `classes`; -1 if it is not a class or unknown."""
         return _frozen(labels.class_index(labels.column(self.truth, "truth"), self.classes))
 
     def take(self, rows: NDArray[np.intp] | Mask) -> Items:
-        """Return the items of some rows, in the order given; a row may come more than once."""
+        """Return the items of some rows, in this order; a row may be repeated."""
         return replace(
             self,
             **{name: column[rows] for name, column in self._columns().items()},
             signals={name: signal.take(rows) for name, signal in self.signals.items()},
-            metadata={name: _frozen(column[rows]) for name, column in self.metadata.items()},
+            metadata={name: column[rows] for name, column in self.metadata.items()},
         )
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return the items as a data frame that `abstain.read` takes back.
+        """Return the items as a data frame that `abstain.read` reads back.
 
         Args:
-            backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
+            backend: "pandas", "polars" or "pyarrow". Default: the first of these that is installed.
 
         >>> Items.from_arrays([1, 0], [1, 1], confidence=[0.9, 0.6]).to_frame("polars").columns
         ['truth', 'prediction', 'outcome', 'cluster', 'item', 'confidence']
@@ -512,19 +507,19 @@ class Items:
         return _export.to_frame(self, backend)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Write the items as a Parquet file that `abstain.read` takes back; return its path."""
+        """Write the items as a Parquet file that `abstain.read` reads back, and return its path."""
         from abstain import _export  # noqa: PLC0415
 
         return _export.to_parquet(self, path)
 
     def to_run_file(self, path: str | os.PathLike[str], *, mode: str = "exported") -> Path:
-        """Write the items as a run file that `abstain.read` takes back; return its path."""
+        """Write the items as a run file that `abstain.read` reads back, and return its path."""
         from abstain import _export  # noqa: PLC0415
 
         return _export.to_run_file(self, path, mode=mode)
 
     def with_provenance(self, **provenance: Any) -> Items:
-        """Return the same items with more said about where they came from."""
+        """Return the same items with further provenance."""
         return replace(self, provenance={**self.provenance, **provenance})
 
     @property
@@ -558,7 +553,7 @@ class Items:
         return replace(self, positive=positive)
 
     def where(self, rows: Mask) -> str:
-        """Return in words for an error message where a mask is true: the first row, and how many there are."""
+        """Return the place of the first row where a mask is true, and the number of such items, for an error."""
         count = int(rows.sum())
         if self.counted is None:
             place = self.describe_row(int(np.argmax(rows)))
@@ -573,14 +568,14 @@ class Items:
         return f"{place}{f' ({count:,} such items)' if count > 1 else ''}"
 
     def describe_row(self, row: int) -> str:
-        """Return the place of a row in words for an error message: its cluster, its item or line, and its file."""
+        """Return the place of a row for an error message: its cluster, its item or line, and its file."""
         named = {role: getattr(self, role)[row] for role in ("cluster", "item") if role not in self.unnamed}
-        # Where nobody named the items, their numbers are those of the rows that they were read from.
+        # Items without names have the numbers of the rows that they were read from.
         number = int(self.item[row]) if "item" in self.unnamed else None
         return self.place_of(named, number)
 
     def place_of(self, named: Mapping[str, object], row: int | None) -> str:
-        """Return a place of these items in words: by the names of cluster and item, or by the number of a row."""
+        """Return the place of an item for an error message: by the names of cluster and item, or by a row number."""
         path = self.provenance.get("path")
         nouns = {"cluster": self.cluster_noun, "item": "item"}
         words = [f"{nouns[role]} {_validate.place_name(name)}" for role, name in named.items()]
@@ -599,37 +594,29 @@ def _largest_probability(estimator: Any, features: Any) -> NDArray[np.float64]:
     return np.asarray(table.max(axis=1))
 
 
-def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
-    try:
-        return [record[key] for record in rows]
-    except KeyError:
-        row = next(row for row, record in enumerate(rows) if key not in record)
-        raise DataError(f"record {row} has no {key!r}") from None
-
-
-def _nested(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Column]:
-    return dict(columns_from_rows([record.get(key, {}) for record in rows], key))
-
-
-def _plural(count: int, noun: str) -> str:
-    return noun if count == 1 else f"{noun}s"
+def _record_values(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
+    for row, record in enumerate(rows):
+        if key not in record:
+            others = "" if key in ("truth", "prediction") else ", though other records do"
+            raise DataError(f"record {row} has no {key!r}{others}")
+    return [record[key] for record in rows]
 
 
 def columns_from_rows(
     rows: Sequence[Mapping[str, Any]], what: str, absent: Any = None
 ) -> dict[str, list[Any]]:
-    """Turn one mapping per row into columns, with `absent` where a row lacks a key.
+    """Turn one mapping per row into columns, with `absent` if a row lacks a key.
 
-    Rows that share few keys would make a table far larger than they are themselves: an error that says of `what`.
+    Rows that share few keys would make a table far larger than themselves, which is an error; `what` is its subject.
 
     >>> columns_from_rows([{"a": 1}, {"a": 2, "b": 3}], "signals")
     {'a': [1, 2], 'b': [None, 3]}
     """
     names = dict.fromkeys(name for row in rows for name in row)
-    given = sum(map(len, rows))
-    if far_more(len(names) * len(rows), given):
+    values = sum(map(len, rows))
+    if is_too_sparse(len(names) * len(rows), values):
         raise DataError(
-            f"{what} have {len(names):,} different names over {len(rows):,} rows, and only {given:,} values; a table "
+            f"{what} have {len(names):,} different names over {len(rows):,} rows, and only {values:,} values; a table "
             "needs names that many rows share, so keep what differs from row to row under one name"
         )
     columns = {name: [absent] * len(rows) for name in names}
@@ -639,9 +626,9 @@ def columns_from_rows(
     return columns
 
 
-def far_more(cells: int, given: int) -> bool:
-    """True where a table would have far more cells than values were given for it, and would cost accordingly."""
-    return cells > _MOST_CELLS + _MOST_SPREAD * given
+def is_too_sparse(cells: int, values: int) -> bool:
+    """Return whether a table would have far more cells than values."""
+    return cells > _MOST_CELLS + _MOST_CELLS_PER_VALUE * values
 
 
 def signals_from_rows(
@@ -649,9 +636,9 @@ def signals_from_rows(
     describe: Callable[[int], str] = row_name,
     what: str = "the signals",
 ) -> dict[str, Signal]:
-    """Turn one mapping of numbers per row into columns; a key that some rows lack is absent there, None is null.
+    """Turn one mapping of numbers per row into columns; a key is absent in rows that lack it, and None is null.
 
-    True and false are no numbers: an error that names the key and, with the words of `describe`, the row.
+    True and false are not numbers, and raise an error that names the key and, as `describe` does, the row.
     """
     signals = {}
     for name, column in columns_from_rows(rows, what, absent=_ABSENT).items():
@@ -663,27 +650,27 @@ def signals_from_rows(
                 "null"
             )
         absent = np.array([value is _ABSENT for value in column], dtype=np.bool_)
-        known = [None if value is _ABSENT else value for value in column]
-        values = _validate.floats(_validate.objects(known), f"signal {name}")
-        signals[name] = Signal(_frozen(values), _frozen(absent))
+        numbers = [None if value is _ABSENT else value for value in column]
+        signals[name] = Signal(_validate.floats(_validate.objects(numbers), f"signal {name}"), absent)
     return signals
 
 
 def signals_of_row(items: Items, row: int) -> dict[str, float | None]:
-    """Return the signals that a row has by name, None for a null: the way back from `signals_from_rows`."""
-    found = {
-        name: float(signal.values[row]) for name, signal in items.signals.items() if not signal.absent[row]
+    """Return the signals of a row by name, None for a null: the inverse of `signals_from_rows`."""
+    return {
+        name: None if math.isnan(signal.values[row]) else float(signal.values[row])
+        for name, signal in items.signals.items()
+        if not signal.absent[row]
     }
-    return {name: None if math.isnan(value) else value for name, value in found.items()}
 
 
 def checked_weight(values: Column | None, length: int) -> NDArray[np.float64] | None:
-    """Return weights that can count rows: finite, not negative, not all zero; None where there are none."""
+    """Return a copy of valid weights: finite, not negative, not all zero; None if there are none."""
     return None if values is None else _validate.weights(values, length, "weight").copy()
 
 
 def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDArray[np.float64] | None:
-    """Return bounds (rows, 2) that are there, and in order, wherever an item is answered."""
+    """Return a copy of bounds (rows, 2) that are complete and in order for every answered item."""
     if values is None:
         return None
     try:
@@ -696,16 +683,14 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
     gaps = answered & np.isnan(bounds).any(axis=1)
     if gaps.any():
         raise DataError(
-            f"the interval has no lower or no upper bound at {row_name(int(np.argmax(gaps)))} "
-            f"({int(gaps.sum())} such rows); every answered row needs both"
+            f"the interval has no lower or no upper bound at {first_row_name(gaps)}; every answered row needs both"
         )
     crossed = answered & (bounds[:, 0] > bounds[:, 1])
     if crossed.any():
-        row = int(np.argmax(crossed))
+        low, high = bounds[np.argmax(crossed)]
         raise DataError(
-            f"the lower bound {bounds[row, 0]:g} is above the upper bound {bounds[row, 1]:g} at {row_name(row)} "
-            f"({int(crossed.sum())} such rows); swap them, or read the table with --crossed sort "
-            '(crossed="sort")'
+            f"the lower bound {low:g} is above the upper bound {high:g} at {first_row_name(crossed)}; swap them, or "
+            'read the table with --crossed sort (crossed="sort")'
         )
     return bounds
 
@@ -713,31 +698,30 @@ def checked_intervals(values: Column | None, outcome: NDArray[np.uint8]) -> NDAr
 def checked_sets(
     values: Column | None, classes: Sequence[Any] | None, truth: NDArray[Any], outcome: NDArray[np.uint8]
 ) -> tuple[Mask | None, tuple[str, ...]]:
-    """Return sets (rows, classes) and the names of the classes, among them the truth of every answered row."""
+    """Return sets (rows, classes) and class names, which include the truth of every answered row."""
     if values is None:
         if classes is not None:
             raise ArgumentError("classes name the columns of sets, and there are no sets")
         return None, ()
     try:
-        member = np.array(values)
+        members = np.array(values)
     except ValueError:
         raise DataError("sets must hold one boolean per class in every row") from None
-    if member.ndim != 2 or len(member) != len(outcome):
-        raise DataError(f"sets must have the shape ({len(outcome)}, classes), got {member.shape}")
-    if member.dtype.kind != "b" and not (member.dtype.kind in "iuf" and np.isin(member, (0, 1)).all()):
-        raise DataError(f"sets must hold booleans, got values of type {member.dtype.name}")
-    given = range(member.shape[1]) if classes is None else classes
-    names = tuple(str(name) for name in given)
-    if len(names) != member.shape[1] or len(labels.class_names(names)) != len(names):
-        raise ArgumentError(f"classes must name each of the {member.shape[1]} columns of sets once")
+    if members.ndim != 2 or len(members) != len(outcome):
+        raise DataError(f"sets must have the shape ({len(outcome)}, classes), got {members.shape}")
+    if members.dtype.kind != "b" and not (members.dtype.kind in "iuf" and np.isin(members, (0, 1)).all()):
+        raise DataError(f"sets must hold booleans, got values of type {members.dtype.name}")
+    columns = members.shape[1]
+    names = tuple(map(str, range(columns) if classes is None else classes))
+    if len(names) != columns or len(labels.class_names(names)) != columns:
+        raise ArgumentError(f"classes must name each of the {columns} columns of sets once")
     unknown = labels.class_index(labels.column(truth, "truth"), names) < 0
     unknown &= outcome == Outcome.ANSWERED
     if unknown.any():
         raise DataError(
-            f"the truth is none of the {len(names)} classes at {row_name(int(np.argmax(unknown)))} "
-            f"({int(unknown.sum())} such rows); name them all in classes="
+            f"the truth is none of the {columns} classes at {first_row_name(unknown)}; name them all in classes="
         )
-    return member.astype(np.bool_), names
+    return members.astype(np.bool_), names
 
 
 def _outcomes(
@@ -747,11 +731,10 @@ def _outcomes(
     failed: Column | None,
     null_prediction: str | None,
 ) -> NDArray[np.uint8]:
-    length = len(truth)
-    declined = (
-        np.zeros(length, np.bool_) if abstained is None else _validate.mask(abstained, "abstained", length)
+    declined, broken = (
+        np.zeros(len(truth), np.bool_) if flags is None else _validate.mask(flags, name, len(truth))
+        for name, flags in (("abstained", abstained), ("failed", failed))
     )
-    broken = np.zeros(length, np.bool_) if failed is None else _validate.mask(failed, "failed", length)
     both = declined & broken
     if both.any():
         raise DataError(
@@ -762,8 +745,8 @@ def _outcomes(
     silent = labels.missing(prediction) & ~declined & ~broken
     if silent.any() and null_prediction is None:
         raise DataError(
-            f"prediction is missing at {row_name(int(np.argmax(silent)))} ({int(silent.sum())} such rows) and the row "
-            'is not marked; pass abstained= or failed=, or null_prediction="abstained"'
+            f"prediction is missing at {first_row_name(silent)} and the row is not marked; pass "
+            'abstained= or failed=, or null_prediction="abstained"'
         )
     if null_prediction == "abstained":
         declined = declined | silent
@@ -781,13 +764,12 @@ def combine_outcomes(truth: NDArray[Any], abstained: Mask, failed: Mask) -> NDAr
 
 
 def _label_column(values: Column, name: str) -> NDArray[Any]:
-    """Numbers become float64 where that is exact (None is NaN); else objects, each label as it was."""
+    """Return numbers as float64 if that is exact (None is NaN), otherwise objects, each label as it was."""
     array = _validate.untouched(values, name).copy()
-    if array.dtype.kind in "fiub":
-        return labels.exact(array)
-    if all(value is None or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in array):
-        return labels.exact(array)
-    return array
+    numeric = array.dtype.kind in "fiub" or all(
+        value is None or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in array
+    )
+    return labels.exact(array) if numeric else array
 
 
 def _identifiers(values: Column | None, name: str, length: int) -> NDArray[Any]:
@@ -799,9 +781,9 @@ def _identifiers(values: Column | None, name: str, length: int) -> NDArray[Any]:
 
 
 def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
-    """Return names as a column: int64 where all are whole numbers of that size, else each exactly as it is.
+    """Return names as a column: int64 if all are whole numbers that fit, otherwise objects, each name as it is.
 
-    A name is never a float, which would make one of two neighbours, and never text of a fixed width.
+    Names are never floats, which cannot distinguish neighbouring large numbers, and never text of fixed width.
 
     >>> identifiers([3, 1]).dtype, identifiers(["b", "a"]).dtype, identifiers([10**30, 1]).tolist()[1]
     (dtype('int64'), dtype('O'), 1)
@@ -809,34 +791,33 @@ def identifiers(values: Column, name: str = "name") -> NDArray[Any]:
     array = _validate.untouched(values, name)
     if array.dtype.kind == "i":
         return array.astype(np.int64)
-    plain = array.tolist()
-    kinds = {type(value) for value in plain}
-    if kinds <= {int}:
-        if all(_SMALLEST <= value <= _LARGEST for value in plain):
-            return np.array(plain, dtype=np.int64)
-        row = next((row for row, value in enumerate(plain) if abs(value) >= _NO_NAME), None)
+    names = array.tolist()
+    types = {type(value) for value in names}
+    if types <= {int}:
+        if all(_SMALLEST <= value <= _LARGEST for value in names):
+            return np.array(names, dtype=np.int64)
+        row = next((row for row, value in enumerate(names) if abs(value) >= _LONGEST_NUMBER), None)
         if row is not None:
             raise DataError(
                 f"{name} is a number of more than 308 digits at {row_name(row)}; write it as text"
             )
-        return _validate.objects(plain)
-    if kinds <= {str}:
-        return _validate.objects(plain)
-    missing = labels.missing(array)
-    if missing.any():
-        raise DataError(f"{name} is missing at {row_name(int(np.argmax(missing)))}; every item needs one")
-    raise ArgumentError(
-        f"{name} must hold text or whole numbers, not {', '.join(sorted(k.__name__ for k in kinds))}"
-    )
+    elif types != {str}:
+        missing = labels.missing(array)
+        if missing.any():
+            raise DataError(f"{name} is missing at {row_name(int(np.argmax(missing)))}; every item needs one")
+        raise ArgumentError(
+            f"{name} must hold text or whole numbers, not {', '.join(sorted(kind.__name__ for kind in types))}"
+        )
+    return _validate.objects(names)
 
 
 def are_numbers(names: NDArray[Any]) -> bool:
-    """True for a column of `identifiers` that holds whole numbers, of whatever size."""
+    """Return whether a column of `identifiers` holds whole numbers, of any size."""
     return names.dtype.kind in "iu" or (len(names) > 0 and isinstance(names[0], int))
 
 
 def numbered(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct names, ascending, and which of them stands in each row.
+    """Return the distinct names, ascending, and the position of each row's name among them.
 
     >>> numbered(identifiers(["b", "a", "b"]))
     (array(['a', 'b'], dtype=object), array([1, 0, 1]))
@@ -844,20 +825,19 @@ def numbered(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if names.dtype.kind != "O":
         distinct, index = np.unique(names, return_inverse=True)
         return distinct, index.astype(np.intp, copy=False)
-    plain = names.tolist()
-    # Names are hashed and only the distinct ones compared: many rows share few of them.
-    order = sorted(set(plain))
-    place = {name: number for number, name in enumerate(order)}
-    return _validate.objects(order), np.fromiter(map(place.__getitem__, plain), np.intp, count=len(plain))
+    # Only distinct names are compared with each other: many rows share few of them.
+    ordered = sorted(set(names.tolist()))
+    position = {name: number for number, name in enumerate(ordered)}
+    return _validate.objects(ordered), np.array([position[name] for name in names.tolist()], dtype=np.intp)
 
 
 def _signal_column(values: Column, name: str) -> Signal:
     numbers = _validate.floats(values, f"signal {name}").copy()
-    return Signal(_frozen(numbers), _frozen(np.zeros(len(numbers), dtype=np.bool_)))
+    return Signal(numbers, np.zeros(len(numbers), dtype=np.bool_))
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    # A view, so that the caller's own array stays writeable; user data were copied on their way in.
+    # A view keeps the caller's array writeable.
     view = array.view()
     view.flags.writeable = False
     return view

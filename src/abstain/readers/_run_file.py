@@ -28,8 +28,8 @@ from abstain.items import (
     checked_sets,
     checked_weight,
     columns_from_rows,
-    far_more,
     identifiers,
+    is_too_sparse,
     signals_from_rows,
 )
 from abstain.labels import missing
@@ -202,7 +202,7 @@ def _participants(experiment: _Experiment, path: str) -> list[_Participant]:
 def _rows(records: list[_Participant], scale: tuple[float, float], path: str) -> list[_RunRow]:
     done = [record for record in records if record.success]
     items = _item_set(done, path) if done else {"": None}
-    if far_more(len(records) * len(items), len(done) * len(items) + len(records)):
+    if is_too_sparse(len(records) * len(items), len(done) * len(items) + len(records)):
         raise DataError(
             f"{path}: {len(records) - len(done):,} participants failed, each with the {len(items):,} items of the "
             f"{len(done):,} that did not; that is more than can be judged by so few"
