@@ -46,6 +46,7 @@ from abstain.matching import MATCHES
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UNDIRECTED, select_metrics
+from abstain.metrics.selective import CONVENTIONS
 from abstain.readers import engines
 
 if TYPE_CHECKING:
@@ -159,17 +160,19 @@ def evaluate(
     sources = _systems_by_name(systems)
     if isinstance(loss, str):
         check_loss_name(loss)
-    settings = Settings.checked(
-        coverage_grid=coverage_grid,
-        area_coverage=area_coverage,
+    if margin is not None and not _validate.real(margin, "margin") > 0.0:
+        raise ArgumentError(f"margin must be greater than 0, got {margin:g}")
+    settings = Settings(
+        coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
+        area_coverage=_validate.coverage(area_coverage, "area_coverage"),
         interval=interval,
         resamples=resamples_wanted(resamples, interval),
-        seed=seed,
-        level=level,
-        convention=convention,
+        seed=_validate.seed(seed),
+        level=_validate.level(level),
+        convention=_validate.choice(convention, "convention", CONVENTIONS),
         reference=reference,
-        margin=margin,
-        simultaneous=simultaneous,
+        margin=None if margin is None else float(margin),
+        simultaneous=bool(simultaneous),
     )
     chosen = GROUPED if metrics is None and by is not None else metrics
     if chosen is None and selective is False:

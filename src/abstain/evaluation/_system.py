@@ -309,10 +309,8 @@ class SystemStatistics:
             together = float((np.bincount(unit, weights=excess * weight) ** 2).sum()) * units / (units - 1)
         return together / independent if independent > 0.0 else math.nan
 
-    def clusters(self, group: Group | None = None) -> int:
-        """Return how many clusters the items, or those of a group, come from."""
-        if group is None:
-            return self.judged.clusters
+    def clusters(self, group: Group) -> int:
+        """Return how many clusters the items of a group come from."""
         members = self._within(group).members
         if members is not None:
             return int(members.sum())
