@@ -386,9 +386,9 @@ class _Systems(NamedTuple):
 def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
     """Return the items of every system, and those of them that are evaluated: if there are several, matched items."""
     if _is_aggregated(opened):
-        from abstain.evaluation._counted import Wanted, counted_items, counted_systems  # noqa: PLC0415
+        from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems  # noqa: PLC0415
 
-        wanted = Wanted(
+        aggregation = AggregationRequest(
             metrics=_choose_metrics(request, ranked=True).evaluated,
             confidence=request.confidence,
             by=request.by,
@@ -396,8 +396,8 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
             units=request.settings.interval != NONE,
         )
         if len(opened) > 1:
-            return _Systems(*counted_systems(opened, wanted, **request.match_options))
-        opened = {name: counted_items(name, table, wanted) for name, table in opened.items()}
+            return _Systems(*counted_systems(opened, aggregation, **request.match_options))
+        opened = {name: counted_items(name, table, aggregation) for name, table in opened.items()}
     if len(opened) > 1:
         return _Systems(opened, *match_items(opened, **request.match_options))
     return _Systems(opened, {name: items.judged for name, items in opened.items()}, None)
