@@ -9,7 +9,8 @@ intervals, and their warnings travel with them into every output.
 from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
 from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline, Rank
 from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
-from abstain.evaluation._gate import GateCheck, GateCondition, GateResult, gate, parse_condition
+from abstain.evaluation._gate import GateCheck, GateResult, gate
+from abstain.evaluation._gate_conditions import GateCondition, parse_condition
 from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
 from abstain.evaluation._power import PowerAnswer, power
 from abstain.evaluation._profile import Line, Profile, WorkingPoints

@@ -1,8 +1,7 @@
-"""What a source can serve: outcomes, clusters, ties, confidences and metrics, before anything is computed.
+"""The outcomes, clusters, ties, confidences and possible metrics of a source.
 
-`check` reads a source like `abstain.read`, but goes on where that would stop, so that every problem is
-listed with its rows, and says for each kind of metric whether it is possible and if not why: it asks `evaluate`,
-without intervals, so that it says yes to what that gives a number for, and to nothing else.
+`check` reads a source like `abstain.read`, but does not stop at the first problem: it lists every problem with its
+rows. A kind of metric is possible if `evaluate`, without intervals, gives a number for it.
 """
 
 from __future__ import annotations
@@ -141,18 +140,18 @@ def check(
     reading = {"engine": engine, "memory": memory, "master": master}
     tables = countables({"": source}, **reading, **options)
     return counted_or_loaded(
-        tables, lambda found: _of_counted(found[""]), lambda: _of_loaded(source, options)
+        tables, lambda found: _check_aggregated(found[""]), lambda: _check_loaded(source, options)
     )
 
 
-def _of_loaded(source: Any, options: Mapping[str, Any]) -> SourceCheck:
+def _check_loaded(source: Any, options: Mapping[str, Any]) -> SourceCheck:
     problems = Problems()
     # Text is not looked at, so that a table of long answers is checked as quickly as one of numbers.
     systems = read_systems(source, **{"metadata": (), **options}, problems=problems)
     if GUIDANCE in next(iter(systems.values())).provenance.get("unread", ()):
         systems = read_systems(source, **{"metadata": (GUIDANCE,), **options}, problems=Problems())
     items = stack(list(systems.values())) if len(systems) > 1 else next(iter(systems.values()))
-    return _found(
+    return _source_check(
         items,
         systems,
         problems,
@@ -162,7 +161,7 @@ def _of_loaded(source: Any, options: Mapping[str, Any]) -> SourceCheck:
     )
 
 
-def _of_counted(table: Countable) -> SourceCheck:
+def _check_aggregated(table: Countable) -> SourceCheck:
     """Check a table whose rows are counted where they are: the same findings, by queries."""
     problems = Problems()
     counting = table.count(further=(GUIDANCE,), problems=problems)
@@ -171,7 +170,7 @@ def _of_counted(table: Countable) -> SourceCheck:
     # Every metric is asked for by the same few confidences.
     items = replace(items, counted=replace(items.counted, view=cache(items.counted.view)))
     columns = number_columns(counting)
-    signals = {name: _profiled(counting, items, name) for name in columns}
+    signals = {name: _aggregated_summary(counting, items, name) for name in columns}
     confidence = counting.columns.get("confidence")
     if confidence in signals:
         signals.setdefault("confidence", signals[confidence])
@@ -181,7 +180,7 @@ def _of_counted(table: Countable) -> SourceCheck:
     unread = [name for name, kind in counting.table.kinds.items() if name not in taken and kind in kinds]
     several, smallest, median, largest = cluster_sizes(counting)
     items = replace(items, signals=kept)
-    return _found(
+    return _source_check(
         items,
         {"": items},
         problems,
@@ -191,14 +190,14 @@ def _of_counted(table: Countable) -> SourceCheck:
     )
 
 
-def _profiled(counting: AggregatedTable, items: Items, name: str) -> SignalSummary:
+def _aggregated_summary(counting: AggregatedTable, items: Items, name: str) -> SignalSummary:
     found = column_profile(counting, name)
     scale = 100.0 if name in items.under((name,)).provenance.get("percent", ()) else 1.0
     tied = found.tied / found.known if found.known else 0.0
     return SignalSummary(found.distinct, tied, found.missing, found.low / scale, found.high / scale)
 
 
-def _found(
+def _source_check(
     items: Items,
     systems: Mapping[str, Items],
     problems: Problems,
@@ -294,6 +293,7 @@ _METRICS: dict[str, tuple[str, ...]] = {
 }
 _NORMALIZED = "normalized absolute error (abs_norm)"
 _INTERVALS, _COVERAGE = "intervals over clusters", "interval and set coverage"
+_ONE_CLUSTER = "there are fewer than two clusters, and intervals are made over clusters"
 _OF_PROBABILITIES = ("calibration (ECE, smooth ECE)", "Brier score")
 
 
@@ -324,7 +324,7 @@ def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
                 found[kind] = Availability(True, f"with --confidence {served}")
     return found | {
         _NORMALIZED: _loss_served(judged, "abs_norm"),
-        _INTERVALS: _stated(_several_clusters(judged)),
+        _INTERVALS: _availability("" if judged.clusters > 1 else _ONE_CLUSTER),
         _COVERAGE: _predicted_ranges(items),
     }
 
@@ -339,8 +339,8 @@ def _evaluated(items: Items, names: Sequence[str], confidence: str | None) -> Av
     except AbstainError as problem:
         return Availability(False, str(problem).partition("; this source can serve")[0])
     assert table is not None
-    asked = [table.estimates[name] for name, key in table.keys_of.items() if key.metric in names]
-    return _stated(next((estimate.reason for estimate in asked if not estimate.defined), ""))
+    estimates = [table.estimates[name] for name, key in table.keys_of.items() if key.metric in names]
+    return _availability(next((each.reason for each in estimates if not each.defined), ""))
 
 
 def _loss_served(judged: Items, loss: str) -> Availability:
@@ -359,16 +359,9 @@ def _is_probability(judged: Items, name: str) -> bool:
     return bool(len(values)) and bool(((values >= 0.0) & (values <= 1.0)).all())
 
 
-def _stated(reason: str) -> Availability:
+def _availability(reason: str) -> Availability:
+    """Return that something is possible unless there is a reason why not."""
     return Availability(not reason, reason)
-
-
-def _several_clusters(judged: Items) -> str:
-    return (
-        ""
-        if judged.clusters > 1
-        else "there are fewer than two clusters, and intervals are made over clusters"
-    )
 
 
 def _predicted_ranges(items: Items) -> Availability:

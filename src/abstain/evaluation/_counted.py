@@ -1,8 +1,8 @@
-"""Tables that are counted: which of their rows are alike to the metrics that are asked for.
+"""Tables that an engine aggregates: which of their rows are equal for the requested metrics.
 
-Metrics of risk and of outcomes only ask whether a row was answered, and how wrongly; so all rows with the same outcome
-and loss are alike, whatever their labels. Metrics that look at the labels themselves tell every pair of truth and
-prediction apart. The loss is that of the rows in memory, by the same rule.
+Metrics of risk and of outcomes depend on the outcome and the loss of a row, so that all rows with the same outcome and
+loss are equal, whatever their labels. Metrics of the labels themselves distinguish every pair of truth and prediction.
+The loss is computed by the same rule as for rows in memory.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ GUIDANCE = "should_abstain"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Wanted:
-    """What is asked of a table, before anything is known of it.
+class AggregationRequest:
+    """The request to an engine, before the table is read.
 
     Attributes:
         metrics: every metric that may be measured.
@@ -86,31 +86,31 @@ class Wanted:
         return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 
-def counted_items(name: str, table: Countable, wanted: Wanted) -> Items:
+def counted_items(name: str, table: Countable, request: AggregationRequest) -> Items:
     """Return the rows of a table as items, each with how many rows it stands for."""
-    return _items(_counting(name, table, wanted), wanted)
+    return _items(_counting(name, table, request), request)
 
 
 def counted_systems(
-    tables: Mapping[str, Countable], wanted: Wanted, **matching: Any
+    tables: Mapping[str, Countable], request: AggregationRequest, **matching: Any
 ) -> tuple[dict[str, Items], dict[str, Items], Matching]:
     """Return the items of several tables, those of them that are compared, and how they were matched.
 
     Args:
         tables: the tables by the system's name, of one engine.
-        wanted: what is asked of all of them.
+        request: what is asked of all of them.
         **matching: how rows are matched; see `abstain.readers.match_counted`.
     """
     from abstain.readers.matching import match_counted  # noqa: PLC0415  (engine code, slow to import)
 
     sides: dict[str, AggregatedTable] = {}
     for name, table in tables.items():
-        sides[name] = _counting(name, table, wanted, beside=next(iter(sides.values()), None))
+        sides[name] = _counting(name, table, request, beside=next(iter(sides.values()), None))
     kept, found = match_counted(sides, **matching)
-    compared = {name: _items(side, wanted, several=True) for name, side in kept.items()}
+    compared = {name: _items(side, request, several=True) for name, side in kept.items()}
     every = {
         # Of all rows it is only told how many there are.
-        name: compared[name] if kept[name] is side else _items(replace(side, units=False), wanted)
+        name: compared[name] if kept[name] is side else _items(replace(side, units=False), request)
         for name, side in sides.items()
     }
     noun = next((items.cluster_noun for items in every.values() if "cluster" not in items.unnamed), None)
@@ -120,29 +120,29 @@ def counted_systems(
 
 
 def _counting(
-    name: str, table: Countable, wanted: Wanted, *, beside: AggregatedTable | None = None
+    name: str, table: Countable, request: AggregationRequest, *, beside: AggregatedTable | None = None
 ) -> AggregatedTable:
     refused = {
         "a loss per item needs every row": not (
-            wanted.loss is None or isinstance(wanted.loss, str) or callable(wanted.loss)
+            request.loss is None or isinstance(request.loss, str) or callable(request.loss)
         ),
-        "a metric of your own needs every row": any("results" in metric.needs for metric in wanted.metrics),
+        "a metric of your own needs every row": any("results" in metric.needs for metric in request.metrics),
     }
     for what, asked in refused.items():
         if asked:
             way_out = "load the table (engine, --engine: numpy)"
             raise CountingError(f"{table.label}: {what}, and its rows are counted where they are; {way_out}")
-    guided = any(GUIDANCE in metric.needs for metric in wanted.metrics)
+    guided = any(GUIDANCE in metric.needs for metric in request.metrics)
     return table.count(
-        signals=wanted.signals(name) or ("confidence",),
-        metadata=wanted.by,
+        signals=request.signals(name) or ("confidence",),
+        metadata=request.by,
         further=(GUIDANCE,) if guided else (),
-        units=wanted.units,
+        units=request.units,
         beside=beside,
     )
 
 
-def _items(counting: AggregatedTable, wanted: Wanted, *, several: bool = False) -> Items:
+def _items(counting: AggregatedTable, request: AggregationRequest, *, several: bool = False) -> Items:
     kinds = counting.kinds
-    every, ranked = (wanted.codes(kinds, ranked=part, several=several) for part in (False, True))
+    every, ranked = (request.codes(kinds, ranked=part, several=several) for part in (False, True))
     return counting.items(every, view=lambda names: counting.items(ranked, names))

@@ -200,18 +200,15 @@ class Difference:
             return f"cannot compare {self.left} and {self.right}: {self.estimate.reason}"
         if self.basis == OWN_COVERAGES:
             return f"not comparable, {self.right} - {self.left} = {self.estimate}"
-        higher = decide(self.estimate, "neither" if self.no_verdict else self.direction, self._p)
-        if higher == INCONCLUSIVE:
-            found = f"{INCONCLUSIVE}, {self.right} - {self.left} = {self.estimate}"
-            return f"{found}{self._against_margin()}{self._hope()}"
-        first, second = (self.left, self.right) if higher == LEFT else (self.right, self.left)
+        # Without a verdict, the sentence names the side that is higher.
+        side = self.verdict or decide(self.estimate, "neither", self.p)
+        if side == INCONCLUSIVE:
+            difference = f"{INCONCLUSIVE}, {self.right} - {self.left} = {self.estimate}"
+            return f"{difference}{self._against_margin()}{self._forecast()}"
+        first, second = (self.left, self.right) if side == LEFT else (self.right, self.left)
         size = self.estimate if self.estimate.value >= 0.0 else self.estimate.turned
         kind = "higher" if self.no_verdict else "better"
         return f"{first} is {kind} than {second} by {size}{self._against_margin()}"
-
-    @property
-    def _p(self) -> float:
-        return self.p if self.no_verdict else self.p_adjusted
 
     @property
     def _coverages(self) -> str:
@@ -238,7 +235,8 @@ class Difference:
             if shown and one != self.winner
         )
 
-    def _hope(self) -> str:
+    def _forecast(self) -> str:
+        """How many more clusters would decide the verdict."""
         more, noun = self.more_clusters, f"{self.cluster_noun}s"
         if math.isnan(more) or more <= 0.0:
             return ""

@@ -46,6 +46,7 @@ from abstain.matching import MATCHES
 from abstain.matching import match as match_items
 from abstain.metrics.abstention import population_table
 from abstain.metrics.registry import BUNDLES, CONDITIONAL, GROUPED, METRICS, UNDIRECTED, select_metrics
+from abstain.metrics.selective import CONVENTIONS
 from abstain.readers import engines
 
 if TYPE_CHECKING:
@@ -159,17 +160,19 @@ def evaluate(
     sources = _systems_by_name(systems)
     if isinstance(loss, str):
         check_loss_name(loss)
-    settings = Settings.checked(
-        coverage_grid=coverage_grid,
-        area_coverage=area_coverage,
+    if margin is not None and not _validate.real(margin, "margin") > 0.0:
+        raise ArgumentError(f"margin must be greater than 0, got {margin:g}")
+    settings = Settings(
+        coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
+        area_coverage=_validate.coverage(area_coverage, "area_coverage"),
         interval=interval,
         resamples=resamples_wanted(resamples, interval),
-        seed=seed,
-        level=level,
-        convention=convention,
+        seed=_validate.seed(seed),
+        level=_validate.level(level),
+        convention=_validate.choice(convention, "convention", CONVENTIONS),
         reference=reference,
-        margin=margin,
-        simultaneous=simultaneous,
+        margin=None if margin is None else float(margin),
+        simultaneous=bool(simultaneous),
     )
     chosen = GROUPED if metrics is None and by is not None else metrics
     if chosen is None and selective is False:
@@ -383,9 +386,9 @@ class _Systems(NamedTuple):
 def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
     """Return the items of every system, and those of them that are evaluated: if there are several, matched items."""
     if _is_aggregated(opened):
-        from abstain.evaluation._counted import Wanted, counted_items, counted_systems  # noqa: PLC0415
+        from abstain.evaluation._counted import AggregationRequest, counted_items, counted_systems  # noqa: PLC0415
 
-        wanted = Wanted(
+        aggregation = AggregationRequest(
             metrics=_choose_metrics(request, ranked=True).evaluated,
             confidence=request.confidence,
             by=request.by,
@@ -393,8 +396,8 @@ def _match_systems(opened: Mapping[str, Any], request: _Request) -> _Systems:
             units=request.settings.interval != NONE,
         )
         if len(opened) > 1:
-            return _Systems(*counted_systems(opened, wanted, **request.match_options))
-        opened = {name: counted_items(name, table, wanted) for name, table in opened.items()}
+            return _Systems(*counted_systems(opened, aggregation, **request.match_options))
+        opened = {name: counted_items(name, table, aggregation) for name, table in opened.items()}
     if len(opened) > 1:
         return _Systems(opened, *match_items(opened, **request.match_options))
     return _Systems(opened, {name: items.judged for name, items in opened.items()}, None)

@@ -10,19 +10,6 @@ A run must not pass because it declines more. A change of a matched metric is me
 absolute margin shrinks with the coverage as the metric does. A condition that declining could satisfy, and that would
 pass, is inconclusive if the answer rate is detectably below the baseline's, or if it is an absolute bound on a metric
 that shrinks by declining, unless another condition bounds the coverage.
-
-Conditions are sentences, parsed by hand so that a mistake is answered with a suggestion::
-
-    METRIC above NUMBER                 the metric itself
-    METRIC below NUMBER
-    METRIC worse by NUMBER              the change from the baseline, in the direction of the metric
-    METRIC better by NUMBER
-    METRIC higher by NUMBER             the change from the baseline, whatever is better
-    METRIC lower by NUMBER
-    METRIC at matched coverage worse by NUMBER
-
-METRIC is any name of the registry, with its parameter if it has one: ``aurc``, ``ece``, ``risk_at_coverage@0.8``. "At
-matched coverage" may be left out: a matched metric is always measured there.
 """
 
 from __future__ import annotations
@@ -36,9 +23,10 @@ from abstain._text import few_lines
 from abstain.errors import ArgumentError, CountingError
 from abstain.evaluation._differences import OWN_COVERAGES
 from abstain.evaluation._evaluate import aggregate_or_load, compare, evaluate
+from abstain.evaluation._gate_conditions import GateCondition, PolicyCondition, parse_condition
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import INCONCLUSIVE, against_margin, beyond, number_text, resamples_wanted
-from abstain.metrics.registry import METRICS, PENALIZED, find_metric
+from abstain.metrics.registry import METRICS
 from abstain.readers.engines import Countable
 from abstain.thresholds import BROKEN, KEPT, guarantee_clause, per_cent
 
@@ -52,12 +40,12 @@ if TYPE_CHECKING:
     from abstain.evaluation._result import Result, SystemResult
     from abstain.inference import Estimate
     from abstain.losses import ItemLoss, Loss
-    from abstain.metrics.registry import MetricSpecification
     from abstain.thresholds import Policy, PolicyCheck
 
 
 EXIT_CODES = {"pass": 0, "fail": 1, INCONCLUSIVE: 4}
 _BASELINE, _NEW = "baseline", "new"
+_OPPOSITES = {"worse": "better", "better": "worse", "higher": "lower", "lower": "higher"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -130,15 +118,6 @@ class GateResult:
         return few_lines(f"Gate: {self.verdict}", lines)
 
 
-class _EvaluatedRuns(NamedTuple):
-    """The run, its own metrics, its comparison with the baseline and the check of its policy."""
-
-    run: Any
-    own: Result | None
-    comparison: Result | None
-    promise: PolicyCheck | None
-
-
 def gate(
     run: Any,
     fail_if: str | GateCondition | Iterable[str | GateCondition] = (),
@@ -202,14 +181,14 @@ def gate(
         raise ArgumentError(
             f"condition {changes[0].text!r} is about a change; name the baseline (baseline=, --baseline)"
         )
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "confidence": confidence,
         "calibration": calibration,
         "selective": False,
         "loss": loss,
         "convention": convention,
         "interval": interval,
-        # A verdict needs no bootstrap beside its interval.
+        # A verdict needs no bootstrap in addition to its interval.
         "resamples": resamples_wanted(resamples, interval),
         "seed": seed,
         "level": level,
@@ -225,7 +204,10 @@ def gate(
     compares = bool(changes) or (baseline is not None and guarded)
     sources = {_NEW: run} if baseline is None else {_NEW: run, _BASELINE: baseline}
 
-    def evaluate_runs(systems: Mapping[str, Any]) -> _EvaluatedRuns:
+    def evaluate_runs(
+        systems: Mapping[str, Any],
+    ) -> tuple[Any, Result | None, Result | None, PolicyCheck | None]:
+        """Return the run, its own metrics, its comparison with the baseline and the check of its policy."""
         if len(systems) > len(sources):
             raise ArgumentError(
                 "a gate judges one system, and a table here holds several; keep the rows of one of them"
@@ -237,15 +219,15 @@ def gate(
                 f"{runs[_NEW].label}: a promise is judged row by row; load the table (engine, --engine: numpy)"
             )
         if levels:
-            own = evaluate({_NEW: runs[_NEW]}, metrics=[condition.metric for condition in levels], **asked)
+            own = evaluate({_NEW: runs[_NEW]}, metrics=[condition.metric for condition in levels], **options)
         if compares:
             metrics = [*(condition.metric for condition in changes), METRICS["answer_rate"]]
             pair = {_BASELINE: runs[_BASELINE], _NEW: runs[_NEW]}
-            comparison = compare(pair, metrics=metrics, **asked, **matching)
+            comparison = compare(pair, metrics=metrics, **options, **matching)
         if policy is not None:
             own_loss = None if loss is None or isinstance(loss, str) else loss
             promise = policy.check(runs[_NEW], calibration=calibration, loss=own_loss, level=level)
-        return _EvaluatedRuns(runs[_NEW], own, comparison, promise)
+        return runs[_NEW], own, comparison, promise
 
     items, own, comparison, promise = aggregate_or_load(sources, evaluate_runs, on_read=on_read, **columns)
     results = [result for result in (own, comparison) if result is not None]
@@ -391,16 +373,12 @@ def _checked(condition: GateCondition, measured: _Measured, *, silent: bool) -> 
         other = estimate.value < 0.0
         word = _OPPOSITES[condition.relation] if other else condition.relation
         is_what = f"{word} by {estimate.turned if other else estimate}"
-    outcome = {
-        "fail": f"beyond {bound_words}"
-        if condition.needs_baseline
-        else f"{condition.relation} {bound_words}",
-        "pass": f"within {bound_words}"
-        if condition.needs_baseline
-        else f"not {condition.relation} {bound_words}",
-        INCONCLUSIVE: f"which spans {bound_words}",
-    }[verdict]
-    return GateCheck(condition, verdict, estimate, f"{name}{where} is {is_what}, {outcome}", bound, coverage)
+    failed, passed = condition.relation, f"not {condition.relation}"
+    if condition.needs_baseline:
+        failed, passed = "beyond", "within"
+    outcome = {"fail": failed, "pass": passed, INCONCLUSIVE: "which spans"}[verdict]
+    words = f"{name}{where} is {is_what}, {outcome} {bound_words}"
+    return GateCheck(condition, verdict, estimate, words, bound, coverage)
 
 
 def _guarded(check: GateCheck, conditions: Sequence[GateCondition], comparison: Result | None) -> GateCheck:
@@ -425,170 +403,3 @@ def _guarded(check: GateCheck, conditions: Sequence[GateCondition], comparison: 
     add = "cmax below 0.8" if comparison is None else "cmax lower by 0.05"
     words = f'{check.words}, but {reason}: add a condition on the coverage, such as --fail-if "{add}"'
     return replace(check, verdict=INCONCLUSIVE, words=words)
-
-
-_LEVELS = ("above", "below")
-_CHANGES = ("worse", "better", "higher", "lower")
-_OPPOSITES = {"worse": "better", "better": "worse", "higher": "lower", "lower": "higher"}
-_MATCHED = ("at", "matched", "coverage")
-# Conditions on these metrics, with these relations, keep a run from passing because it declines more.
-_COVERAGE_BOUNDS = {
-    "answer_rate": ("below", "lower"),
-    "cmax": ("below", "lower"),
-    "abstention_rate": ("above", "higher"),
-    "coverage_at_risk": ("below", "lower", "worse"),
-    "coverage_at_accuracy": ("below", "lower", "worse"),
-}
-_SYMBOLS = {">": "above", ">=": "above", "<": "below", "<=": "below", "over": "above", "under": "below"}
-_FORM = (
-    "write METRIC above NUMBER, METRIC below NUMBER, or METRIC worse by NUMBER "
-    "(also better by, higher by, lower by)"
-)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class GateCondition:
-    """One condition, as it was understood.
-
-    Attributes:
-        text: the sentence.
-        metric: what is measured.
-        relation: "above", "below", "worse", "better", "higher" or "lower".
-        number: the bound, or the margin of a change.
-        relative: True if the margin is a percentage of the baseline's value.
-
-    >>> condition = parse_condition("augrc worse by 0.005")
-    >>> condition.metric.name, condition.relation, condition.number, condition.needs_baseline
-    ('augrc', 'worse', 0.005, True)
-    """
-
-    text: str
-    metric: MetricSpecification
-    relation: str
-    number: float
-    relative: bool = False
-
-    @property
-    def measured(self) -> str:
-        """What is measured."""
-        return self.metric.key
-
-    @property
-    def needs_baseline(self) -> bool:
-        """True where the condition is about a change."""
-        return self.relation in _CHANGES
-
-    @property
-    def upwards(self) -> bool:
-        """True where the condition holds for what is large, else for what is small."""
-        if self.relation in ("worse", "better"):
-            return (self.relation == "better") == (self.metric.direction == "higher")
-        return self.relation in ("above", "higher")
-
-    @property
-    def passes_by_declining(self) -> bool:
-        """True if a run could pass because it declines more items: the metric has a direction and does not penalize."""
-        return self.metric.direction != "neither" and self.metric.comparison != PENALIZED
-
-    @property
-    def bounds_coverage(self) -> bool:
-        """True if the condition fails a run that declines too many items."""
-        return self.relation in _COVERAGE_BOUNDS.get(self.metric.name, ())
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyCondition:
-    """The condition that a policy's promise is broken.
-
-    Attributes:
-        text: the sentence.
-        number: the risk that was promised.
-        relation: always "above".
-        measured: what is measured.
-    """
-
-    text: str
-    number: float
-    relation: str = "above"
-    measured: str = "risk of the policy"
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def parse_condition(text: str) -> GateCondition:
-    """Return the condition that a sentence says; an error says what could have been meant.
-
-    >>> parse_condition("ece > 0.1")
-    Traceback (most recent call last):
-        ...
-    abstain.errors.ArgumentError: condition 'ece > 0.1': unknown relation '>' (did you mean 'above'?); write ...
-    """
-    sentence = " ".join(str(text).split())
-    words = sentence.split()
-    if len(words) < 3:
-        raise _wrong(sentence, f"too short; {_FORM}")
-    metric = _metric(sentence, words[0])
-    rest = [word.casefold() for word in words[1:]]
-    matched = tuple(rest[:3]) == _MATCHED
-    rest = rest[3:] if matched else rest
-    if not rest or rest[0] not in (*_LEVELS, *_CHANGES):
-        raise _wrong(sentence, _unknown_relation(rest[0] if rest else ""))
-    relation, *rest = rest
-    if relation in _CHANGES:
-        if rest[:1] != ["by"]:
-            raise _wrong(sentence, f"{relation!r} needs a margin: {words[0]} {relation} by NUMBER")
-        rest = rest[1:]
-    if len(rest) != 1:
-        raise _wrong(sentence, f"one number must stand at its end; {_FORM}")
-    number = _number(sentence, rest[0])
-    _check(sentence, metric, relation, number, matched=matched)
-    relative = relation in _CHANGES and rest[0].endswith("%")
-    return GateCondition(sentence, metric, relation, number, relative)
-
-
-def _metric(sentence: str, name: str) -> MetricSpecification:
-    try:
-        return find_metric(name)
-    except ArgumentError as problem:
-        raise _wrong(sentence, str(problem)) from None
-
-
-def _unknown_relation(word: str) -> str:
-    nearest = _SYMBOLS.get(word)
-    hint = f" (did you mean {nearest!r}?)" if nearest else _validate.suggestion(word, (*_LEVELS, *_CHANGES))
-    return f"unknown relation {word!r}{hint}; {_FORM}"
-
-
-def _number(sentence: str, word: str) -> float:
-    try:
-        number = float(word.removesuffix("%"))
-    except ValueError:
-        raise _wrong(sentence, f"{word!r} is not a number") from None
-    if not math.isfinite(number):
-        raise _wrong(sentence, f"{word!r} is not a finite number")
-    return number / 100.0 if word.endswith("%") else number
-
-
-def _check(
-    sentence: str, metric: MetricSpecification, relation: str, number: float, *, matched: bool
-) -> None:
-    if relation in _CHANGES and number < 0.0:
-        raise _wrong(sentence, f"a margin must not be negative, got {number:g}")
-    if relation in ("worse", "better") and metric.direction == "neither":
-        raise _wrong(
-            sentence,
-            f"{metric.key} has no better direction; write {metric.key} lower by {number:g} or "
-            f"{metric.key} higher by {number:g}",
-        )
-    if matched and relation in _LEVELS:
-        raise _wrong(sentence, "only a change from the baseline can be measured at matched coverage")
-    if matched and metric.matched is None:
-        raise _wrong(sentence, f"{metric.key} is not compared at matched coverage; leave the words out")
-
-
-def _wrong(sentence: str, what: str) -> ArgumentError:
-    return ArgumentError(f"condition {sentence!r}: {what}")

@@ -21,10 +21,9 @@ from abstain.evaluation._metric_tables import ALL, Key
 from abstain.evaluation._shown import Shown
 from abstain.losses import LOSS_NAMES
 from abstain.metrics.registry import find_metric
-from abstain.metrics.selective import CONVENTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from abstain._types import Progress
     from abstain.calibrators import Calibration
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was asked for, checked; the same settings on the same items give the same numbers.
+    """The settings of an evaluation; the same settings on the same items give the same numbers.
 
     Attributes:
         coverage_grid: coverages at which the selective risk is asked for.
@@ -67,37 +66,6 @@ class Settings:
     reference: str | None = None
     margin: float | None = None
     simultaneous: bool = False
-
-    @classmethod
-    def checked(
-        cls,
-        *,
-        coverage_grid: Iterable[float],
-        area_coverage: float,
-        interval: str,
-        resamples: int,
-        seed: int,
-        level: float,
-        convention: str,
-        reference: str | None = None,
-        margin: float | None = None,
-        simultaneous: bool = False,
-    ) -> Settings:
-        """Return the settings, or raise an `ArgumentError` that names the one that cannot be."""
-        if margin is not None and not _validate.real(margin, "margin") > 0.0:
-            raise ArgumentError(f"margin must be greater than 0, got {margin:g}")
-        return cls(
-            coverage_grid=_validate.coverages(coverage_grid, "coverage_grid"),
-            area_coverage=_validate.coverage(area_coverage, "area_coverage"),
-            interval=interval,
-            resamples=resamples,
-            seed=_validate.seed(seed),
-            level=_validate.level(level),
-            convention=_validate.choice(convention, "convention", CONVENTIONS),
-            reference=reference,
-            margin=None if margin is None else float(margin),
-            simultaneous=bool(simultaneous),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,12 +389,12 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         """The differences of two systems over all items, by confidence; metrics that need none are in each."""
         left, right = self._pair()
         over_all_items = [each for each in self.differences if not each.group and not each.matched]
+        unranked = {each.metric: each for each in over_all_items if not each.confidence}
         deltas = {}
-        for name in [slot for slot in left.confidences if slot in right.confidences] or [ALL]:
-            differences = {each.metric: each for each in over_all_items if not each.confidence}
-            differences |= {each.metric: each for each in over_all_items if each.confidence == name}
-            estimates = {metric: each.estimate for metric, each in differences.items()}
-            deltas[name] = Deltas(name, differences, estimates)
+        for name in [name for name in left.confidences if name in right.confidences] or [ALL]:
+            own = {each.metric: each for each in over_all_items if each.confidence == name}
+            by_metric = {**unranked, **own}
+            deltas[name] = Deltas(name, by_metric, {key: each.estimate for key, each in by_metric.items()})
         return deltas
 
     def difference(

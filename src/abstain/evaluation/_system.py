@@ -11,7 +11,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -87,6 +87,23 @@ class RankedRows:
         """Return the rows of a group."""
         group = self.group(label)
         return self.columns if group is None else self.columns.take(group.rows)
+
+    def outside(self, label: str) -> Columns:
+        """Return the rows outside a group."""
+        group = self.group(label)
+        assert group is not None
+        return self.columns.take(~group.rows)
+
+
+class WorstGroup(NamedTuple):
+    """The worst group by a metric, and the statistic that its gap to all other rows comes from.
+
+    It is the statistic of the other rows or, for a matched metric, that of both at matched coverage.
+    """
+
+    group: str
+    metric: MetricSpecification
+    statistic: Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +216,7 @@ class SystemStatistics:
     @property
     def all_statistics(self) -> list[Statistic]:
         """All statistics that need replicates."""
-        return [*self.statistics.values(), *self.rest_statistics.values()]
+        return [*self.statistics.values(), *(worst.statistic for worst in self.worst_groups.values())]
 
     def points(self) -> dict[Key, float]:
         """Return the point estimates."""
@@ -292,10 +309,8 @@ class SystemStatistics:
             together = float((np.bincount(unit, weights=excess * weight) ** 2).sum()) * units / (units - 1)
         return together / independent if independent > 0.0 else math.nan
 
-    def clusters(self, group: Group | None = None) -> int:
-        """Return how many clusters the items, or those of a group, come from."""
-        if group is None:
-            return self.judged.clusters
+    def clusters(self, group: Group) -> int:
+        """Return how many clusters the items of a group come from."""
         members = self._within(group).members
         if members is not None:
             return int(members.sum())
@@ -370,47 +385,43 @@ class SystemStatistics:
         found: Mapping[Key, Estimate],
         replicates: Mapping[Statistic, Replicates],
     ) -> dict[str, GroupGap]:
-        values, n = self.by_key(replicates), _count(self.columns.weight)
-        gaps = {}
+        """Return how far the worst group is from all other rows, for each metric that has one."""
+        values, n, gaps = self.by_key(replicates), _count(self.columns.weight), {}
         for name, key in keys.items():
-            for worst in (rest for rest in self.rest_statistics if rest[:2] == key[:2]):
-                statistic, metric = self.rest_statistics[worst], self._metric(worst)
-                if metric.matched is not None:
-                    gaps[name] = self._matched_gap(worst, metric, replicates[statistic], n)
-                    continue
-                rows, others = self.rows(key.confidence), replicates[statistic]
-                rest = self.intervals.metrics(rows, [metric], statistic, others, n=n)[0]
-                change = values[worst].less(others.column(0))
-                gap = self.intervals.difference(found[worst].value - rest.value, change, n=n)
-                gaps[name] = GroupGap(worst.group, found[worst], rest, gap)
+            if key not in self.worst_groups:
+                continue
+            worst = self.worst_groups[key]
+            rest_replicates = replicates[worst.statistic]
+            if worst.metric.matched is not None:
+                gaps[name] = self._matched_gap(key, worst, rest_replicates, n)
+                continue
+            own = key._replace(group=worst.group)
+            rows = self.rows(key.confidence)
+            rest = self.intervals.metrics(rows, [worst.metric], worst.statistic, rest_replicates, n=n)[0]
+            change = values[own].less(rest_replicates.column(0))
+            gap = self.intervals.difference(found[own].value - rest.value, change, n=n)
+            gaps[name] = GroupGap(worst.group, found[own], rest, gap)
         return gaps
 
-    def _matched_gap(self, worst: Key, metric: MetricSpecification, weighed: Replicates, n: int) -> GroupGap:
-        """The gap of a group at the largest coverage that both the group and all other rows reach."""
-        rest, group = self._sides(worst)
-        coverage, *values = self.rest_statistics[worst].points.tolist()
+    def _matched_gap(self, key: Key, worst: WorstGroup, replicates: Replicates, n: int) -> GroupGap:
+        """Return the gap of a group at the largest coverage that both the group and all other rows reach."""
+        metric = worst.metric
+        coverage, *values = worst.statistic.points.tolist()
         scales = [
             metric.scale(side) if metric.scale_at is None else metric.scale_at(side, coverage)
-            for side in (rest, group)
+            for side in self._sides(key.confidence, worst.group)
         ]
-        sides = Replicates(weighed.left_out[:, 1:], weighed.drawn[:, 1:])
+        sides = Replicates(replicates.left_out[:, 1:], replicates.drawn[:, 1:])
         left, right = self.intervals.estimates(np.array(values), sides, scales, n=n)
         change = sides.column(1).less(sides.column(0))
         gap = self.intervals.difference(values[1] - values[0], change, n=n)
         return GroupGap(worst.group, right, left, gap, coverage)
 
-    def _sides(self, key: Key) -> tuple[Columns, Columns]:
-        """All other rows, and those of a group, ranked by the confidence of a key or by the first one."""
-        ranked = [
-            confidence_name for confidence_name in self.confidences if not self.rows(confidence_name).unranked
-        ]
-        rows = self.rows_in_order(key.confidence or next(iter(ranked), ALL))
-        group = rows.group(key.group)
-        assert group is not None
-        return rows.columns.take(~group.rows), rows.columns.take(group.rows)
-
-    def _metric(self, key: Key) -> MetricSpecification:
-        return next(metric for metric in self.metrics[key.confidence] if metric.key == key.metric)
+    def _sides(self, confidence_name: str, label: str) -> tuple[Columns, Columns]:
+        """Return all other rows, and those of a group, ranked by a confidence or, without its name, by the first."""
+        ranked = (name for name in self.confidences if not self.rows(name).unranked)
+        rows = self.rows_in_order(confidence_name or next(ranked, ALL))
+        return rows.outside(label), rows.rows(label)
 
     def _within(self, group: Group) -> Within:
         """Which clusters have items of a group."""
@@ -426,66 +437,42 @@ class SystemStatistics:
         return None if counted is None or counted.members is None else counted.having(self.by)
 
     @cached_property
-    def rest_statistics(self) -> dict[Key, Statistic]:
-        """The statistic of the rows outside the worst group of every metric that has one, by metric and group."""
+    def worst_groups(self) -> dict[Key, WorstGroup]:
+        """The worst group by each metric that has a direction, if at least two groups can be compared."""
         if not self.groups:
             return {}
-        points, rests = self.points(), {}
-        for confidence_name, asked in self.metrics.items():
-            for metric in asked:
+        points, found = self.points(), {}
+        for confidence_name, metrics in self.metrics.items():
+            for metric in metrics:
                 key = Key(confidence_name, metric.key)
-                if metric.comparison == UNDIRECTED:
-                    continue
-                if metric.matched is not None:
-                    rests.update(self._worst_at_matched_coverage(key, metric, points))
-                    continue
-                worst = self._worst(key, metric.direction, points)
+                worst = None if metric.comparison == UNDIRECTED else self._worst_group(key, metric, points)
                 if worst is not None:
-                    own = self.ranked_rows[confidence_name].group(worst.label)
-                    assert own is not None
-                    rows = self.rows(confidence_name).take(~own.rows)
-                    rests[key._replace(group=worst.label)] = measure_metrics(rows, with_companions([metric]))
-        return rests
+                    found[key] = worst
+        return found
 
-    def _evaluated(self, key: Key, points: Mapping[Key, float]) -> list[Group]:
-        """The groups that are large enough and in which a metric is defined."""
-        return [
-            group
-            for group in self.groups
-            if not self.note(group) and not math.isnan(points[key._replace(group=group.label)])
-        ]
-
-    def _worst(self, key: Key, direction: str, points: Mapping[Key, float]) -> Group | None:
-        """The group with the worst value; None if fewer than two can be compared."""
-        groups = self._evaluated(key, points)
-        if len(groups) < 2:
-            return None
-        sign = 1.0 if direction == "lower" else -1.0
-        return max(groups, key=lambda group: sign * points[key._replace(group=group.label)])
-
-    def _worst_at_matched_coverage(
+    def _worst_group(
         self, key: Key, metric: MetricSpecification, points: Mapping[Key, float]
-    ) -> dict[Key, Statistic]:
-        """The group that is furthest behind all other rows at the coverage that both reach, if there is one.
-
-        An area grows with the coverage that it ends at, so that gaps are compared after division by its power.
-        """
-        groups = self._evaluated(key, points)
-        if len(groups) < 2:
-            return {}
+    ) -> WorstGroup | None:
+        """Return the group with the worst value or, for a matched metric, with the worst gap at matched coverage."""
+        labels = [group.label for group in self.groups if not self.note(group)]
+        values = {label: points[key._replace(group=label)] for label in labels}
+        values = {label: value for label, value in values.items() if not math.isnan(value)}
+        statistics = {}
+        if metric.matched is not None and len(values) > 1:
+            for label in list(values):
+                statistics[label] = matched_statistic(*self._sides(key.confidence, label), [metric])
+                coverage, rest, value = statistics[label].points.tolist()
+                # An area grows with a power of the coverage that it ends at.
+                values[label] = (value - rest) / coverage**metric.coverage_power if coverage else math.nan
+            values = {label: value for label, value in values.items() if not math.isnan(value)}
+        if len(values) < 2:
+            return None
         sign = 1.0 if metric.direction == "lower" else -1.0
-        gaps: dict[Key, tuple[float, Statistic]] = {}
-        for group in groups:
-            own = key._replace(group=group.label)
-            measure = matched_statistic(*self._sides(own), [metric])
-            coverage, rest, value = measure.points.tolist()
-            gap = sign * (value - rest) / coverage**metric.coverage_power if coverage else math.nan
-            if not math.isnan(gap):
-                gaps[own] = gap, measure
-        if len(gaps) < 2:
-            return {}
-        worst = max(gaps, key=lambda own: gaps[own][0])
-        return {worst: gaps[worst][1]}
+        worst = max(values, key=lambda label: sign * values[label])
+        if metric.matched is None:
+            outside = self.ranked_rows[key.confidence].outside(worst)
+            statistics[worst] = measure_metrics(outside, with_companions([metric]))
+        return WorstGroup(worst, metric, statistics[worst])
 
 
 def _build_statistics(

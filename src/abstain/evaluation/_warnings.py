@@ -1,4 +1,4 @@
-"""What the reader of an evaluation must know beside its numbers: warnings, each with a stable code and a sentence."""
+"""The warnings of an evaluation, each with a stable code and a sentence."""
 
 from __future__ import annotations
 
@@ -48,37 +48,33 @@ def general_warnings(
     noun = items.cluster_noun
     if not population.items:
         return (ResultWarning("nothing_judged", nothing_judged(items)),)
-    scores = "" if loss_named else scale_hint(items)
-    found = [ResultWarning(POSSIBLE_SCALE, scores)] if scores else []
+    column = items.provenance.get("possible_cluster")
+    messages: dict[str, str] = {POSSIBLE_SCALE: "" if loss_named else scale_hint(items)}
     if not population.answered:
-        message = "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
-        found.append(ResultWarning("nothing_answered", message))
+        messages["nothing_answered"] = (
+            "nothing was answered: every area is 0 over an empty range, which must not win a comparison"
+        )
     if items.never_equal:
-        found.append(ResultWarning("never_equal", NEVER_EQUAL))
+        messages["never_equal"] = NEVER_EQUAL
     if not ranked:
-        found.append(ResultWarning("no_confidence", f"areas are not computed: {no_confidence(items)}"))
-    refusals = refusal_hint(items)
-    if refusals:
-        found.append(ResultWarning("looks_like_refusals", refusals))
+        messages["no_confidence"] = f"areas are not computed: {no_confidence(items)}"
+    messages["looks_like_refusals"] = refusal_hint(items)
     if population.failed:
         are = "is" if population.failed == 1 else "are"
         left_out = f"{population.failed} of {population.total} {noun}s {are} left out of every number"
-        found.append(ResultWarning("failed_clusters", f"{left_out}: failed or without truth"))
-    column = items.provenance.get("possible_cluster")
+        messages["failed_clusters"] = f"{left_out}: failed or without truth"
     if column and "cluster" in items.unnamed:
-        message = (
+        messages["cluster_unnamed"] = (
             f"every item counts as independent, but the column {column!r} holds names that repeat; if they belong "
             "together, name it (--cluster, cluster=)"
         )
-        found.append(ResultWarning("cluster_unnamed", message))
     if items.counted is not None and items.counted.by_chance:
-        message = (
+        messages["rows_unnamed"] = (
             "every row counts as independent, and rows have no names here: which of them are left out together depends "
             "on the partitions, and the last digits of the intervals with it; name a cluster (--cluster, cluster=)"
         )
-        found.append(ResultWarning("rows_unnamed", message))
-    found += few_clusters(population.included, noun, settings.interval)
-    return tuple(found)
+    warnings = [ResultWarning(code, message) for code, message in messages.items() if message]
+    return (*warnings, *few_clusters(population.included, noun, settings.interval))
 
 
 def scale_hint(items: Items) -> str:
@@ -108,20 +104,18 @@ def refusal_hint(items: Items) -> str:
 
 def left_out_warnings(found: Mapping[Key, Estimate], population: Population) -> tuple[ResultWarning, ...]:
     """Return what the metrics could be if the items that were left out had all gone wrong, or right."""
-    bounded = {key: estimate for key, estimate in found.items() if estimate.bounds is not None}
-    told = [key for name in _BOUNDED for key in bounded if key.metric == name]
-    if not told:
+    # Confidences with the same bounds, such as the same signal by two names, are reported together.
+    confidences: dict[tuple[str, str], list[str]] = {}
+    for name in _BOUNDED:
+        for key, estimate in found.items():
+            if key.metric == name and estimate.bounds is not None:
+                ends = " or ".join(map(number_text, estimate.bounds))
+                confidences.setdefault((name, ends), []).append(key.confidence)
+    if not confidences:
         return ()
-    # Confidences that order the answers alike, as those of a run by two names, are told of together.
-    whose: dict[tuple[str, str], list[str]] = {}
-    for key in told:
-        wrong, right = bounded[key].bounds or (math.nan, math.nan)
-        whose.setdefault((key.metric, f"{number_text(wrong)} or {number_text(right)}"), []).append(
-            key.confidence
-        )
     parts = [
         f"{metric}{' by ' * any(names)}{' and '.join(filter(None, names))} would be {ends}"
-        for (metric, ends), names in list(whose.items())[:_MOST_BOUNDED]
+        for (metric, ends), names in list(confidences.items())[:_MOST_BOUNDED]
     ]
     count = population.items_failed + population.items_unscored
     are, had = (

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 
 _TINY = 1e-300
-_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
-@lru_cache(maxsize=64)
 def normal_quantile(probability: float) -> float:
     """Return the value that a normal variable stays below with a probability.
 
@@ -22,20 +21,7 @@ def normal_quantile(probability: float) -> float:
     """
     if probability in (0.0, 1.0):
         return math.inf if probability else -math.inf
-    if probability > 0.5:
-        return -normal_quantile(1.0 - probability)
-    # Hastings' approximation to three digits, then Halley's steps, each of which trebles them.
-    root = math.sqrt(-2.0 * math.log(probability))
-    value = -(
-        root
-        - (2.515517 + root * (0.802853 + root * 0.010328))
-        / (1.0 + root * (1.432788 + root * (0.189269 + root * 0.001308)))
-    )
-    for _ in range(3):
-        error = 0.5 * math.erfc(-value / math.sqrt(2.0)) - probability
-        step = error * _ROOT_TWO_PI * math.exp(0.5 * value * value)
-        value -= step / (1.0 + 0.5 * value * step)
-    return value
+    return NormalDist().inv_cdf(probability)
 
 
 @lru_cache(maxsize=256)

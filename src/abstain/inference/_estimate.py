@@ -1,6 +1,6 @@
-"""What every number carries, and where its interval comes from: measures weighed many times.
+"""What every number carries, and the replicates that its interval comes from.
 
-Measures that are weighed together share their weights, so that any two of them can be compared vector by vector.
+Statistics that are evaluated together share their weights, so that any two of them can be compared vector by vector.
 The intervals of the bootstrap, percentile and BCa, are read off the replicates in which the metric is defined.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 JACKKNIFE, PERCENTILE, BCA, NONE = INTERVALS = ("jackknife", "percentile", "bca", "none")
-# Less work than this is done before a thread has begun; its unit is that of the width of measures.
+# Less work than this is done before a thread has begun; its unit is that of the width of statistics.
 _WORTH_A_THREAD = 1 << 17
 METHODS = {PERCENTILE: "cluster bootstrap, percentile interval", BCA: "cluster bootstrap, BCa interval"}
 
@@ -66,10 +66,11 @@ class Drawn:
         """Return the interval at a level."""
         shares = [self._share((1.0 - level) / 2.0), self._share((1.0 + level) / 2.0)]
         # Infinite replicates cannot be interpolated between.
-        if not np.isfinite(self.values).all():
-            low, high = np.quantile(self.values, shares, method="inverted_cdf").tolist()
-            return low, high
-        return _quantiles(self.values, shares)
+        interpolated = np.isfinite(self.values).all()
+        low, high = np.quantile(
+            self.values, shares, method="linear" if interpolated else "inverted_cdf"
+        ).tolist()
+        return low, high
 
     def _share(self, nominal: float) -> float:
         """The share of replicates below the end whose nominal share is given."""
@@ -230,45 +231,45 @@ class Estimate:
 
 
 def replicates(
-    measures: Sequence[Statistic], source: Weights, progress: Progress | None = None
+    statistics: Sequence[Statistic], weights: Weights, progress: Progress | None = None
 ) -> list[Floats]:
-    """Weigh every measure with the same weights; one array (vectors, metrics) per measure.
+    """Evaluate every statistic with the same weights; one array (vectors, metrics) per statistic.
 
     Args:
-        measures: measures over the same clusters.
-        source: the weights.
+        statistics: statistics over the same clusters.
+        weights: the weights.
         progress: called with the number of weight vectors done since the last call.
     """
-    if source.vectors and any(measure.units != source.units for measure in measures):
+    if weights.vectors and any(each.units != weights.units for each in statistics):
         raise DataError("measures that are weighed together must have the same clusters")
     _settle_heap()
     # One metric beside the other, each in one piece.
-    values = [np.empty((len(measure.names), source.vectors)).T for measure in measures]
-    width, stop = max((measure.width for measure in measures), default=1), StopFlag()
+    values = [np.empty((len(each.names), weights.vectors)).T for each in statistics]
+    width, stop = max((each.width for each in statistics), default=1), StopFlag()
     # One thread is worth it, too: the one that waits hears of an interrupt at once.
-    workers = threads() if kernel().compiled and source.vectors * width > _WORTH_A_THREAD else 0
-    batches, telling = source.batches(width, stop, shared=workers > 1), threading.Lock()
+    workers = threads() if kernel().compiled and weights.vectors * width > _WORTH_A_THREAD else 0
+    batches, reporting = weights.batches(width, stop, shared=workers > 1), threading.Lock()
 
-    def weigh(batch: WeightBatch) -> None:
-        for found, measure in zip(values, measures, strict=True):
-            found[batch.places] = measure(batch)
+    def evaluate(batch: WeightBatch) -> None:
+        for found, statistic in zip(values, statistics, strict=True):
+            found[batch.places] = statistic(batch)
         batch.done()
         if progress is not None:
-            with telling:
+            with reporting:
                 progress(len(batch))
 
     if workers:
-        for_each(batches, weigh, stop, workers=workers)
+        for_each(batches, evaluate, stop, workers=workers)
     else:
         for batch in batches:
-            weigh(batch)
+            evaluate(batch)
     return values
 
 
 def with_draws(
     estimate: Estimate,
     replicated: Floats,
-    draws: BootstrapWeights,
+    bootstrap_weights: BootstrapWeights,
     interval: str = JACKKNIFE,
     left_out: Floats | None = None,
 ) -> Estimate:
@@ -280,63 +281,43 @@ def with_draws(
     Args:
         estimate: the value, with its jackknife interval or without any.
         replicated: the values of the resamples.
-        draws: the resamples.
+        bootstrap_weights: the resamples.
         interval: "jackknife" to keep the interval, "percentile" or "bca" for one of the bootstrap instead.
         left_out: the values without each cluster, which BCa needs.
     """
-    if not draws.resamples:
+    if not bootstrap_weights.resamples:
         return estimate
     undefined = np.isnan(replicated)
     kept = replicated[~undefined] if undefined.any() else np.ascontiguousarray(replicated)
-    dropped = 1.0 - len(kept) / draws.resamples if estimate.defined else 1.0
-    told: dict[str, Any] = {"resamples": draws.resamples, "seed": draws.seed, "drop_rate": dropped}
+    dropped = 1.0 - len(kept) / bootstrap_weights.resamples if estimate.defined else 1.0
+    changes: dict[str, Any] = {
+        "resamples": bootstrap_weights.resamples,
+        "seed": bootstrap_weights.seed,
+        "drop_rate": dropped,
+    }
     if not estimate.defined:
-        return replace(estimate, **told)
+        return replace(estimate, **changes)
     drawn = Drawn(kept if len(kept) >= 2 else np.array([estimate.value]))
-    low, high = told["percentile"] = drawn.ends(estimate.level)
+    low, high = changes["percentile"] = drawn.ends(estimate.level)
     # A difference that no resample changes keeps its exact bound: it is not known to be exactly that.
     if interval not in METHODS or (estimate.interval is not None and low == high == estimate.value):
-        return replace(estimate, **told)
+        return replace(estimate, **changes)
     if interval == BCA and left_out is not None:
         drawn = Drawn.corrected(drawn.values, estimate.value, left_out)
         low, high = drawn.ends(estimate.level)
-    told |= {"low": low, "high": high, "se": _spread(kept), "drawn": drawn}
-    return replace(estimate, **told, degrees=0.0, method=METHODS[interval], reason="")
-
-
-def _spread(values: Floats) -> float:
-    """The standard deviation of finite values as `numpy.std` has it, which takes twice as long over a few thousand."""
-    if len(values) < 2 or not np.isfinite(values).all():
-        return math.nan
-    away = values - values.sum() / len(values)
-    np.multiply(away, away, out=away)
-    return math.sqrt(float(away.sum()) / (len(values) - 1))
-
-
-def _quantiles(values: Floats, shares: list[float]) -> tuple[float, float]:
-    """Two quantiles of finite values as `numpy.quantile` has them, which takes much longer over a few thousand."""
-    places = [share * (len(values) - 1) for share in shares]
-    below = [min(int(place), len(values) - 1) for place in places]
-    found = []
-    for place, left, (low, high) in zip(places, below, _neighbours(values, *below), strict=True):
-        part = place - left
-        gap = high - low
-        # From the nearer side, so that the ends are met exactly.
-        found.append(low + gap * part if part < 0.5 else high - gap * (1.0 - part))
-    return found[0], found[1]
-
-
-def _neighbours(values: Floats, first: int, second: int) -> list[tuple[float, float]]:
-    """The values at two places of their order, each with the next one; the last has no next but itself."""
-    last = len(values) - 1
-    if not first + 1 < second < last:
-        ordered = np.sort(values)
-        return [(float(ordered[place]), float(ordered[min(place + 1, last)])) for place in (first, second)]
-    # One place at a time: numpy is far slower where it is asked for several.
-    lower = np.partition(values, first + 1)
-    upper = np.partition(lower[first + 1 :], second - first - 1)
-    beside = (float(upper[second - first - 1]), float(upper[second - first :].min()))
-    return [(float(lower[: first + 1].max()), float(lower[first + 1])), beside]
+    finite = len(kept) >= 2 and np.isfinite(kept).all()
+    se = float(np.std(kept, ddof=1)) if finite else math.nan
+    return replace(
+        estimate,
+        **changes,
+        low=low,
+        high=high,
+        se=se,
+        drawn=drawn,
+        degrees=0.0,
+        method=METHODS[interval],
+        reason="",
+    )
 
 
 def _settle_heap() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def function_measure(metric: Metric, items: Items, intervals: Intervals | None = None) -> Statistic:
-    """Return any function of `Items` as a measure of the judged items, over the units that the intervals weigh.
+    """Return any function of `Items` as a statistic of the judged items, over the units of the intervals.
 
     >>> from abstain import Items
     >>> items = Items.from_arrays([1, 0], [1, 1])
@@ -119,9 +119,9 @@ def _intervals(judged: Items, interval: str, resamples: int | None, seed: int, l
 def _estimate(
     metric: Metric, items: Items, intervals: Intervals, scale: Scale, progress: Progress | None = None
 ) -> Estimate:
-    measure = function_measure(metric, items, intervals)
-    replicates = intervals.replicate([measure], progress)[measure]
-    return intervals.estimates(measure.points, replicates, [scale], n=len(items.judged))[0]
+    statistic = function_measure(metric, items, intervals)
+    replicates = intervals.replicate([statistic], progress)[statistic]
+    return intervals.estimates(statistic.points, replicates, [scale], n=len(items.judged))[0]
 
 
 def paired_delta(
@@ -140,7 +140,7 @@ def paired_delta(
 ) -> Estimate:
     """Return right - left for any metric of yours, over the items that both sides have judged.
 
-    Items are matched as `abstain.compare` matches them, and weighed alike on both sides.
+    Items are matched as `abstain.compare` matches them, and both sides have the same weights.
 
     Args:
         metric: a function of `Items` that returns a number, or None or NaN where it is undefined.

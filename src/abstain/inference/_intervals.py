@@ -1,7 +1,7 @@
-"""How the intervals of one judgement are made: which clusters, which method, which level; decided once for all metrics.
+"""How the intervals of one evaluation are made: which clusters, which method, which level; the same for all metrics.
 
-The jackknife over clusters is the default. The bootstrap stands beside it where resamples were asked for, and gives
-the intervals themselves where that was asked for. All measures of a judgement are weighed together.
+The jackknife over clusters is the default. If resamples are requested, the percentile interval of the bootstrap is
+computed in addition, or replaces it. All statistics of an evaluation share their weights.
 
 With ``g`` groups of clusters left out in turn, of ``m_j`` out of ``n`` clusters (one each, up to 400), ``h_j
 = n/m_j``, the value ``t`` and the values ``t_j`` without group ``j``::
@@ -76,7 +76,7 @@ def with_companions(metrics: Sequence[MetricSpecification]) -> list[MetricSpecif
 
 
 class Replicates(NamedTuple):
-    """The values of a measure without each group of clusters, and in each resample: (vectors, metrics)."""
+    """The values of a statistic without each group of clusters, and in each resample: (vectors, metrics)."""
 
     left_out: Floats
     drawn: Floats
@@ -117,8 +117,8 @@ def resamples_wanted(resamples: int | None, interval: str, *, of_a_run: bool = F
 class Intervals:
     """Which clusters are left out and drawn, and what is made of it; make one with `of`."""
 
-    leave: JackknifeWeights
-    draws: BootstrapWeights
+    jackknife_weights: JackknifeWeights
+    bootstrap_weights: BootstrapWeights
     interval: str
     level: float
 
@@ -143,44 +143,42 @@ class Intervals:
             weight: multiplicities of the rows.
             interval: "jackknife", "percentile", "bca" or "none".
             resamples: how many times the clusters are drawn; see `resamples_wanted`.
-            seed: the seed of the draws.
+            seed: the seed of the resamples.
             level: confidence level of the intervals.
             members: how many clusters each of them stands for, where an engine put clusters into groups.
         """
-        draws = BootstrapWeights(len(cluster_ids), resamples_wanted(resamples, interval), seed)
-        if members is not None and draws.resamples:
+        bootstrap_weights = BootstrapWeights(len(cluster_ids), resamples_wanted(resamples, interval), seed)
+        if members is not None and bootstrap_weights.resamples:
             raise ArgumentError(
                 f"the bootstrap draws single clusters, and {int(members.sum()):,} of them were put into groups; ask "
                 "for the jackknife (interval, --interval) and no resamples, or load the table (engine, --engine: numpy)"
             )
-        # Percentile ends need nothing left out, and without any interval nothing needs to be weighed at all.
-        wanted = interval in (JACKKNIFE, BCA)
-        leave = JackknifeWeights.nothing(cluster_ids, members)
-        if wanted:
-            held = None
+        # Percentile ends need no jackknife, and without intervals there are no weights at all.
+        by_group = not bootstrap_weights.resamples
+        if interval not in (JACKKNIFE, BCA):
+            jackknife_weights = JackknifeWeights.nothing(cluster_ids, members, by_group=by_group)
+        else:
+            items = None
             if cluster_of_row is not None:
-                held = np.bincount(cluster_of_row, weights=weight, minlength=len(cluster_ids)).astype(
-                    np.float64
-                )
-            leave = JackknifeWeights.of(cluster_ids, held, by_group=not draws.resamples, members=members)
-        elif draws.resamples:
-            leave = replace(leave, by_group=False)
-        return cls(leave, draws, interval, _validate.level(level))
+                counts = np.bincount(cluster_of_row, weights=weight, minlength=len(cluster_ids))
+                items = counts.astype(np.float64)
+            jackknife_weights = JackknifeWeights.of(cluster_ids, items, by_group=by_group, members=members)
+        return cls(jackknife_weights, bootstrap_weights, interval, _validate.level(level))
 
     @property
     def clusters(self) -> int:
         """How many clusters there are."""
-        return self.leave.clusters
+        return self.jackknife_weights.clusters
 
     @property
     def units(self) -> int:
-        """How many units a measure must have to be weighed."""
-        return self.leave.units
+        """How many units a statistic must have."""
+        return self.jackknife_weights.units
 
     @property
     def unit_of_cluster(self) -> Indices:
         """The unit that each cluster is counted in."""
-        return self.leave.unit_of_cluster
+        return self.jackknife_weights.unit_of_cluster
 
     def replicate(
         self, statistics: Iterable[Statistic], progress: Progress | None = None
@@ -190,14 +188,14 @@ class Intervals:
         All statistics are evaluated with the same weights; `progress` is called with the resamples done.
         """
         distinct = list(dict.fromkeys(statistics))
-        left_out = replicates(distinct, self.leave)
-        drawn = replicates(distinct, self.draws, progress)
+        left_out = replicates(distinct, self.jackknife_weights)
+        drawn = replicates(distinct, self.bootstrap_weights, progress)
         return {each: Replicates(*values) for each, *values in zip(distinct, left_out, drawn, strict=True)}
 
     def estimates(
         self,
         values: Floats,
-        weighed: Replicates,
+        replicates: Replicates,
         scales: Sequence[Scale],
         *,
         n: int,
@@ -207,23 +205,25 @@ class Intervals:
 
         Args:
             values: the metrics.
-            weighed: what weighing gave.
+            replicates: the values of their statistic with each weight vector.
             scales: what each metric can be.
             n: how many items were judged.
             within: which clusters have items here, where they are some of all.
         """
-        leave, left_out = self.leave, weighed.left_out
-        if within is not None and leave.vectors:
-            leave, kept = leave.within(*within)
+        weights, left_out = self.jackknife_weights, replicates.left_out
+        if within is not None and weights.vectors:
+            weights, kept = weights.within(*within)
             left_out = left_out[kept]
         if self.interval == JACKKNIFE:
-            made = jackknife_estimates(values, left_out, leave, scales, n=n, level=self.level)
+            made = jackknife_estimates(values, left_out, weights, scales, n=n, level=self.level)
         else:
             made = [
-                Estimate(value, level=self.level, n=n, clusters=leave.clusters) for value in values.tolist()
+                Estimate(value, level=self.level, n=n, clusters=weights.clusters) for value in values.tolist()
             ]
         return [
-            with_draws(each, weighed.drawn[:, place], self.draws, self.interval, left_out[:, place])
+            with_draws(
+                each, replicates.drawn[:, place], self.bootstrap_weights, self.interval, left_out[:, place]
+            )
             for place, each in enumerate(made)
         ]
 
@@ -231,15 +231,15 @@ class Intervals:
         self,
         columns: Columns,
         metrics: Sequence[MetricSpecification],
-        measure: Statistic,
-        weighed: Replicates,
+        statistic: Statistic,
+        replicates: Replicates,
         *,
         n: int,
         within: Within | None = None,
     ) -> list[Estimate]:
-        """Return the metrics of a measure of `with_companions`; the other arguments are those of `estimates`."""
+        """Return the metrics of a statistic of `with_companions`; the other arguments are those of `estimates`."""
         count, scales = len(metrics), [metric.scale(columns) for metric in with_companions(metrics)]
-        found = self.estimates(measure.points, weighed, scales, n=n, within=within)
+        found = self.estimates(statistic.points, replicates, scales, n=n, within=within)
         companions = iter(found[count:])
         return [
             around_debiased(each, next(companions), scale)
@@ -249,20 +249,20 @@ class Intervals:
         ]
 
     def difference(
-        self, value: float, weighed: Replicates, *, n: int, limits: DifferenceRange | None = None
+        self, value: float, replicates: Replicates, *, n: int, limits: DifferenceRange | None = None
     ) -> Estimate:
         """Return a difference with its interval; `limits` says how large it can be."""
         if self.interval == JACKKNIFE:
             made = difference_estimate(
-                value, weighed.left_out, self.leave, n=n, level=self.level, limits=limits
+                value, replicates.left_out, self.jackknife_weights, n=n, level=self.level, limits=limits
             )
         else:
             made = Estimate(value, level=self.level, n=n, clusters=self.clusters, range=limits)
             if not made.defined:
                 made = replace(made, reason="undefined on at least one side")
-            elif weighed.drawn.size and (weighed.drawn == value).all() and self.clusters > 1:
+            elif replicates.drawn.size and (replicates.drawn == value).all() and self.clusters > 1:
                 made = _with_interval(replace(made, se=0.0))
-        return with_draws(made, weighed.drawn, self.draws, self.interval, weighed.left_out)
+        return with_draws(made, replicates.drawn, self.bootstrap_weights, self.interval, replicates.left_out)
 
 
 # An undefined value tells nothing of the spread; where more than this share of the groups gives one, nothing does.
@@ -274,7 +274,7 @@ _NOISE = 1e-12
 def jackknife_estimates(
     values: Floats,
     left_out: Floats,
-    leave: JackknifeWeights,
+    weights: JackknifeWeights,
     scales: Sequence[Scale],
     *,
     n: int,
@@ -284,73 +284,73 @@ def jackknife_estimates(
 
     Args:
         values: the metrics over all clusters.
-        left_out: (groups, metrics) without each group of `leave`.
-        leave: what was left out.
+        left_out: (groups, metrics) without each group of `weights`.
+        weights: what was left out.
         scales: what each metric can be.
         n: how many items were judged.
         level: confidence level of the intervals.
 
     >>> from abstain.inference import JackknifeWeights
     >>> from abstain.metrics.scales import Scale
-    >>> leave = JackknifeWeights.of(np.arange(10))                    # 3 of 10 clusters of one item are right
+    >>> weights = JackknifeWeights.of(np.arange(10))  # 3 of 10 clusters of one item are right
     >>> without = np.array([[2.0]] * 3 + [[3.0]] * 7) / 9
-    >>> print(jackknife_estimates(np.array([0.3]), without, leave, [Scale(0.0, 1.0, 10)], n=10)[0])
+    >>> print(jackknife_estimates(np.array([0.3]), without, weights, [Scale(0.0, 1.0, 10)], n=10)[0])
     0.300 [0.087, 0.658]
     """
     level = _validate.level(level)
-    found = zip(values.tolist(), _standard_errors(values, left_out, leave).tolist(), strict=True)
-    base = partial(Estimate, level=level, n=n, clusters=leave.clusters)
+    found = zip(values.tolist(), _standard_errors(values, left_out, weights).tolist(), strict=True)
+    base = partial(Estimate, level=level, n=n, clusters=weights.clusters)
     return [
-        _metric_estimate(base(value), error, left_out[:, place], leave, scales[place])
+        _metric_estimate(base(value), error, left_out[:, place], weights, scales[place])
         for place, (value, error) in enumerate(found)
     ]
 
 
 def _metric_estimate(
-    base: Estimate, error: float, left_out: Floats, leave: JackknifeWeights, scale: Scale
+    base: Estimate, error: float, left_out: Floats, weights: JackknifeWeights, scale: Scale
 ) -> Estimate:
     if base.defined and scale.fixed:
         return replace(base, low=base.value, high=base.value, se=0.0, method="it cannot vary")
     if base.defined and scale.refused:
         return replace(base, reason=scale.refused)
-    made = _with_error(base, error, leave)
+    made = _with_error(base, error, weights)
     if math.isnan(made.se):
         return made
     # Without a spread there is a bound to go by, or what one row more could cost, or nothing.
     unspread = made.se == 0.0 and (scale.bounded or not scale.least_error)
     if unspread or scale.is_end(made.value):
-        return _agreed(made, scale, leave.vectors)
+        return _agreed(made, scale, weights.vectors)
     how = ""
     if scale.bounded and scale.low < made.value < scale.high:
-        ends, how = _score_ends(made, left_out, leave, scale), "Wilson's score interval"
+        ends, how = _score_ends(made, left_out, weights, scale), "Wilson's score interval"
         if scale.upper_only:
             ends, how = (scale.low, ends[1]), "upper end alone"
     elif scale.low == 0.0 and made.value > 0.0 and not scale.bounded:
-        ends, how = _log_ends(made, left_out, leave, scale), "logarithmic scale"
+        ends, how = _log_ends(made, left_out, weights, scale), "logarithmic scale"
     if not how:
         return _with_interval(made)
     return replace(made, low=ends[0], high=ends[1], method=f"{made.method}, {how}")
 
 
-def _with_error(base: Estimate, error: float, leave: JackknifeWeights) -> Estimate:
+def _with_error(base: Estimate, error: float, weights: JackknifeWeights) -> Estimate:
     """The value with its standard error, or with the reason why there is none."""
     if not base.defined:
         return base
-    if leave.vectors < 2:
+    if weights.vectors < 2:
         return replace(base, reason="one cluster alone says nothing about others")
     if math.isnan(error):
         return replace(base, reason="it is undefined as soon as some clusters are left out")
-    return replace(base, se=error, degrees=leave.degrees, method=_method(leave))
+    return replace(base, se=error, degrees=weights.degrees, method=_method(weights))
 
 
 def _score_ends(
-    made: Estimate, left_out: Floats, leave: JackknifeWeights, scale: Scale
+    made: Estimate, left_out: Floats, weights: JackknifeWeights, scale: Scale
 ) -> tuple[float, float]:
     """Wilson's interval on the range of the metric, with as many trials as show the jackknife's variance."""
     width, root = scale.high - scale.low, 1.0 / scale.power
     found, se = ((made.value - scale.low) / width) ** root, made.se / width
     if scale.power != 1.0:
-        se = _standard_error(found, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, leave)
+        se = _standard_error(found, np.clip((left_out - scale.low) / width, 0.0, 1.0) ** root, weights)
     spread = found * (1.0 - found)
     tail = (1.0 - made.level) / 2.0
     ends = []
@@ -363,10 +363,12 @@ def _score_ends(
     return scale.low + width * ends[0], scale.low + width * ends[1]
 
 
-def _log_ends(made: Estimate, left_out: Floats, leave: JackknifeWeights, scale: Scale) -> tuple[float, float]:
+def _log_ends(
+    made: Estimate, left_out: Floats, weights: JackknifeWeights, scale: Scale
+) -> tuple[float, float]:
     relative = made.se / made.value
     if (left_out[np.isfinite(left_out)] > 0.0).all():
-        relative = _standard_error(math.log(made.value), np.log(left_out), leave)
+        relative = _standard_error(math.log(made.value), np.log(left_out), weights)
     relative = max(relative, scale.least_error / made.value)
     reach = min(t_quantile(made.degrees, (1.0 + made.level) / 2.0) * relative, 700.0)
     # Where a value is hardly known, its logarithm would reach beyond all measure; from there on the end grows evenly.
@@ -400,7 +402,7 @@ def _unseen(estimate: Estimate, clusters: float, *, together: int = 1) -> float:
 def difference_estimate(
     value: float,
     left_out: Floats,
-    leave: JackknifeWeights,
+    weights: JackknifeWeights,
     *,
     n: int,
     level: float = 0.95,
@@ -410,27 +412,27 @@ def difference_estimate(
 
     Args:
         value: the difference over all clusters.
-        left_out: the differences without each group of `leave`.
-        leave: what was left out.
+        left_out: the differences without each group of `weights`.
+        weights: what was left out.
         n: how many items were judged.
         level: confidence level of the interval.
         limits: how large the difference can be. Default: unknown.
 
     >>> from abstain.inference import JackknifeWeights
-    >>> leave = JackknifeWeights.of(np.arange(4))                     # the mean of 1, 2, 3 and 6, each left out
-    >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, leave, n=4))
+    >>> weights = JackknifeWeights.of(np.arange(4))  # the mean of 1, 2, 3 and 6, each left out
+    >>> print(difference_estimate(3.0, np.array([11.0, 10.0, 9.0, 6.0]) / 3, weights, n=4))
     3.000 [-0.437, 6.437]
     """
-    if limits is not None and limits.clusters is not None and leave.vectors:
+    if limits is not None and limits.clusters is not None and weights.vectors:
         # Beyond a few hundred clusters, units are groups of them.
-        limits = limits._replace(clusters=limits.clusters * leave.clusters / leave.vectors)
-    base = Estimate(value, level=_validate.level(level), n=n, clusters=leave.clusters, range=limits)
+        limits = limits._replace(clusters=limits.clusters * weights.clusters / weights.vectors)
+    base = Estimate(value, level=_validate.level(level), n=n, clusters=weights.clusters, range=limits)
     if not base.defined:
         return replace(base, reason="undefined on at least one side")
-    made = _with_error(base, _standard_error(value, left_out, leave), leave)
+    made = _with_error(base, _standard_error(value, left_out, weights), weights)
     if math.isnan(made.se):
         return made
-    return _with_interval(replace(made, margin_se=_margin_error(made.se, value, left_out, leave)))
+    return _with_interval(replace(made, margin_se=_margin_error(made.se, value, left_out, weights)))
 
 
 def against_margin(difference: Estimate) -> Estimate:
@@ -529,10 +531,10 @@ def p_value(difference: Estimate, bound: float = 0.0) -> float:
     return float(2.0 * stdtr(difference.degrees, -distance / difference.se))
 
 
-def _margin_error(error: float, value: float, left_out: Floats, leave: JackknifeWeights) -> float:
+def _margin_error(error: float, value: float, left_out: Floats, weights: JackknifeWeights) -> float:
     """The standard error of a difference if two more clusters were like the one that moves it most."""
     kept = np.isfinite(left_out)
-    sizes, without = leave.sizes[kept], left_out[kept]
+    sizes, without = weights.sizes[kept], left_out[kept]
     groups, inverse = len(sizes), float(sizes.sum()) / sizes
     with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest have an error beyond it
         centre = groups * value - float(((1.0 - 1.0 / inverse) * without).sum())
@@ -542,24 +544,24 @@ def _margin_error(error: float, value: float, left_out: Floats, leave: Jackknife
     return math.hypot(error, math.sqrt(2.0) * largest / groups)
 
 
-def _standard_error(value: float, left_out: Floats, leave: JackknifeWeights) -> float:
-    return float(_standard_errors(np.array([value]), left_out[:, None], leave)[0])
+def _standard_error(value: float, left_out: Floats, weights: JackknifeWeights) -> float:
+    return float(_standard_errors(np.array([value]), left_out[:, None], weights)[0])
 
 
-def _standard_errors(values: Floats, left_out: Floats, leave: JackknifeWeights) -> Floats:
+def _standard_errors(values: Floats, left_out: Floats, weights: JackknifeWeights) -> Floats:
     """Return the standard errors of values by what they are without each group; NaN where too many of those are."""
     # One row per value, so that each is summed by itself, in the same order alone as among others.
     rows = np.ascontiguousarray(left_out.T)
     known = np.isfinite(rows)
-    share = known.mean(axis=1) if leave.vectors else np.zeros(len(rows))
+    share = known.mean(axis=1) if weights.vectors else np.zeros(len(rows))
     found = np.full(len(values), math.nan)
     told = np.isfinite(values) & (share >= 1.0 - _MOST_UNDEFINED) & (known.sum(axis=1) >= 2)
     whole = told & (share == 1.0)
     if whole.any():
-        found[whole] = _errors_of(values[whole], rows[whole], leave.sizes)
+        found[whole] = _errors_of(values[whole], rows[whole], weights.sizes)
     for place in np.flatnonzero(told & ~whole).tolist():
         kept = known[place]
-        found[place] = _errors_of(values[[place]], rows[[place]][:, kept], leave.sizes[kept])[0]
+        found[place] = _errors_of(values[[place]], rows[[place]][:, kept], weights.sizes[kept])[0]
     return found
 
 
@@ -575,21 +577,21 @@ def _errors_of(values: Floats, left_out: Floats, sizes: Floats) -> Floats:
     return np.where(errors <= noise, 0.0, errors)
 
 
-def _method(leave: JackknifeWeights) -> str:
-    over = f"{leave.clusters:,} clusters"
-    if leave.vectors != leave.clusters:
-        over = f"{leave.vectors} groups of {over}"
+def _method(weights: JackknifeWeights) -> str:
+    over = f"{weights.clusters:,} clusters"
+    if weights.vectors != weights.clusters:
+        over = f"{weights.vectors} groups of {over}"
     return f"jackknife over {over}, t distribution"
 
 
-def simultaneous_level(left_out: Floats, leave: JackknifeWeights, level: float) -> float:
+def simultaneous_level(left_out: Floats, weights: JackknifeWeights, level: float) -> float:
     """Return the level at which intervals of several values hold together at `level`, by how they move together.
 
     The largest of correlated t statistics is drawn 2,000 times, with the correlation that leaving out groups shows.
 
     >>> from abstain.inference import JackknifeWeights
-    >>> alike, leave = np.arange(8.0)[:, None] * np.ones(5), JackknifeWeights.of(np.arange(8))
-    >>> round(simultaneous_level(alike, leave, 0.95), 2)               # values that move as one need no more
+    >>> alike, weights = np.arange(8.0)[:, None] * np.ones(5), JackknifeWeights.of(np.arange(8))
+    >>> round(simultaneous_level(alike, weights, 0.95), 2)  # values that move as one need no more
     0.95
     """
     from scipy.special import stdtr  # noqa: PLC0415
@@ -601,6 +603,6 @@ def simultaneous_level(left_out: Floats, leave: JackknifeWeights, level: float) 
         return level
     generator = np.random.default_rng(0)
     drawn = generator.standard_normal((2000, len(away))) @ (away[:, moving] / spread[moving])
-    scale = np.sqrt(generator.chisquare(leave.degrees, 2000) / leave.degrees)
+    scale = np.sqrt(generator.chisquare(weights.degrees, 2000) / weights.degrees)
     largest = float(np.quantile(np.abs(drawn).max(axis=1) / scale, level))
-    return max(float(2.0 * stdtr(leave.degrees, largest) - 1.0), level)
+    return max(float(2.0 * stdtr(weights.degrees, largest) - 1.0), level)

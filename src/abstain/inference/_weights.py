@@ -170,11 +170,13 @@ class JackknifeWeights:
         return cls(group, sizes, degrees, clusters, by_group)
 
     @classmethod
-    def nothing(cls, cluster_ids: NDArray[Any], members: Floats | None = None) -> JackknifeWeights:
-        """Leave nothing out: no weight vectors, for those who want no interval; all rows are one unit."""
+    def nothing(
+        cls, cluster_ids: NDArray[Any], members: Floats | None = None, *, by_group: bool = True
+    ) -> JackknifeWeights:
+        """Leave nothing out: no weight vectors; by group, all rows are one unit."""
         count = len(cluster_ids)
         clusters = count if members is None else int(members.sum())
-        return cls(np.zeros(count, np.intp), np.empty(0), 0.0, clusters, by_group=True)
+        return cls(np.zeros(count, np.intp), np.empty(0), 0.0, clusters, by_group)
 
     @property
     def units(self) -> int:

@@ -76,17 +76,20 @@ def points_of(
         progress: called with the number of resamples done since the last call.
     """
     count = len(thresholds)
-    if intervals.interval == JACKKNIFE:  # resamples stand beside metrics alone; here they would only cost
-        intervals = replace(intervals, draws=replace(intervals.draws, resamples=0))
-    measure = threshold_statistic(columns, thresholds)
-    weighed = intervals.replicate([measure], progress)[measure]
+    if intervals.interval == JACKKNIFE:  # only metrics have a bootstrap interval in addition
+        no_resamples = replace(intervals.bootstrap_weights, resamples=0)
+        intervals = replace(intervals, bootstrap_weights=no_resamples)
+    statistic = threshold_statistic(columns, thresholds)
+    replicates = intervals.replicate([statistic], progress)[statistic]
     if simultaneous:
-        level = simultaneous_level(weighed.left_out[:, :count], intervals.leave, intervals.level)
+        level = simultaneous_level(
+            replicates.left_out[:, :count], intervals.jackknife_weights, intervals.level
+        )
         intervals = replace(intervals, level=level)
     answered = columns.answered
     rung = np.searchsorted(-thresholds, -columns.confidence[answered])
     scales = _scales(columns, rung, count)
-    found = intervals.estimates(measure.points, weighed, scales, n=round(float(columns.weight.sum())))
+    found = intervals.estimates(statistic.points, replicates, scales, n=round(float(columns.weight.sum())))
     ends = np.array([(each.value, each.low, each.high) for each in found]).reshape(3, count, 3)
     return Points(ends[:, :, 0], ends[:, :, 1], ends[:, :, 2])
 
