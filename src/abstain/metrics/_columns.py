@@ -17,7 +17,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._row_names import row_name
 from abstain.errors import DataError
-from abstain.resampling import ClusterSums, Statistic, keys_descending
+from abstain.resampling import ClusterSums, Statistic, keys_descending, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,6 +63,10 @@ class Rows:
         """Return whether all rows that count have the same value; rows of weight 0 do not count."""
         counted = values if self.mass is None else values[self.weight > 0.0]
         return len(counted) > 0 and bool((counted == counted[0]).all())
+
+    def mass_by_unit(self, counted: Mask | slice = slice(None)) -> Floats:
+        """Return the weight that some rows have in each unit. Default: all rows."""
+        return total_by(self.cluster[counted], self.weight[counted], self.units)
 
     def sum_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
         """Sum the rows and some of their values by unit and key."""
@@ -112,7 +116,7 @@ class Columns(Rows):
         results: the rows as objects, for metrics that are written for them; None where they are not at hand.
         positive: the label that counts as 1 for binary metrics, in its canonical form; all others count as 0. None if
             it was not named: then the labels must be 0 and 1.
-        shared: what was worked out of these rows and does not depend on the confidence; the same for each of them.
+        shared: results of these rows that do not depend on the confidence, for columns that differ only in it.
     """
 
     answered: Mask
@@ -244,12 +248,13 @@ class Columns(Rows):
         """True where the model declined."""
         return ~self.answered
 
-    def once(self, name: str, work: Callable[[], T]) -> T:
-        """Return what `work` makes of these rows, whatever their confidence, calling it the first time."""
-        if name not in self.shared:
-            self.shared[name] = work()
-        found: T = self.shared[name]
-        return found
+    def once(self, name: str, work: Callable[[], T], *, by_confidence: bool = False) -> T:
+        """Return the result of `work`, called the first time; `by_confidence` if it depends on the confidence."""
+        results = self.in_order if by_confidence else self.shared
+        if name not in results:
+            results[name] = work()
+        result: T = results[name]
+        return result
 
     @cached_property
     def ranks(self) -> tuple[Indices, Floats]:
@@ -258,7 +263,7 @@ class Columns(Rows):
 
     @cached_property
     def in_order(self) -> dict[str, Any]:
-        """What was worked out of these rows in the order of this confidence."""
+        """Results of these rows that depend on their confidence; see `once`."""
         return {}
 
     @property

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Search",
     "Strata",
     "WorstSlab",
     "checked_features",
@@ -299,26 +298,6 @@ class WorstSlab:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How the slab is looked for: its least share, how many directions, how much is held out, the seed."""
-
-    share: float
-    directions: int
-    held_out: float
-    seed: int
-
-    @classmethod
-    def checked(cls, *, share: float, directions: int, held_out: float, seed: int) -> Search:
-        """Check what a user asked for."""
-        return cls(
-            share=_validate.level(share, "share"),
-            directions=_validate.whole(directions, "directions", least=1),
-            held_out=_validate.level(held_out, "held_out"),
-            seed=_validate.seed(seed),
-        )
-
-
 def checked_features(features: ArrayLike, rows: int) -> Floats:
     """Return finite features (rows, features); one feature may come without a second axis."""
     array = np.asarray(features)
@@ -332,36 +311,54 @@ def checked_features(features: ArrayLike, rows: int) -> Floats:
 
 
 def worst_slab(
-    features: Floats, covered: Mask, rows: Rows, search: Search, *, cluster: Indices | None = None
+    features: Floats,
+    covered: Mask,
+    rows: Rows,
+    *,
+    seed: int,
+    share: float = 0.1,
+    directions: int = 1000,
+    held_out: float = 0.75,
+    cluster: Indices | None = None,
 ) -> tuple[WorstSlab, Mask]:
-    """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it.
+    """Find the slab on one part of the rows and evaluate it on the other; also return the held-out rows inside it.
 
-    A cluster is never split between the parts; each row is one of its own when there are none.
+    A cluster is never split between the parts. Default: each row is a cluster.
+
+    Args:
+        features: (rows, features).
+        covered: which rows are covered.
+        rows: their weights and units.
+        seed: the seed of the split and of the directions.
+        share: the least proportion of the searched rows that the slab must hold.
+        directions: how many random directions are tried; one feature needs none.
+        held_out: the proportion of clusters on which the slab is evaluated.
+        cluster: the cluster of each row.
     """
-    stream = np.random.default_rng(search.seed)
+    stream = np.random.default_rng(seed)
     weight = rows.weight
-    held_out = _split(np.arange(len(rows)) if cluster is None else cluster, weight, search.held_out, stream)
-    directions = stream.normal(size=(search.directions, features.shape[1]))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    held = _split(np.arange(len(rows)) if cluster is None else cluster, weight, held_out, stream)
+    vectors = stream.normal(size=(directions, features.shape[1]))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     if features.shape[1] == 1:
-        directions = np.ones((1, 1))
-    searched = features[~held_out], covered[~held_out], weight[~held_out]
-    best, where = (math.inf, 0.0, 0.0), directions[0]
-    for direction in directions:
-        found = _worst_range(searched[0] @ direction, searched[1], searched[2], search.share)
-        if found < best:
-            best, where = found, direction
-    position = features @ where
-    inside = held_out & (position >= best[1]) & (position <= best[2])
-    count, held = float(weight[inside].sum()), float(weight[held_out].sum())
+        vectors = np.ones((1, 1))
+    searched = features[~held]
+    (lowest, low, high), direction = (math.inf, 0.0, 0.0), vectors[0]
+    for vector in vectors:
+        candidate = _worst_range(searched @ vector, covered[~held], weight[~held], share)
+        if candidate < (lowest, low, high):
+            (lowest, low, high), direction = candidate, vector
+    position = features @ direction
+    inside = held & (position >= low) & (position <= high)
+    count, total = float(weight[inside].sum()), float(weight[held].sum())
     slab = WorstSlab(
         coverage=slab_statistic(covered, inside, rows).point,
-        found_coverage=best[0],
+        found_coverage=lowest,
         count=int(count) if count.is_integer() else count,
-        share=count / held if held else math.nan,
-        direction=where,
-        low=best[1],
-        high=best[2],
+        share=count / total if total else math.nan,
+        direction=direction,
+        low=low,
+        high=high,
         reason="" if count else "no held-out row falls into the slab",
     )
     return slab, inside

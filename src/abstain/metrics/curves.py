@@ -155,10 +155,7 @@ def risk_coverage_curve(
 
 def curve_of(columns: Columns) -> RiskCoverageCurve:
     """Return the operating points of checked rows, computed once."""
-    if "curve" not in columns.in_order:
-        columns.in_order["curve"] = _build_curve(columns)
-    curve: RiskCoverageCurve = columns.in_order["curve"]
-    return curve
+    return columns.once("curve", lambda: _build_curve(columns), by_confidence=True)
 
 
 def _build_curve(columns: Columns) -> RiskCoverageCurve:

@@ -32,7 +32,6 @@ from abstain.metrics._specification import (
 )
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, per_level
 from abstain.metrics.coverage import (
-    Search,
     Strata,
     WorstSlab,
     criterion_statistic,
@@ -331,8 +330,9 @@ def interval_worst_slab_coverage(
     (0.0, True)
     """
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    search = Search.checked(share=share, directions=directions, held_out=held_out, seed=seed)
-    return _strata.worst_slab(rows, features, search, cluster)
+    return _strata.worst_slab(
+        rows, features, cluster, share=share, directions=directions, held_out=held_out, seed=seed
+    )
 
 
 def interval_width_quantiles(

@@ -29,7 +29,7 @@ from abstain.metrics._specification import (
     specify,
 )
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
-from abstain.metrics.coverage import Search, WorstSlab, groups_statistic
+from abstain.metrics.coverage import WorstSlab, groups_statistic
 from abstain.metrics.predictions import SetRows
 from abstain.metrics.scales import Scale, share_scale
 
@@ -227,8 +227,9 @@ def set_worst_slab_coverage(
     0.0
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
-    search = Search.checked(share=share, directions=directions, held_out=held_out, seed=seed)
-    return _strata.worst_slab(rows, features, search, cluster)
+    return _strata.worst_slab(
+        rows, features, cluster, share=share, directions=directions, held_out=held_out, seed=seed
+    )
 
 
 def _set_rows(columns: Columns) -> SetRows:
