@@ -20,7 +20,6 @@ from abstain.errors import ArgumentError, ResultWarning
 from abstain.evaluation._coverage_results import ClaimResult, CoverageResult, CoverageSettings, Stratum
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, Within, coverage_verdict
-from abstain.metrics._columns import Rows
 from abstain.metrics.coverage import (
     Strata,
     groups_statistic,
@@ -30,7 +29,7 @@ from abstain.metrics.coverage import (
     worst_slab,
 )
 from abstain.metrics.intervals import ONE_WIDTH
-from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
+from abstain.metrics.predictions import IntervalRows, Rows, SetRows, named_groups, nominal
 from abstain.metrics.scales import Scale, units_of
 from abstain.resampling import total_by
 
