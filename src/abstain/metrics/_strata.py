@@ -210,7 +210,7 @@ def _stratified(
 
 
 def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Family:
-    """Let a builder see the rows that have a prediction of some kind, checked once for all metrics."""
+    """Return the family of a metric that is built from checked predictions, which are checked once for all metrics."""
 
     def over(columns: Columns, **parameters: Any) -> Statistic:
         return build(columns.once(rows_of.__name__, partial(rows_of, columns)), **parameters)
@@ -219,5 +219,5 @@ def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic
 
 
 def mean_of(column: Callable[..., Any]) -> Callable[..., Statistic]:
-    """Measure the mean over rows of what `column` makes of them."""
+    """Return a function that builds the mean of one column of the rows."""
     return lambda rows, **parameters: means_statistic(("mean",), (column(rows, **parameters),), rows)

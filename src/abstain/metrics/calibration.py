@@ -45,7 +45,6 @@ from abstain.metrics.calibration_tests import (
 from abstain.metrics.coverage import means_statistic
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
 from abstain.metrics.scales import Scale, biased_scale, costly_scale, mean_scale
-from abstain.resampling import Statistic, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain._types import Floats
+    from abstain.resampling import Statistic
 
     Classes = Sequence[Any] | NDArray[Any] | None
 
@@ -329,10 +329,9 @@ def brier_decomposition(
     else:
         settings = _bin_settings(bins=bins, strategy=strategy)
         group, _ = row_bins(rows.confidence, rows.weight, settings["bins"], settings["strategy"])
-    columns = (rows.weight, rows.weight * rows.correct, rows.weight * rows.confidence)
-    count, happened, stated = (total_by(group, column) for column in columns)
-    held = count > 0
-    count, happened, stated = count[held], happened[held], stated[held]
+    sums = rows.sum_by(group, int(group.max()) + 1, rows.correct, rows.confidence).sums
+    held = sums[0] > 0
+    count, happened, stated = sums[:, held]
     total = float(count.sum())
     base = float(happened.sum()) / total
     score = _brier_score(rows).point
