@@ -376,7 +376,7 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
     return Statistic.joined(parts, np.argsort(order).tolist())
 
 
-def statistic_of_sums(
+def metrics_of_sums(
     columns: Columns,
     metrics: Sequence[MetricSpecification],
     values: Sequence[Floats | Mask],
