@@ -88,11 +88,14 @@ def criterion_statistic(
 ) -> Statistic:
     """Return the width criterion of one level; the range of the truths is that of the units which are drawn.
 
-    It is NaN where all truths are alike, and -inf where the mean width is infinite.
+    It is NaN if all truths are equal, and -inf if the mean width is infinite.
     """
     means = means_statistic(("coverage", "width"), (covered, width), rows)
     counted = rows.weight > 0.0
-    lowest, highest = _extremes(truth[counted], rows.cluster[counted], rows.units)
+    # The extremes of each unit; without a row, infinities that a minimum and a maximum ignore.
+    lowest, highest = np.full(rows.units, np.inf), np.full(rows.units, -np.inf)
+    np.minimum.at(lowest, rows.cluster[counted], truth[counted])
+    np.maximum.at(highest, rows.cluster[counted], truth[counted])
 
     def compute(batch: WeightBatch) -> Floats:
         coverage, mean_width = means(batch).T
@@ -108,23 +111,13 @@ def criterion_statistic(
     return Statistic((name,), rows.units, 3 * rows.units, compute)
 
 
-def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats]:
-    """The smallest and the largest value of each unit; infinities the wrong way round where it has none."""
-    if units == 1:
-        return values.min(keepdims=True, initial=np.inf), values.max(keepdims=True, initial=-np.inf)
-    lowest, highest = np.full(units, np.inf), np.full(units, -np.inf)
-    np.minimum.at(lowest, unit, values)
-    np.maximum.at(highest, unit, values)
-    return lowest, highest
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Strata:
-    """Equal chunks of the rows ranked by a key, which know where they end; build them with `of_rows`.
+    """Equal chunks of the rows ranked by a key; build them with `of_rows`.
 
-    Rows that share a key and stand across the border of two chunks are spread evenly over both: what a random order
-    of them would give on average, so that the order of rows plays no part. If all rows share one key, the first chunk
-    holds them all and the others are empty.
+    Rows that share a key across the border of two chunks are spread evenly over both, as a random order would on
+    average, so the order of rows does not matter. If all rows share one key, the first chunk holds them all and the
+    others are empty.
 
     Attributes:
         cluster_sums: counts and covered rows by distinct key, ascending.
@@ -174,9 +167,9 @@ class Strata:
     def statistic(self, name: str) -> Statistic:
         """Return the coverage of each chunk, then the worst of them under `name`."""
         names = (*(f"{name}[{place}]" for place in range(self.bins)), name)
-        return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._finish)
+        return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._compute)
 
-    def _finish(self, batch: WeightBatch) -> Floats:
+    def _compute(self, batch: WeightBatch) -> Floats:
         count, hit = self.cluster_sums.run(batch.weights)
         borders = self.borders(count[:, -1])
         covered = np.stack([np.interp(*row) for row in zip(borders, count, hit, strict=True)])
@@ -200,7 +193,7 @@ def quantiles_statistic(
 
 
 def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> Floats:
-    """The quantiles of keys, ascending, of which there are `count` up to and with each."""
+    """The quantiles of ascending keys, given the count of rows up to and including each key."""
     last = len(keys) - 1
     if not len(keys) or count[-1] <= 0.0:
         return np.full(len(shares), np.nan)
@@ -365,7 +358,7 @@ def worst_slab(
 
 
 def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
-    """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
+    """Coverage of the rows inside a slab, which stays the same for all weights."""
     return rows.statistic_of_sums(
         ("worst_slab_coverage",), [covered & inside, inside], lambda _, hit, count: [ratio(hit, count)]
     )
@@ -373,7 +366,7 @@ def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
 
 def _split(cluster: Indices, weight: Floats, share: float, stream: np.random.Generator) -> Mask:
     """Hold out a share of the clusters, at least one and not all; of a single one, nothing."""
-    # A row of weight 0 is not there: it must neither move the split nor be held out alone.
+    # A row of weight 0 does not count: it must neither move the split nor be held out.
     present = np.unique(cluster[weight > 0.0])
     if len(present) < 2:
         return np.zeros(len(cluster), np.bool_)
