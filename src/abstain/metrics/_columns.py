@@ -59,9 +59,14 @@ class Rows:
         """True if weights are multiplicities, so that rows have ranks."""
         return self.mass is None or bool((self.weight == np.floor(self.weight)).all())
 
+    @property
+    def counted(self) -> Mask | slice:
+        """The rows that count: those whose weight is not 0."""
+        return slice(None) if self.mass is None else self.weight > 0.0
+
     def have_one(self, values: Floats) -> bool:
-        """Return whether all rows that count have the same value; rows of weight 0 do not count."""
-        counted = values if self.mass is None else values[self.weight > 0.0]
+        """Return whether all rows that count have the same value."""
+        counted = values[self.counted]
         return len(counted) > 0 and bool((counted == counted[0]).all())
 
     def mass_by_unit(self, counted: Mask | slice = slice(None)) -> Floats:

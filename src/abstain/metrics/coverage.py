@@ -91,11 +91,7 @@ def criterion_statistic(
     It is NaN if all truths are equal, and -inf if the mean width is infinite.
     """
     means = means_statistic(("coverage", "width"), (covered, width), rows)
-    counted = rows.weight > 0.0
-    # The extremes of each unit; without a row, infinities that a minimum and a maximum ignore.
-    lowest, highest = np.full(rows.units, np.inf), np.full(rows.units, -np.inf)
-    np.minimum.at(lowest, rows.cluster[counted], truth[counted])
-    np.maximum.at(highest, rows.cluster[counted], truth[counted])
+    lowest, highest = _extremes(truth[rows.counted], rows.cluster[rows.counted], rows.units)
 
     def compute(batch: WeightBatch) -> Floats:
         coverage, mean_width = means(batch).T
@@ -109,6 +105,16 @@ def criterion_statistic(
         return np.where(np.isnan(scale), np.nan, values)[:, None]
 
     return Statistic((name,), rows.units, 3 * rows.units, compute)
+
+
+def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats]:
+    """The smallest and the largest value of each unit; without a row, infinities that other units replace."""
+    if units == 1:
+        return values.min(keepdims=True, initial=np.inf), values.max(keepdims=True, initial=-np.inf)
+    lowest, highest = np.full(units, np.inf), np.full(units, -np.inf)
+    np.minimum.at(lowest, unit, values)
+    np.maximum.at(highest, unit, values)
+    return lowest, highest
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -198,7 +198,7 @@ def interval_coverage_width_criterion(
     """
     strength = checked_eta(eta)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    counted = rows.known_truth[rows.weight > 0.0]
+    counted = rows.known_truth[rows.counted]
     if counted.min() == counted.max():
         raise DataError(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
