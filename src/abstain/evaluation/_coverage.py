@@ -21,7 +21,6 @@ from abstain.evaluation._coverage_results import ClaimResult, CoverageResult, Co
 from abstain.evaluation._warnings import few_clusters
 from abstain.inference import JACKKNIFE, NONE, Estimate, Intervals, Replicates, Within, coverage_verdict
 from abstain.metrics.coverage import (
-    Search,
     Strata,
     groups_statistic,
     means_statistic,
@@ -30,7 +29,7 @@ from abstain.metrics.coverage import (
     worst_slab,
 )
 from abstain.metrics.intervals import ONE_WIDTH
-from abstain.metrics.predictions import IntervalRows, SetRows, named_groups, nominal
+from abstain.metrics.predictions import IntervalRows, Rows, SetRows, named_groups, nominal
 from abstain.metrics.scales import Scale, units_of
 from abstain.resampling import total_by
 
@@ -55,7 +54,8 @@ FEW_MISSES = 20
 FEW_FOR_SIZES = 100
 SIMULATED_MISSES = "in simulations with 10 to 41 clusters, 95% intervals held the truth 82 to 99 times in 100"
 
-AnyRows = TypeVar("AnyRows", IntervalRows, SetRows)
+AnyRows = TypeVar("AnyRows", bound=Rows)
+Levels = TypeVar("Levels", IntervalRows, SetRows)
 # How many parts a feature is cut into where the strata of width do not say.
 _FEATURE_BINS = 3
 _QUANTILES = (0.5, 0.95)
@@ -68,18 +68,19 @@ _REASONS = {
 
 
 def intervals_over(
-    n: int,
-    cluster: ArrayLike | None,
-    weight: Floats | None,
-    interval: str,
-    resamples: int | None,
-    seed: int,
-    level: float,
-) -> tuple[Indices, Intervals]:
-    """The cluster of every row, and how intervals are made over them; each row is its own where none are named."""
+    rows: AnyRows, cluster: ArrayLike | None, **settings: Any
+) -> tuple[AnyRows, Indices, Intervals]:
+    """Return the rows in the units of the intervals, the cluster of every row, and how intervals are computed.
+
+    Args:
+        rows: the rows.
+        cluster: ids of clusters. Default: each row is a cluster.
+        settings: the interval, the number of resamples, the seed and the level.
+    """
+    n = len(rows)
     names, index = (np.arange(n), np.arange(n)) if cluster is None else named_groups(cluster, "cluster", n)
-    rows = (np.asarray(names), index, weight)
-    return index, Intervals.of(*rows, interval=interval, resamples=resamples, seed=seed, level=level)
+    intervals = Intervals.of(np.asarray(names), index, rows.mass, **settings)
+    return rows.in_units(intervals.unit_of_cluster[index], intervals.units), index, intervals
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -128,10 +129,10 @@ class Entry:
 
 
 @dataclass(eq=False, slots=True)
-class CoverageEvaluation(Generic[AnyRows]):
+class CoverageEvaluation(Generic[Levels]):
     """One evaluation of intervals or sets: collect statistics with `add`, then call `finish`."""
 
-    rows: AnyRows
+    rows: Levels
     claims: Floats
     index: Indices
     clustered: bool
@@ -145,21 +146,26 @@ class CoverageEvaluation(Generic[AnyRows]):
     @classmethod
     def prepare(
         cls,
-        rows: AnyRows,
+        rows: Levels,
         claim: float | Sequence[float],
         cluster: ArrayLike | None,
         groups: Mapping[str, ArrayLike],
         features: Mapping[str, ArrayLike],
         settings: CoverageSettings,
-    ) -> CoverageEvaluation[AnyRows]:
+    ) -> CoverageEvaluation[Levels]:
         """Check claims, clusters and groups against the rows."""
         claims = nominal(claim, rows.levels, "claim")
         if len(set(claims.tolist())) != len(claims):
             raise ArgumentError("claim names a coverage twice; give each of the predictions its own")
         n = len(rows)
-        kind = (settings.interval, settings.resamples, settings.seed, settings.level)
-        index, intervals = intervals_over(n, cluster, rows.mass, *kind)
-        rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
+        rows, index, intervals = intervals_over(
+            rows,
+            cluster,
+            interval=settings.interval,
+            resamples=settings.resamples,
+            seed=settings.seed,
+            level=settings.level,
+        )
         named = {name: named_groups(labels, f"groups[{name!r}]", n) for name, labels in groups.items()}
         finite = {name: _validate.finite(values, f"features[{name!r}]") for name, values in features.items()}
         _validate.same_length(n, **{f"features[{name!r}]": values for name, values in finite.items()})
@@ -193,12 +199,7 @@ class CoverageEvaluation(Generic[AnyRows]):
     @property
     def share(self) -> Scale:
         """What a share of the rows can be."""
-        mass = self._mass(slice(None))
-        return Scale(0.0, 1.0, float(mass.sum()), units=units_of(mass))
-
-    def _mass(self, rows: Mask | slice) -> Floats:
-        """The weight of some rows in each unit."""
-        return total_by(self.rows.cluster[rows], self.rows.weight[rows], self.rows.units)
+        return Scale(0.0, 1.0, float(self.rows.weight.sum()), units=units_of(self.rows.mass_by_unit()))
 
     @property
     def clusters(self) -> int:
@@ -239,10 +240,10 @@ class CoverageEvaluation(Generic[AnyRows]):
             statistic = strata.statistic(f"feature_stratified_coverage[{name}]")
             self.add(statistic, self.share, place, self.chunks(strata, key), f"feature {name}")
         if self.features:
-            search = Search(share=0.1, directions=1000, held_out=0.75, seed=self.settings.seed)
             table = np.column_stack(list(self.features.values()))
+            cluster = self.index if self.clustered else None
             self.slabs[place], inside = worst_slab(
-                table, covered, self.rows, search, cluster=self.index if self.clustered else None
+                table, covered, self.rows, seed=self.settings.seed, cluster=cluster
             )
             self.add(slab_statistic(covered, inside, self.rows), self.share, place)
 
@@ -317,7 +318,7 @@ class CoverageEvaluation(Generic[AnyRows]):
             else:
                 weight = self.rows.weight[part.rows]
                 within = Within(total_by(self.index[part.rows], weight, self.clusters))
-                scale = replace(scale, units=units_of(self._mass(part.rows)))
+                scale = replace(scale, units=units_of(self.rows.mass_by_unit(part.rows)))
             point = entry.statistic.points[[place]]
             found += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
         return found

@@ -258,9 +258,10 @@ def evaluate_quantiles(
     12.500 [11.141, 14.025] 0.500 [0.402, 0.598]
     """
     rows = QuantileRows.checked(y_true, quantiles, probabilities, sample_weight)
+    rows, _, intervals = intervals_over(
+        rows, cluster, interval=interval, resamples=resamples, seed=seed, level=level
+    )
     n = len(rows)
-    index, intervals = intervals_over(n, cluster, rows.mass, interval, resamples, seed, level)
-    rows = rows.in_units(intervals.unit_of_cluster[index], intervals.units)
     scales = {
         pinball_statistic(rows): Scale(low=0.0),
         pit_statistic(rows): Scale(0.0, 1.0, float(rows.weight.sum())),
@@ -286,7 +287,7 @@ def _winkler_scale(rows: IntervalRows, place: int, losses: Floats, claim: float)
     known = np.isfinite(width) & (weight > 0.0)
     if not known.any():
         return Scale(low=0.0)
-    mass, hit = (np.bincount(rows.cluster, part * weight) for part in (np.ones(len(rows)), missed))
+    mass, hit = rows.mass_by_unit(), rows.mass_by_unit(missed)
     struck, largest = float(np.count_nonzero(hit)), float(mass.max())
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
         penalties = float(weight[missed] @ (losses[missed] - width[missed]))

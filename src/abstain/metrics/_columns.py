@@ -17,7 +17,7 @@ import numpy as np
 from abstain import _validate, labels
 from abstain._row_names import row_name
 from abstain.errors import DataError
-from abstain.resampling import ClusterSums, Statistic, keys_descending
+from abstain.resampling import ClusterSums, Statistic, keys_descending, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,10 +59,19 @@ class Rows:
         """True if weights are multiplicities, so that rows have ranks."""
         return self.mass is None or bool((self.weight == np.floor(self.weight)).all())
 
+    @property
+    def counted(self) -> Mask | slice:
+        """The rows that count: those whose weight is not 0."""
+        return slice(None) if self.mass is None else self.weight > 0.0
+
     def have_one(self, values: Floats) -> bool:
-        """Return whether all rows that count have the same value; rows of weight 0 do not count."""
-        counted = values if self.mass is None else values[self.weight > 0.0]
+        """Return whether all rows that count have the same value."""
+        counted = values[self.counted]
         return len(counted) > 0 and bool((counted == counted[0]).all())
+
+    def mass_by_unit(self, counted: Mask | slice = slice(None)) -> Floats:
+        """Return the weight that some rows have in each unit. Default: all rows."""
+        return total_by(self.cluster[counted], self.weight[counted], self.units)
 
     def sum_by(self, key: Indices, keys: int, *values: Floats | Mask) -> ClusterSums:
         """Sum the rows and some of their values by unit and key."""
@@ -84,7 +93,7 @@ class Rows:
     def in_units(self, cluster: Indices | None, units: int | None = None) -> Self:
         """Return the same rows in other units, numbered from 0; None for a single unit that holds them all."""
         if cluster is None:
-            cluster = np.broadcast_to(np.intp(0), len(self))
+            return replace(self, cluster=np.broadcast_to(np.intp(0), len(self)), units=1)
         return replace(self, cluster=cluster, units=int(cluster.max()) + 1 if units is None else units)
 
     def weighted_like(self, rows: Rows) -> Self:
@@ -97,22 +106,22 @@ class Columns(Rows):
     """Rows of N, by column; NaN throughout if a column was not passed.
 
     Attributes:
-        answered: True where the model answered.
+        answered: True if the model answered.
         truth: canonical labels, see `abstain.labels`.
-        prediction: canonical labels; they mean nothing where the row is not answered.
-        confidence: NaN where none was stated.
-        should_abstain: 1, 0, or NaN where nobody said.
-        loss: one number per row; NaN where the row is not answered.
+        prediction: canonical labels; without meaning if the row is not answered.
+        confidence: NaN if none was stated.
+        should_abstain: 1, 0, or NaN if unknown.
+        loss: one number per row; NaN if the row is not answered.
         scale: the declared lowest and highest truth.
-        largest_loss: the largest loss that there can be; NaN where nobody knows.
-        may_abstain: False where the source has no way to abstain.
-        intervals: (rows, 2), the lower and upper bound of a prediction; NaN where there is none.
-        sets: (rows, classes), True where a class is in the set; without a column where there are no sets.
-        class_index: which of these classes the truth is; None where truths are such numbers themselves.
-        results: the rows as objects, for metrics that are written for them; None where they are not at hand.
+        largest_loss: the largest possible loss; NaN if unknown.
+        may_abstain: False if the source has no way to abstain.
+        intervals: (rows, 2), the lower and upper bound of a prediction; NaN if there is none.
+        sets: (rows, classes), True if a class is in the set; (0, 0) if there are no sets.
+        class_index: the index of the true class among the classes; None if the truths are such indices.
+        results: the rows as objects, for metrics of objects; None if there are none.
         positive: the label that counts as 1 for binary metrics, in its canonical form; all others count as 0. None if
             it was not named: then the labels must be 0 and 1.
-        shared: what was worked out of these rows and does not depend on the confidence; the same for each of them.
+        shared: results of these rows that do not depend on the confidence, for columns that differ only in it.
     """
 
     answered: Mask
@@ -241,29 +250,30 @@ class Columns(Rows):
 
     @property
     def abstained(self) -> Mask:
-        """True where the model declined."""
+        """True if the model declined."""
         return ~self.answered
 
-    def once(self, name: str, work: Callable[[], T]) -> T:
-        """Return what `work` makes of these rows, whatever their confidence, calling it the first time."""
-        if name not in self.shared:
-            self.shared[name] = work()
-        found: T = self.shared[name]
-        return found
+    def once(self, name: str, work: Callable[[], T], *, by_confidence: bool = False) -> T:
+        """Return the result of `work`, called the first time; `by_confidence` if it depends on the confidence."""
+        results = self.in_order if by_confidence else self.shared
+        if name not in results:
+            results[name] = work()
+        result: T = results[name]
+        return result
 
     @cached_property
     def ranks(self) -> tuple[Indices, Floats]:
-        """The rank of every answered row by its confidence, the most confident at 0; and what each rank states."""
+        """The rank of every answered row, the most confident at 0; and the confidence of each rank."""
         return keys_descending(self.confidence[self.answered])
 
     @cached_property
     def in_order(self) -> dict[str, Any]:
-        """What was worked out of these rows in the order of this confidence."""
+        """Results of these rows that depend on their confidence; see `once`."""
         return {}
 
     @property
     def correct(self) -> Floats:
-        """1 where the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
+        """1 if the row is answered and right, else 0: an abstention is never right, nor is an answered None."""
         return self.once(
             "correct",
             lambda: (labels.matches(self.truth, self.prediction) & self.answered).astype(np.float64),
@@ -275,7 +285,7 @@ class Columns(Rows):
 
     @property
     def worst_loss(self) -> float:
-        """The largest loss that there can be; the largest that there is, where nobody knows."""
+        """The largest possible loss; if it is unknown, the largest that occurs."""
         if not math.isnan(self.largest_loss):
             return self.largest_loss
         return self.once(
@@ -285,7 +295,7 @@ class Columns(Rows):
 
     @property
     def highest_coverage(self) -> float:
-        """How much of all rows is answered, by weight; 0 where there is none."""
+        """The proportion of all weight that is answered; 0 if there is no weight."""
         return self.once("highest_coverage", self._highest_coverage)
 
     def _highest_coverage(self) -> float:
@@ -294,12 +304,12 @@ class Columns(Rows):
 
     @property
     def lossless(self) -> bool:
-        """True where some answered row has no loss."""
+        """True if some answered row has no loss."""
         return self.once("lossless", lambda: bool((self.answered & np.isnan(self.loss)).any()))
 
     @cached_property
     def unranked(self) -> bool:
-        """True where some answered row has no confidence."""
+        """True if some answered row has no confidence."""
         return bool((self.answered & np.isnan(self.confidence)).any())
 
     def in_units(self, cluster: Indices | None, units: int | None = None) -> Self:
@@ -307,7 +317,7 @@ class Columns(Rows):
         return replace(super().in_units(cluster, units), shared={})
 
     def with_further(self, count: int, *, right: bool, loss: float) -> Columns:
-        """Return the rows and `count` more that are answered first of all: rightly, or wrongly at a loss."""
+        """Return the rows and `count` more that are the most confident: right, or wrong with a loss."""
         ranked = self.answered & np.isfinite(self.confidence)
         top = np.max(self.confidence, where=ranked, initial=-np.inf) + 1.0
         known = {
@@ -331,46 +341,46 @@ class Columns(Rows):
 
     @cached_property
     def predicted(self) -> Mask:
-        """True where the row is answered with something, not None."""
+        """True if the row is answered with a prediction, not None."""
         return self.answered & ~labels.missing(self.prediction)
 
     @cached_property
     def stated(self) -> Mask:
-        """True where the row is answered with something and a confidence was stated."""
+        """True if the row is answered with a prediction and a confidence."""
         return self.predicted & ~np.isnan(self.confidence)
 
     @cached_property
     def bounded(self) -> Mask:
-        """True where the row is answered with an interval, and its truth is a number."""
+        """True if the row is answered with an interval and its truth is a number."""
         if not len(self.intervals):
             return np.zeros(len(self), np.bool_)
         return self.answered & ~np.isnan(self.intervals).any(axis=1) & ~np.isnan(self.truth_number)
 
     @cached_property
     def gathered(self) -> Mask:
-        """True where the row is answered with a set."""
+        """True if the row is answered with a set."""
         return self.answered & np.full(len(self), bool(self.sets.size))
 
     @cached_property
     def guided(self) -> Mask:
-        """True where somebody said whether the row should be abstained from."""
+        """True if it is known whether the model should have abstained."""
         return ~np.isnan(self.should_abstain)
 
     @cached_property
     def truth_number(self) -> Floats:
-        """The truth as a number; NaN where it is text."""
+        """The truth as a number; NaN if it is text."""
         return labels.numbers(self.truth)
 
     @cached_property
     def truth_class(self) -> Indices:
-        """The truth as the index of a class; -1 where it is none."""
+        """The truth as the index of a class; -1 if it is not a class."""
         if self.class_index is not None:
             return self.class_index
         return np.nan_to_num(self.truth_number, nan=-1.0).astype(np.intp)
 
     @cached_property
     def prediction_number(self) -> Floats:
-        """The prediction as a number; NaN where it is text or missing."""
+        """The prediction as a number; NaN if it is text or missing."""
         return labels.numbers(self.prediction)
 
     @cached_property
@@ -410,15 +420,13 @@ class Columns(Rows):
         """Return some rows; the units stay as they are."""
         if rows.dtype == np.bool_ and rows.all():
             return self
-        results = self.results
-        if results is not None:
-            results = [results[row] for row in np.arange(len(self))[rows]]
-        columns = {name: getattr(self, name)[rows] for name in _ROW_COLUMNS}
-        tables = {
-            name: getattr(self, name)[rows] for name in ("intervals", "sets") if len(getattr(self, name))
-        }
-        index = None if self.class_index is None else self.class_index[rows]
-        return replace(self, **columns, **tables, class_index=index, results=results, shared={})
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in _ROW_COLUMNS}
+        for name in ("intervals", "sets", "class_index"):
+            values = getattr(self, name)
+            taken[name] = values[rows] if values is not None and len(values) else values
+        if self.results is not None:
+            taken["results"] = [self.results[row] for row in np.arange(len(self))[rows]]
+        return replace(self, **taken, shared={})
 
 
 _ROW_COLUMNS = (
@@ -468,7 +476,7 @@ def _missing_labels(given: NDArray[Any]) -> Mask:
         return np.isnan(given)
     if given.dtype.kind != "O":
         return np.zeros(len(given), np.bool_)
-    # Whatever differs from itself is a NaN of some kind, or no date.
+    # Only NaN and NaT differ from themselves.
     return np.array([value is None or value != value for value in given.tolist()], np.bool_)  # noqa: PLR0124
 
 
@@ -511,5 +519,5 @@ def _is_label(column: NDArray[Any], label: labels.Label) -> Floats:
 
 
 def ratio(above: Floats, below: Floats | Indices, *, empty: float = np.nan) -> Floats:
-    """Divide sums over rows, with `empty` where there is nothing to divide by."""
+    """Divide sums over rows; `empty` where the divisor is not positive."""
     return np.divide(above, below, out=np.full(np.shape(above), empty), where=below > 0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abstain.metrics._columns import ratio
-from abstain.metrics._specification import Family, statistic_of_sums
+from abstain.metrics._specification import Family, metrics_of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ def outcome_columns(columns: Columns) -> list[Mask]:
 
 
 def _outcome_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
-    return statistic_of_sums(columns, metrics, outcome_columns(columns), OutcomeSums)
+    return metrics_of_sums(columns, metrics, outcome_columns(columns), OutcomeSums)
 
 
 # Metrics whose `compute` is a function of `OutcomeSums`.

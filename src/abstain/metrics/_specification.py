@@ -14,7 +14,6 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError
-from abstain.metrics._columns import ratio
 from abstain.metrics.scales import BY_UNIT, Scale, share_scale
 from abstain.resampling import Statistic
 
@@ -377,7 +376,7 @@ def measure_metrics(columns: Columns, metrics: Sequence[MetricSpecification]) ->
     return Statistic.joined(parts, np.argsort(order).tolist())
 
 
-def statistic_of_sums(
+def metrics_of_sums(
     columns: Columns,
     metrics: Sequence[MetricSpecification],
     values: Sequence[Floats | Mask],
@@ -399,8 +398,3 @@ def statistic_of_sums(
         ]
 
     return columns.statistic_of_sums(tuple(metric.key for metric in metrics), values, compute)
-
-
-def mean_statistic(name: str, values: Floats, columns: Columns) -> Statistic:
-    """Return the mean of values over rows; NaN if no row counts."""
-    return columns.statistic_of_sums((name,), [values], lambda count, total: [ratio(total, count)])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from abstain._types import Floats, Mask
     from abstain.metrics._columns import Columns
-    from abstain.metrics.coverage import Search, WorstSlab
+    from abstain.metrics.coverage import WorstSlab
     from abstain.resampling import Statistic
 
     Rows = IntervalRows | SetRows
@@ -179,13 +179,26 @@ def by_feature(rows: Rows, feature: ArrayLike, bins: int) -> StratifiedCoverage:
 
 
 def worst_slab(
-    rows: Rows, features: ArrayLike, search: Search, cluster: ArrayLike | None
+    rows: Rows,
+    features: ArrayLike,
+    cluster: ArrayLike | None,
+    *,
+    share: float,
+    directions: int,
+    held_out: float,
+    seed: int,
 ) -> WorstSlab | tuple[WorstSlab, ...]:
-    """Return the slab of the features in which coverage is worst, found on some rows and judged on the others."""
+    """Return the slab of the features in which coverage is worst, found on some rows and evaluated on the others."""
+    search: dict[str, Any] = {
+        "share": _validate.level(share, "share"),
+        "directions": _validate.whole(directions, "directions", least=1),
+        "held_out": _validate.level(held_out, "held_out"),
+        "seed": _validate.seed(seed),
+    }
     points = coverage.checked_features(features, len(rows))
     unit = None if cluster is None else named_groups(cluster, "cluster", len(rows))[1]
-    found = tuple(coverage.worst_slab(points, hit, rows, search, cluster=unit)[0] for hit in rows.covered)
-    return found if rows.several else found[0]
+    slabs = tuple(coverage.worst_slab(points, hit, rows, cluster=unit, **search)[0] for hit in rows.covered)
+    return slabs if rows.several else slabs[0]
 
 
 def _stratified(
@@ -197,7 +210,7 @@ def _stratified(
 
 
 def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Family:
-    """Let a builder see the rows that have a prediction of some kind, checked once for all metrics."""
+    """Return the family of a metric that is built from checked predictions, which are checked once for all metrics."""
 
     def over(columns: Columns, **parameters: Any) -> Statistic:
         return build(columns.once(rows_of.__name__, partial(rows_of, columns)), **parameters)
@@ -206,5 +219,5 @@ def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic
 
 
 def mean_of(column: Callable[..., Any]) -> Callable[..., Statistic]:
-    """Measure the mean over rows of what `column` makes of them."""
+    """Return a function that builds the mean of one column of the rows."""
     return lambda rows, **parameters: means_statistic(("mean",), (column(rows, **parameters),), rows)

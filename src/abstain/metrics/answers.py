@@ -30,8 +30,8 @@ from abstain.metrics._specification import (
     PENALIZED,
     Family,
     MetricSpecification,
+    metrics_of_sums,
     specify,
-    statistic_of_sums,
 )
 from abstain.metrics.scales import auroc_scale
 from abstain.resampling import CurveRequest, Statistic, WeightBatch, integrate_curve, keys_ascending
@@ -282,7 +282,7 @@ def detection_statistic(columns: Columns, metrics: Sequence[MetricSpecification]
     """Return the statistic of precision, recall and F1 of the positive label, over the answered rows."""
     rows = columns.take(columns.answered)
     truth, said = rows.event, rows.prediction_is_positive
-    return statistic_of_sums(rows, metrics, [truth * said, said, truth], _Detected)
+    return metrics_of_sums(rows, metrics, [truth * said, said, truth], _Detected)
 
 
 DETECTION = Family(detection_statistic)

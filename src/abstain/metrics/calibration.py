@@ -32,7 +32,6 @@ from abstain.metrics._specification import (
     Family,
     MetricSpecification,
     Parameter,
-    mean_statistic,
     specify,
 )
 from abstain.metrics.calibration_tests import (
@@ -43,9 +42,9 @@ from abstain.metrics.calibration_tests import (
     kuiper,
     spiegelhalter,
 )
+from abstain.metrics.coverage import means_statistic
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
 from abstain.metrics.scales import Scale, biased_scale, costly_scale, mean_scale
-from abstain.resampling import Statistic, total_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abstain._types import Floats
+    from abstain.resampling import Statistic
 
     Classes = Sequence[Any] | NDArray[Any] | None
 
@@ -329,10 +329,9 @@ def brier_decomposition(
     else:
         settings = _bin_settings(bins=bins, strategy=strategy)
         group, _ = row_bins(rows.confidence, rows.weight, settings["bins"], settings["strategy"])
-    columns = (rows.weight, rows.weight * rows.correct, rows.weight * rows.confidence)
-    count, happened, stated = (total_by(group, column) for column in columns)
-    held = count > 0
-    count, happened, stated = count[held], happened[held], stated[held]
+    sums = rows.sum_by(group, int(group.max()) + 1, rows.correct, rows.confidence).sums
+    held = sums[0] > 0
+    count, happened, stated = sums[:, held]
     total = float(count.sum())
     base = float(happened.sum()) / total
     score = _brier_score(rows).point
@@ -397,7 +396,7 @@ def _expected_calibration_error(rows: Columns, **settings: Any) -> Statistic:
 
 
 def _brier_score(rows: Columns) -> Statistic:
-    return mean_statistic("brier_score", (rows.event_probability - rows.event) ** 2, rows)
+    return means_statistic(("brier_score",), [(rows.event_probability - rows.event) ** 2], rows)
 
 
 def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> Statistic:
@@ -405,7 +404,7 @@ def _negative_log_likelihood(rows: Columns, *, clip: float = DEFAULT_CLIP) -> St
     if not 0.0 < inside < 0.5:
         raise ArgumentError(f"clip must fulfil 0 < clip < 0.5, got {inside:g}")
     right, wrong = _surprises(rows, inside)
-    return mean_statistic("negative_log_likelihood", np.where(rows.correct == 1.0, right, wrong), rows)
+    return means_statistic(("negative_log_likelihood",), [np.where(rows.correct == 1.0, right, wrong)], rows)
 
 
 def _surprises(rows: Columns, clip: float = DEFAULT_CLIP) -> tuple[Floats, Floats]:
@@ -461,7 +460,7 @@ def _multiclass_brier_score(
     # The sum over all classes, with the true one taken as 0 and then put right.
     distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
     judged = Columns.of(rows, **weights_and_units(rows, sample_weight, cluster))
-    return mean_statistic("multiclass_brier_score", distance, judged)
+    return means_statistic(("multiclass_brier_score",), [distance], judged)
 
 
 def _top_label_calibration_error(

@@ -27,7 +27,7 @@ import numpy as np
 from abstain import _validate
 from abstain._export import columns_frame
 from abstain.metrics._columns import Columns
-from abstain.resampling import total_by
+from abstain.resampling import keys_ascending
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -131,12 +131,11 @@ def cumulative_differences(
     ([0.0, 0.0, 0.0833], [0.0, 0.6667, 1.0])
     """
     rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
-    level, step = np.unique(rows.confidence, return_inverse=True)
-    weight = rows.weight
-    count = total_by(step, weight)
-    residual = total_by(step, weight * rows.correct) - count * level
-    held = count > 0
-    level, count, residual = level[held], count[held], residual[held]
+    step, level = keys_ascending(rows.confidence)
+    sums = rows.sum_by(step, len(level), rows.correct).sums
+    held = sums[0] > 0
+    level, (count, happened) = level[held], sums[:, held]
+    residual = happened - count * level
     total = float(count.sum())
     difference = np.concatenate([[0.0], np.cumsum(residual)]) / total
     deviation = np.sqrt(np.concatenate([[0.0], np.cumsum(count * level * (1.0 - level))])) / total

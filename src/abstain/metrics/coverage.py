@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Search",
     "Strata",
     "WorstSlab",
     "checked_features",
@@ -89,11 +88,10 @@ def criterion_statistic(
 ) -> Statistic:
     """Return the width criterion of one level; the range of the truths is that of the units which are drawn.
 
-    It is NaN where all truths are alike, and -inf where the mean width is infinite.
+    It is NaN if all truths are equal, and -inf if the mean width is infinite.
     """
     means = means_statistic(("coverage", "width"), (covered, width), rows)
-    counted = rows.weight > 0.0
-    lowest, highest = _extremes(truth[counted], rows.cluster[counted], rows.units)
+    lowest, highest = _extremes(truth[rows.counted], rows.cluster[rows.counted], rows.units)
 
     def compute(batch: WeightBatch) -> Floats:
         coverage, mean_width = means(batch).T
@@ -110,7 +108,7 @@ def criterion_statistic(
 
 
 def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats]:
-    """The smallest and the largest value of each unit; infinities the wrong way round where it has none."""
+    """The smallest and the largest value of each unit; without a row, infinities that other units replace."""
     if units == 1:
         return values.min(keepdims=True, initial=np.inf), values.max(keepdims=True, initial=-np.inf)
     lowest, highest = np.full(units, np.inf), np.full(units, -np.inf)
@@ -121,11 +119,11 @@ def _extremes(values: Floats, unit: Indices, units: int) -> tuple[Floats, Floats
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Strata:
-    """Equal chunks of the rows ranked by a key, which know where they end; build them with `of_rows`.
+    """Equal chunks of the rows ranked by a key; build them with `of_rows`.
 
-    Rows that share a key and stand across the border of two chunks are spread evenly over both: what a random order
-    of them would give on average, so that the order of rows plays no part. If all rows share one key, the first chunk
-    holds them all and the others are empty.
+    Rows that share a key across the border of two chunks are spread evenly over both, as a random order would on
+    average, so the order of rows does not matter. If all rows share one key, the first chunk holds them all and the
+    others are empty.
 
     Attributes:
         cluster_sums: counts and covered rows by distinct key, ascending.
@@ -175,9 +173,9 @@ class Strata:
     def statistic(self, name: str) -> Statistic:
         """Return the coverage of each chunk, then the worst of them under `name`."""
         names = (*(f"{name}[{place}]" for place in range(self.bins)), name)
-        return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._finish)
+        return Statistic(names, self.cluster_sums.units, 2 * self.cluster_sums.width, self._compute)
 
-    def _finish(self, batch: WeightBatch) -> Floats:
+    def _compute(self, batch: WeightBatch) -> Floats:
         count, hit = self.cluster_sums.run(batch.weights)
         borders = self.borders(count[:, -1])
         covered = np.stack([np.interp(*row) for row in zip(borders, count, hit, strict=True)])
@@ -201,7 +199,7 @@ def quantiles_statistic(
 
 
 def _quantiles(count: Floats, keys: Floats, shares: Floats, *, whole: bool) -> Floats:
-    """The quantiles of keys, ascending, of which there are `count` up to and with each."""
+    """The quantiles of ascending keys, given the count of rows up to and including each key."""
     last = len(keys) - 1
     if not len(keys) or count[-1] <= 0.0:
         return np.full(len(shares), np.nan)
@@ -299,26 +297,6 @@ class WorstSlab:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How the slab is looked for: its least share, how many directions, how much is held out, the seed."""
-
-    share: float
-    directions: int
-    held_out: float
-    seed: int
-
-    @classmethod
-    def checked(cls, *, share: float, directions: int, held_out: float, seed: int) -> Search:
-        """Check what a user asked for."""
-        return cls(
-            share=_validate.level(share, "share"),
-            directions=_validate.whole(directions, "directions", least=1),
-            held_out=_validate.level(held_out, "held_out"),
-            seed=_validate.seed(seed),
-        )
-
-
 def checked_features(features: ArrayLike, rows: int) -> Floats:
     """Return finite features (rows, features); one feature may come without a second axis."""
     array = np.asarray(features)
@@ -332,43 +310,61 @@ def checked_features(features: ArrayLike, rows: int) -> Floats:
 
 
 def worst_slab(
-    features: Floats, covered: Mask, rows: Rows, search: Search, *, cluster: Indices | None = None
+    features: Floats,
+    covered: Mask,
+    rows: Rows,
+    *,
+    seed: int,
+    share: float = 0.1,
+    directions: int = 1000,
+    held_out: float = 0.75,
+    cluster: Indices | None = None,
 ) -> tuple[WorstSlab, Mask]:
-    """Find the slab on one part of the rows and judge it on the other; with it, the rows that judge it.
+    """Find the slab on one part of the rows and evaluate it on the other; also return the held-out rows inside it.
 
-    A cluster is never split between the parts; each row is one of its own when there are none.
+    A cluster is never split between the parts. Default: each row is a cluster.
+
+    Args:
+        features: (rows, features).
+        covered: which rows are covered.
+        rows: their weights and units.
+        seed: the seed of the split and of the directions.
+        share: the least proportion of the searched rows that the slab must hold.
+        directions: how many random directions are tried; one feature needs none.
+        held_out: the proportion of clusters on which the slab is evaluated.
+        cluster: the cluster of each row.
     """
-    stream = np.random.default_rng(search.seed)
+    stream = np.random.default_rng(seed)
     weight = rows.weight
-    held_out = _split(np.arange(len(rows)) if cluster is None else cluster, weight, search.held_out, stream)
-    directions = stream.normal(size=(search.directions, features.shape[1]))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    held = _split(np.arange(len(rows)) if cluster is None else cluster, weight, held_out, stream)
+    vectors = stream.normal(size=(directions, features.shape[1]))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     if features.shape[1] == 1:
-        directions = np.ones((1, 1))
-    searched = features[~held_out], covered[~held_out], weight[~held_out]
-    best, where = (math.inf, 0.0, 0.0), directions[0]
-    for direction in directions:
-        found = _worst_range(searched[0] @ direction, searched[1], searched[2], search.share)
-        if found < best:
-            best, where = found, direction
-    position = features @ where
-    inside = held_out & (position >= best[1]) & (position <= best[2])
-    count, held = float(weight[inside].sum()), float(weight[held_out].sum())
+        vectors = np.ones((1, 1))
+    searched = features[~held]
+    (lowest, low, high), direction = (math.inf, 0.0, 0.0), vectors[0]
+    for vector in vectors:
+        candidate = _worst_range(searched @ vector, covered[~held], weight[~held], share)
+        if candidate < (lowest, low, high):
+            (lowest, low, high), direction = candidate, vector
+    position = features @ direction
+    inside = held & (position >= low) & (position <= high)
+    count, total = float(weight[inside].sum()), float(weight[held].sum())
     slab = WorstSlab(
         coverage=slab_statistic(covered, inside, rows).point,
-        found_coverage=best[0],
+        found_coverage=lowest,
         count=int(count) if count.is_integer() else count,
-        share=count / held if held else math.nan,
-        direction=where,
-        low=best[1],
-        high=best[2],
+        share=count / total if total else math.nan,
+        direction=direction,
+        low=low,
+        high=high,
         reason="" if count else "no held-out row falls into the slab",
     )
     return slab, inside
 
 
 def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
-    """Coverage of the rows inside, whatever the weights of the units; the slab stays where it was found."""
+    """Coverage of the rows inside a slab, which stays the same for all weights."""
     return rows.statistic_of_sums(
         ("worst_slab_coverage",), [covered & inside, inside], lambda _, hit, count: [ratio(hit, count)]
     )
@@ -376,7 +372,7 @@ def slab_statistic(covered: Mask, inside: Mask, rows: Rows) -> Statistic:
 
 def _split(cluster: Indices, weight: Floats, share: float, stream: np.random.Generator) -> Mask:
     """Hold out a share of the clusters, at least one and not all; of a single one, nothing."""
-    # A row of weight 0 is not there: it must neither move the split nor be held out alone.
+    # A row of weight 0 does not count: it must neither move the split nor be held out.
     present = np.unique(cluster[weight > 0.0])
     if len(present) < 2:
         return np.zeros(len(cluster), np.bool_)

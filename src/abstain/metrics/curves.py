@@ -155,10 +155,7 @@ def risk_coverage_curve(
 
 def curve_of(columns: Columns) -> RiskCoverageCurve:
     """Return the operating points of checked rows, computed once."""
-    if "curve" not in columns.in_order:
-        columns.in_order["curve"] = _build_curve(columns)
-    curve: RiskCoverageCurve = columns.in_order["curve"]
-    return curve
+    return columns.once("curve", lambda: _build_curve(columns), by_confidence=True)
 
 
 def _build_curve(columns: Columns) -> RiskCoverageCurve:
@@ -290,15 +287,15 @@ def _single_item_area(cluster_sums: ClusterSums, total: float, area: str) -> flo
 def threshold_statistic(columns: Columns, thresholds: Floats) -> Statistic:
     """Return selective risk, generalized risk and coverage at fixed thresholds: confidences that occur, descending.
 
-    A threshold that is fixed accepts the same rows whatever their weights, so all three are ratios of running
-    sums. Ranks between the thresholds asked for are one rank, which changes nothing at the thresholds
-    themselves and makes a curve of a million rows as cheap as one of a hundred.
+    A fixed threshold accepts the same rows for all weights, so all three are ratios of running sums. Ranks between two
+    thresholds are merged, which changes nothing at the thresholds and makes a curve of a million rows as cheap as one
+    of a hundred.
     """
     answered = columns.answered
     # Ascending for the search; a row enters at the highest threshold that it reaches.
     key = np.searchsorted(-thresholds, -columns.confidence[answered])
     ranking = Ranking(columns)
-    # Rows below the last threshold are a rank of their own, which is not asked for.
+    # Rows below the last threshold are a further rank, which is dropped.
     cluster_sums, total = ranking.sum_answers(key, len(thresholds) + 1), ranking.counts
 
     def compute(batch: WeightBatch) -> Floats:

@@ -27,8 +27,8 @@ from abstain.metrics._specification import (
     Family,
     MetricSpecification,
     Parameter,
-    mean_statistic,
 )
+from abstain.metrics.coverage import means_statistic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -277,7 +277,7 @@ def severity_tier_accuracy(
 def _tier_accuracy(columns: Columns, *, instrument: Instrument) -> Statistic:
     rows = columns.take(columns.predicted)
     right = instrument.places(rows.truth_number) == instrument.places(rows.prediction_number)
-    return mean_statistic("severity_tier_accuracy", right.astype(np.float64), rows)
+    return means_statistic(("severity_tier_accuracy",), [right], rows)
 
 
 def _places(items: Items, form: Instrument) -> NDArray[np.intp]:

@@ -13,6 +13,7 @@ is computed from. Sets of classes are in `abstain.metrics.sets`, predictive quan
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,14 +26,19 @@ from abstain.metrics._specification import (
     HIGHER,
     LOWER,
     NEITHER,
-    Family,
     MetricSpecification,
     Parameter,
     specify,
 )
-from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, per_level
+from abstain.metrics._strata import (
+    CoverageBin,
+    GroupCoverage,
+    StratifiedCoverage,
+    mean_of,
+    over_rows,
+    per_level,
+)
 from abstain.metrics.coverage import (
-    Search,
     Strata,
     WorstSlab,
     criterion_statistic,
@@ -45,7 +51,7 @@ from abstain.metrics.scales import DEPENDENCE, WIDTH_CRITERION, share_scale
 from abstain.resampling import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
@@ -192,7 +198,7 @@ def interval_coverage_width_criterion(
     """
     strength = checked_eta(eta)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    counted = rows.known_truth[rows.weight > 0.0]
+    counted = rows.known_truth[rows.counted]
     if counted.min() == counted.max():
         raise DataError(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
@@ -331,8 +337,9 @@ def interval_worst_slab_coverage(
     (0.0, True)
     """
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    search = Search.checked(share=share, directions=directions, held_out=held_out, seed=seed)
-    return _strata.worst_slab(rows, features, search, cluster)
+    return _strata.worst_slab(
+        rows, features, cluster, share=share, directions=directions, held_out=held_out, seed=seed
+    )
 
 
 def interval_width_quantiles(
@@ -448,10 +455,7 @@ def _weighted(rows: IntervalRows, *, level: float) -> Floats:
     return weighted_interval_losses(rows, np.array([level]), None)
 
 
-def _over(build: Callable[..., Statistic]) -> Family:
-    return _strata.over_rows(_interval_rows, build)
-
-
+_over = partial(over_rows, _interval_rows)
 _metric = specify(
     undefined_if.NO_INTERVALS,
     arguments={"y_true": "truth_number", "intervals": "intervals"},

@@ -233,15 +233,11 @@ def matched_statistic(left: Columns, right: Columns, metrics: Sequence[MetricSpe
 
 def _zero_one(columns: Columns) -> Columns:
     """The same rows in the same order with a loss of 1 for a wrong answer."""
-    if "zero_one" not in columns.in_order:
-        columns.in_order["zero_one"] = columns.with_loss(1.0 - columns.correct)
-    made: Columns = columns.in_order["zero_one"]
-    return made
+    return columns.once("zero_one", lambda: columns.with_loss(1.0 - columns.correct), by_confidence=True)
 
 
 def _ranking(columns: Columns) -> Ranking:
-    made: Ranking = columns.in_order.setdefault("ranking", Ranking(columns))
-    return made
+    return columns.once("ranking", lambda: Ranking(columns), by_confidence=True)
 
 
 def _own_end(metric: MetricSpecification) -> float | None:

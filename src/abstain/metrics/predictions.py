@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from abstain._types import Floats, Indices, Mask
 
 
-__all__ = ["IntervalRows", "QuantileRows", "SetRows", "named_groups", "nominal"]
+__all__ = ["IntervalRows", "QuantileRows", "Rows", "SetRows", "named_groups", "nominal"]
 
 _CHUNK = 1 << 14
 

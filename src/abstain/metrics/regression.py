@@ -26,8 +26,8 @@ from abstain.metrics._specification import (
     LOWER,
     Family,
     MetricSpecification,
+    metrics_of_sums,
     specify,
-    statistic_of_sums,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def regression_statistic(columns: Columns, metrics: Sequence[MetricSpecification
         values - (np.median(values) if len(values) else 0.0)
         for values in (rows.truth_number, rows.prediction_number)
     )
-    return statistic_of_sums(rows, metrics, [np.abs(error), error**2, x, y, x * x, y * y, x * y], _Moments)
+    return metrics_of_sums(rows, metrics, [np.abs(error), error**2, x, y, x * x, y * y, x * y], _Moments)
 
 
 class _Moments(NamedTuple):

@@ -123,8 +123,7 @@ def reliability_curve(
     rows = Columns.believed(y_true, confidence, sample_weight=sample_weight, cluster=cluster)
     weight = rows.weight
     bin_, edges = row_bins(rows.confidence, weight, bins, strategy)
-    columns = (weight, weight * rows.correct, weight * rows.confidence)
-    count, happened, stated = (total_by(bin_, column, bins) for column in columns)
+    count, happened, stated = rows.in_units(None).sum_by(bin_, bins, rows.correct, rows.confidence).sums
     accuracy, mean = ratio(happened, count), ratio(stated, count)
     effective = count
     if cluster is not None:

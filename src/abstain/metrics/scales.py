@@ -243,8 +243,7 @@ def trials(count: Floats, total: Floats, squares: Floats) -> Floats:
 def _units(columns: Columns, counted: Mask) -> float | None:
     if columns.units == 1:
         return None
-    mass = np.bincount(columns.cluster[counted], weights=columns.weight[counted], minlength=columns.units)
-    return units_of(mass.astype(np.float64))
+    return units_of(columns.mass_by_unit(counted))
 
 
 def units_of(mass: Floats) -> float | None:

@@ -12,6 +12,7 @@ verdict, in `abstain.evaluation.conformal`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,18 +24,17 @@ from abstain.metrics._specification import (
     HIGHER,
     LOWER,
     NEITHER,
-    Family,
     MetricSpecification,
     Parameter,
     specify,
 )
-from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of
-from abstain.metrics.coverage import Search, WorstSlab, groups_statistic
+from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, over_rows
+from abstain.metrics.coverage import WorstSlab, groups_statistic
 from abstain.metrics.predictions import SetRows
 from abstain.metrics.scales import Scale, share_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
@@ -227,8 +227,9 @@ def set_worst_slab_coverage(
     0.0
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
-    search = Search.checked(share=share, directions=directions, held_out=held_out, seed=seed)
-    return _strata.worst_slab(rows, features, search, cluster)
+    return _strata.worst_slab(
+        rows, features, cluster, share=share, directions=directions, held_out=held_out, seed=seed
+    )
 
 
 def _set_rows(columns: Columns) -> SetRows:
@@ -245,27 +246,11 @@ def _worst_label(rows: SetRows) -> Statistic:
     return groups_statistic(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
 
 
-def _gap(*, by_share: bool) -> Family:
-    def build(rows: SetRows, *, level: float) -> Statistic:
-        return groups_statistic(
-            rows.covered[0],
-            rows.known_truth,
-            rows.classes,
-            rows,
-            name="worst",
-            level=level,
-            by_share=by_share,
-        ).only(-1)
-
-    return _over(build)
-
-
-def _over(build: Callable[..., Statistic]) -> Family:
-    return _strata.over_rows(_set_rows, build)
-
-
-def _share_of_size(size: float) -> Family:
-    return _over(mean_of(lambda rows: rows.width[0] == size))
+def _gap(rows: SetRows, *, level: float, by_share: bool = False) -> Statistic:
+    group = (rows.known_truth, rows.classes)
+    return groups_statistic(rows.covered[0], *group, rows, name="worst", level=level, by_share=by_share).only(
+        -1
+    )
 
 
 def _size_scale(columns: Columns, _value: Any) -> Scale:
@@ -285,6 +270,7 @@ def _gap_scale(columns: Columns, level: float) -> Scale:
     return Scale(0.0, max(level, 1.0 - level), shares.trials, units=shares.units, upper_only=True)
 
 
+_over = partial(over_rows, _set_rows)
 _LEVEL = Parameter("level", 0.9, _validate.level)
 _metric = specify(
     undefined_if.NO_SETS,
@@ -309,18 +295,18 @@ METRICS: tuple[MetricSpecification, ...] = (
     _metric(set_coverage_by_label, family=_over(_worst_label), direction=HIGHER, scale_at=_worst_scale),
     _metric(
         set_coverage_gap,
-        family=_gap(by_share=False),
+        family=_over(_gap),
         direction=LOWER,
         parameter=_LEVEL,
         scale_at=_gap_scale,
     ),
     _metric(
         set_weighted_coverage_gap,
-        family=_gap(by_share=True),
+        family=_over(partial(_gap, by_share=True)),
         direction=LOWER,
         parameter=_LEVEL,
         scale_at=_gap_scale,
     ),
-    _metric(set_singleton_rate, family=_share_of_size(1.0), arguments=_SETS),
-    _metric(set_empty_rate, family=_share_of_size(0.0), arguments=_SETS),
+    _metric(set_singleton_rate, family=_over(mean_of(lambda rows: rows.width[0] == 1.0)), arguments=_SETS),
+    _metric(set_empty_rate, family=_over(mean_of(lambda rows: rows.width[0] == 0.0)), arguments=_SETS),
 )

@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 # A matrix product is faster than gathering cells as long as its table is not much larger than the cells themselves.
 _DENSE_FACTOR = 64
 _DENSE_LIMIT = 1 << 23
-# Up to so large a share of the units is taken off the sums of all, in place of summing the others anew.
+# Up to this proportion of the units is subtracted from the sums of all, instead of summing the others again.
 _FEW_LEFT_OUT = 0.1
 
 
 class StopFlag:
-    """A flag that asks the kernel to leave off; it looks at it many times per millisecond."""
+    """A flag that stops the kernel, which reads it many times per millisecond."""
 
     def __init__(self) -> None:
         self.flag = np.zeros(1, np.int32)
 
     def set(self) -> None:
-        """Ask."""
+        """Request the stop."""
         self.flag[0] = 1
 
     @property
     def asked(self) -> bool:
-        """True once somebody asked."""
+        """True after a stop was requested."""
         return bool(self.flag[0])
 
 
 class WeightBatch:
     """A batch of weights (batch, units), and results that several statistics share, computed once.
 
-    The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes where weights are
-    multiplicities up to 255, else of doubles; lanes beyond the last vector mean nothing. Each form is made of the other
-    when it is first asked for. `places` says where its vectors stand among all that are tried.
+    The kernel takes vectors in groups, their *lanes*: an array (groups, units, width) of bytes if weights are
+    multiplicities up to 255, else of doubles; lanes beyond the last vector have no meaning. Each layout is computed
+    from the other when it is first needed. `places` holds the positions of its vectors among all resamples.
 
     >>> batch = WeightBatch(np.array([[1.0, 2.0]]))
     >>> batch.lanes.shape, batch.lanes[0, :, 0].tolist()
@@ -65,9 +65,9 @@ class WeightBatch:
     [[1.0, 2.0]]
     """
 
-    # True where the kernel may sum risks up by stretches of ranks, which is right to 2e-13.
+    # True if the kernel may sum risks by stretches of ranks, which is accurate to 2e-13.
     quick = False
-    # What every vector sums up to, where that is known.
+    # The sum of every vector, if it is known.
     total: int | None = None
     _stream: RandomStream | None = None
 
@@ -97,7 +97,7 @@ class WeightBatch:
     ) -> WeightBatch:
         """Return `length` resamples of all units from a stream, which reuses their memory after `done`.
 
-        They are the next ones, unless another thread draws from the stream meanwhile: `places` says which.
+        They are the next ones, unless another thread draws from the stream meanwhile; `places` holds their positions.
         """
         number = np.empty(length, np.int64)
         lanes = stream.multiplicities(units, length, number=number, stop=stop)
@@ -134,11 +134,11 @@ class WeightBatch:
 
     @property
     def whole(self) -> bool:
-        """True where all weights are multiplicities up to 255."""
+        """True if all weights are multiplicities up to 255."""
         return self.lanes.dtype == np.uint8
 
     def once(self, key: Hashable, work: Callable[[], Any]) -> Any:
-        """Return what `work` gives, calling it the first time that `key` is asked for."""
+        """Return the result of `work`, called the first time that `key` is used."""
         if key not in self._done:
             self._done[key] = work()
         return self._done[key]
@@ -153,7 +153,7 @@ class Cells:
         ends: how many cells come before each key, and how many there are.
         sums: (columns, cells); the first column is the count.
         keys: how many keys there are.
-        everywhere: True where there is a cell for every pair of unit and key.
+        everywhere: True if there is a cell for every pair of unit and key.
     """
 
     unit: NDArray[np.uint32]
@@ -164,34 +164,34 @@ class Cells:
 
     @cached_property
     def several(self) -> NDArray[np.int64] | None:
-        """The ends; None where every key has one cell, which is then at the place of its key."""
+        """The ends; None if every key has one cell, which is then at the position of its key."""
         return None if self.keys == len(self.unit) and bool((np.diff(self.ends) == 1).all()) else self.ends
 
     @cached_property
     def ones(self) -> NDArray[np.uint8]:
-        """Which columns are 1 in all cells."""
+        """1 for each column that is 1 in all cells."""
         return (self.sums == 1.0).all(axis=1).astype(np.uint8)
 
     @property
     def counts(self) -> Floats | None:
-        """How many rows each cell has; None where it is one."""
+        """The number of rows of each cell; None if it is one everywhere."""
         return None if self.ones[0] else self.sums[0]
 
     @cached_property
     def even(self) -> Floats | None:
-        """What every unit has of each column, where that is the same for all units and there is one key; else None."""
+        """The sums of each unit, if they are the same for all units and there is one key; else None."""
         even = self.keys == 1 and bool((self.sums == self.sums[:, :1]).all())
         return self.sums[:, 0] if even and len(self.unit) and self.everywhere else None
 
     @cached_property
     def grades(self) -> bool:
-        """True where the losses of all cells are whole numbers from 0 to 7, which the kernel sums up as such."""
+        """True if the losses of all cells are whole numbers from 0 to 7, which the kernel sums as integers."""
         losses = self.sums[1]
         return bool(((losses >= 0.0) & (losses <= 7.0) & (losses == np.floor(losses))).all())
 
     @cached_property
     def values(self) -> Floats:
-        """What the second column holds per row of each key."""
+        """The mean of the second column over the rows of each key."""
         if self.keys == len(self.unit):
             count, total = self.sums[:2]
         else:
@@ -257,7 +257,7 @@ class ClusterSums:
 
     @classmethod
     def _of_one_cell(cls, rows: int, columns: Sequence[Values], weight: Floats | None) -> ClusterSums:
-        """Sum all rows into one cell, without places: many times as fast."""
+        """Sum all rows into one cell, without keys, which is many times faster."""
         summed = [_sum_of(np.asarray(column), weight) for column in columns]
         sums = np.array([float(rows) if weight is None else weight.sum(), *summed])[:, None]
         return cls(np.empty(0, np.intp), np.empty(0, np.intp), sums, 1, 1)
@@ -266,7 +266,7 @@ class ClusterSums:
     def _of_one_unit(
         cls, key: Indices, columns: Sequence[Values], keys: int, weight: Floats | None
     ) -> ClusterSums:
-        """Sum the rows of one unit, whose cells are its keys: nothing is looked for, and little memory is needed."""
+        """Sum the rows of one unit, whose cells are its keys: no search, and little memory."""
         summed = np.empty((1 + len(columns), keys))
         summed[0] = total_by(key, weight, keys)
         for row, column in enumerate(columns, start=1):
@@ -275,15 +275,16 @@ class ClusterSums:
 
     @property
     def width(self) -> int:
-        """How many numbers one weight vector occupies while it is worked on."""
+        """How many numbers one weight vector occupies while it is evaluated."""
         numbers = self.keys if self._dense or self.units == 1 else len(self.unit)
         return max(self.units, numbers) * (2 if len(self.sums) > 2 else 1)
 
     @property
     def curve_width(self) -> int:
-        """How many numbers one weight vector occupies on a walk: the kernel keeps a byte per unit and little else.
+        """How many numbers one weight vector occupies while a curve is integrated.
 
-        It passes by all cells, though, and should come back in a few hundredths of a second.
+        The kernel keeps a byte per unit and little else. It reads all cells, though, and a call should return within a
+        few hundredths of a second.
         """
         if _kernel.kernel().compiled and self.cells is not None:
             return max(self.units // 8, self.sums.shape[1] // 128, 1)
@@ -291,7 +292,7 @@ class ClusterSums:
 
     @cached_property
     def cells(self) -> Cells | None:
-        """The cells as the compiled kernel takes them; None where there are more than it can number."""
+        """The cells in the layout of the compiled kernel; None if there are more than it can number."""
         count = self.sums.shape[1]
         if count > _kernel.MOST_CELLS or self.units > _kernel.MOST_UNITS:
             return None
@@ -317,19 +318,19 @@ class ClusterSums:
     def run(self, weights: Floats) -> Floats:
         """Return the running sums (columns, batch, keys + 1) for weights (batch, units).
 
-        Place 0 is the ground, where nothing is counted; then the sums up to and with each key.
+        Place 0 is the start, where nothing is counted; then the sums up to and including each key.
         """
         if self.units == 1:
             found = np.zeros((len(self.sums), len(weights), self.keys + 1))
             np.cumsum(self.sums[:, None, :], axis=2, out=found[:, :1, 1:])
-            # What was summed for the first serves the others, and itself last.
+            # The sums of the first vector are scaled for the others, and for itself last.
             for row in range(len(weights) - 1, -1, -1):
                 np.multiply(found[:, 0], weights[row, 0], out=found[:, row])
             return found
         if self._dense:
             return np.matmul(weights, self._running)
         found = np.empty((len(self.sums), len(weights), self.keys + 1))
-        # Where few units are left out, it is cheaper to take theirs off the sums of all.
+        # If few units are left out, it is cheaper to subtract theirs from the sums of all.
         few = self.whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_LEFT_OUT) * self.units)
         few &= ((weights == 0.0) | (weights == 1.0)).all(axis=1)
         for row in np.flatnonzero(few).tolist():
@@ -362,7 +363,7 @@ class ClusterSums:
 
     @cached_property
     def whole(self) -> bool:
-        """True where counts are whole numbers, which can be taken off without a rest."""
+        """True if counts are whole numbers, which are subtracted without rounding."""
         return bool((self.sums[0] == np.floor(self.sums[0])).all())
 
     @cached_property
@@ -381,8 +382,8 @@ class ClusterSums:
     def area(self, weights: Floats) -> Floats | None:
         """Return the area under the running sum of the second column over that of the first, straight between keys.
 
-        Both the steps and the sums are linear in the weights, so the area is a quadratic form of them: where there are
-        fewer units than keys it costs next to nothing. None where there are not, and the caller runs along the keys.
+        Both the steps and the sums are linear in the weights, so the area is a quadratic form of them, which is cheap
+        if there are fewer units than keys. None if there are not: then the caller integrates along the keys.
         """
         if self.units == 1 or self.units > self.keys or not self._dense:
             return None
@@ -432,7 +433,7 @@ class Statistic:
     Attributes:
         names: the metrics, one per column of the result.
         units: how many units a weight vector has.
-        width: how many numbers one weight vector occupies while it is worked on; batches are sized by it.
+        width: how many numbers one weight vector occupies while it is evaluated; batches are sized by it.
         compute: maps a batch to values (batch, metrics), NaN where a metric is undefined.
 
     >>> rows = {"unit": [0, 1], "units": 2}
@@ -468,7 +469,7 @@ class Statistic:
 
     @classmethod
     def undefined(cls, names: tuple[str, ...], units: int) -> Statistic:
-        """Return metrics of which nothing is known: NaN, whatever the weights."""
+        """Return undefined metrics: NaN for all weights."""
         return cls(names, units, 1, lambda batch: np.full((len(batch), len(names)), np.nan))
 
     @classmethod
@@ -492,7 +493,7 @@ class Statistic:
 
     def __call__(self, weights: Floats | WeightBatch) -> Floats:
         """Map weights (batch, units) to values (batch, metrics)."""
-        # Sums of the largest numbers that there are lie beyond them, and so may a metric: infinite or undefined.
+        # Sums of the largest numbers overflow; the metric is then infinite or undefined.
         with np.errstate(over="ignore", invalid="ignore"):
             return self.compute(weights if isinstance(weights, WeightBatch) else WeightBatch(weights))
 
@@ -546,7 +547,7 @@ def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, In
 
 
 def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:
-    """Add `values` up by their place, counted from 0; count the places where there are no values.
+    """Sum `values` by their place, numbered from 0. Default: count the rows of each place.
 
     >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)
     array([0.5, 0. , 2. , 0. ])
