@@ -1,8 +1,8 @@
-"""The confidences of an evaluation: their values, and what must be said about calibrated ones.
+"""The confidences of an evaluation: their values, and the warnings about calibrated ones.
 
-``verbalized_calibrated`` is a temperature on the stated confidence; ``calibrated`` is a trained calibrator on the
-signals that it names; ``calibrated:<name>`` is a temperature or an isotonic calibrator on another confidence.
-Calibrators are learned elsewhere; here it is found out which artifact serves which variant, and applied.
+``verbalized_calibrated`` is a temperature on the stated confidence; ``calibrated`` is a trained calibrator of several
+signals; ``calibrated:<name>`` is a temperature or an isotonic calibrator of another confidence. This module chooses the
+calibration artifact for each of them and applies it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VariantConfidence:
-    """One confidence per item, what it is called, and what the reader of its metrics must know.
+    """One confidence per item.
 
     Attributes:
-        name: what it is called.
+        name: the name of the confidence.
         values: one number per item.
-        warnings: what the reader must know.
-        items: the items; those of a table that is counted are counted anew for each confidence.
+        warnings: the warnings that its metrics need.
+        items: the items; an engine counts the rows of a table again for each confidence.
     """
 
     name: str
@@ -46,7 +46,7 @@ class VariantConfidence:
 
 
 def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
-    """Return the artifacts, read from their files where need be."""
+    """Return the artifacts; paths are read."""
     if given is None:
         return ()
     from abstain.calibrators import Calibration, read_calibration  # noqa: PLC0415  (few evaluations need it)
@@ -58,10 +58,7 @@ def load_calibrations(given: CalibrationLike) -> tuple[Calibration, ...]:
 def variant_confidences(
     asked: str | Sequence[str], items: Items, calibrations: Sequence[Calibration]
 ) -> dict[str, VariantConfidence]:
-    """Return every confidence that was asked for, by name.
-
-    Artifacts that no confidence uses are an error: whoever gives one expects it to matter.
-    """
+    """Return the requested confidences by name. Artifacts that none of them uses are an error."""
     names = select(asked, items, calibration=bool(calibrations))
     if calibrations and not any(is_calibrated(name) for name in names):
         raise ArgumentError(
@@ -75,7 +72,7 @@ def variant_confidences(
 
 
 def stated_confidence(items: Items, name: str) -> VariantConfidence:
-    """Return a confidence that nobody asked for by name: a signal as it is, NaN where none was stated."""
+    """Return a confidence that was not requested by name: an unchanged signal, NaN if an item has none."""
     if name in items.signals and find_variant(name) is None:
         rows = items.under((name,))
         return VariantConfidence(name, rows.signals[name].values, (), rows)
@@ -120,7 +117,7 @@ def _calibrated(items: Items, name: str, calibrations: Sequence[Calibration]) ->
 
 
 def _choose(name: str, calibrations: Sequence[Calibration]) -> Calibration:
-    """Return the artifact that serves a variant; none or several are an error that says what was given."""
+    """Return the one artifact that fits a variant; the error for none lists the artifacts."""
     fitting = [each for each in calibrations if _serves(each, name)]
     if len(fitting) > 1 and name.startswith("calibrated:"):
         base = name.removeprefix("calibrated:")
@@ -157,12 +154,11 @@ def _describe(calibration: Calibration) -> str:
 
 
 def _learned_from(calibration: Calibration, base: str) -> bool:
-    known = calibration.feature_names or _VERBALIZED_SIGNALS
-    return base in known
+    return base in (calibration.feature_names or _VERBALIZED_SIGNALS)
 
 
 def _seen_before(items: Items, calibration: Calibration) -> tuple[ResultWarning, ...]:
-    """Say so when the run that is judged is the one that the calibrator was fitted on."""
+    """Return a warning if the calibrator was fitted on the evaluated run."""
     source, judged = calibration.source, items.provenance
     same_file = source.sha256 is not None and source.sha256 == judged.get("sha256")
     same_run = source.run_id is not None and source.run_id == judged.get("run_id")
@@ -171,7 +167,7 @@ def _seen_before(items: Items, calibration: Calibration) -> tuple[ResultWarning,
     run = f"run {source.run_id}" if source.run_id is not None else "run"
     if source.mode == judged.get("mode"):
         message = f"the calibrator was fitted on this very {run}: its metrics are in-sample and flatter it"
-        return (ResultWarning("calibrated_in_sample", message),)
-    where = f"the same {run} in mode {source.mode}"
-    message = f"the calibrator was fitted on {where}: it has seen these {items.cluster_noun}s"
+    else:
+        where = f"the same {run} in mode {source.mode}"
+        message = f"the calibrator was fitted on {where}: it has seen these {items.cluster_noun}s"
     return (ResultWarning("calibrated_in_sample", message),)

@@ -1,16 +1,14 @@
 """Confidence: from signals to the number that ranks items.
 
-A variant is a named way to turn signals into one number per item, higher is more confident. It says which signals
-it needs and what a null or a missing one means; everything else is an error that names the participant, the item,
-the key and the variant. Nothing is substituted in silence. Shares and probabilities are clipped to [0, 1] and so
-is every part of a hybrid; raw similarities and counts are not. A user's own variant joins the registry with
-`register_confidence`.
+A variant is a named function of signals that gives one number per item, higher is more confident. It declares which
+signals it needs and the value of a null or missing one; any other gap is an error that names the participant, the item,
+the key and the variant. Proportions and probabilities are clipped to [0, 1], and so is every part of a hybrid; raw
+similarities and counts are not. `register_confidence` adds a custom variant.
 
-`select` turns what a user asks for (``default``, ``all``, names, ``secondary:a+b:average``) into names;
-`confidence_values` turns one name into one number per item. Registered variants come first, then any signal by
-its own name. Calibrated variants, which need an artifact, have their names here and their values from
-`abstain.calibrators`. A confidence is never made up: a source that has none has none, and `no_confidence` is
-what its user is told.
+`select` turns a request (``default``, ``all``, names, ``secondary:a+b:average``) into names, and `confidence_values`
+turns one name into one number per item. A name is a registered variant, otherwise a signal. Calibrated variants have
+their names here and their values from `abstain.calibrators`. A source without any confidence is reported with
+`no_confidence`.
 """
 
 from __future__ import annotations
@@ -56,14 +54,14 @@ __all__ = [
 
 DEFAULT = ("llm", "total_evidence")
 _NO_CONFIDENCE = "no confidence in this source; name one (--confidence, confidence=) or record one"
-# How a log comes by a confidence; the page says more.
+# How to record a confidence, by format.
 _RECORDING = {
     "inspect": "ask for log-probabilities (logprobs=True) or epochs, or put a number into Score.metadata",
     "lm-eval": "multiple choice has log-likelihoods; a generation task needs repeats",
 }
 _RECORDING_A_TABLE = "add a column with one number per answer, such as the probability that the model states"
 _HOW = "docs/how-to/bring-your-own-data.md#record-a-confidence"
-# What logs say of token probabilities, of repeated answers and of stated confidence, by the signal it is made of.
+# The variants of token probabilities, repeated answers and stated confidence, by the signal that a log records.
 _RECORDED = {
     "token_msp": "token_msp",
     "consistency_modal_confidence": "consistency",
@@ -75,13 +73,13 @@ _COMBINATIONS = {"average": lambda a, b: 0.5 * (a + b), "product": lambda a, b: 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A signal that a variant is made of.
+    """A signal that a variant needs.
 
     Attributes:
         key: the signal's name.
-        null: what a null counts as; None makes a null an error.
-        absent: what a missing key counts as where other items have it; None makes a missing key an error.
-        within: the lowest and highest value there can be.
+        null: the value of a null; None makes a null an error.
+        absent: the value of a missing key that other items have; None makes a missing key an error.
+        within: the lowest and highest possible value.
     """
 
     key: str
@@ -95,11 +93,11 @@ class Variant:
     """A named confidence.
 
     Attributes:
-        name: what the user asks for.
-        needs: the signals that the function gets, in order.
-        function: arrays of those signals in, one confidence per item out.
-        description: one line for people.
-        in_all: False for one that ``all`` does not stand for: it must be asked for by name.
+        name: its name in requests.
+        needs: the signals that are passed to the function, in order.
+        function: takes arrays of those signals and returns one confidence per item.
+        description: one line for help texts.
+        in_all: False if ``all`` does not include it.
     """
 
     name: str
@@ -113,7 +111,7 @@ class Variant:
         columns = [_column(items, need, self.name) for need in self.needs]
         result = _validate.floats(self.function(*columns), f"confidence {self.name}")
         _validate.same_length(len(items), **{f"confidence {self.name}": result})
-        wrong = ~np.isfinite(result) & _asked_for(items)
+        wrong = ~np.isfinite(result) & _is_required(items)
         if wrong.any():
             raise DataError(
                 f"confidence {self.name} is {result[np.argmax(wrong)]} for {items.where(wrong)}; it must be finite"
@@ -121,8 +119,8 @@ class Variant:
         return result
 
 
-def _asked_for(items: Items) -> NDArray[np.bool_]:
-    """True where a signal must be there: for every answer, and in a run file, which is strict, for every item."""
+def _is_required(items: Items) -> NDArray[np.bool_]:
+    """Return True for each item that needs a signal: answered ones, and in a run file every item."""
     return np.ones(len(items), np.bool_) if _is_run(items) else items.answered
 
 
@@ -133,44 +131,38 @@ def _is_run(items: Items) -> bool:
 def _column(items: Items, need: Need, variant: str) -> Floats:
     signal = items.signals.get(need.key)
     if signal is None and need.key in items.metadata:
-        found = items.metadata[need.key].tolist()
-        odd = np.array([value is not None and not _is_number(value) for value in found], np.bool_)
-        _refuse(items, odd, f"confidence {variant} needs numbers in {need.key}, which holds other things")
+        # True and false are not numbers, although bool is a subclass of int.
+        others = [
+            value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)))
+            for value in items.metadata[need.key].tolist()
+        ]
+        problem = f"confidence {variant} needs numbers in {need.key}, which holds other things"
+        _refuse(items, np.array(others, np.bool_), problem)
     if signal is None:
         raise SignalError(
             f"confidence {variant} needs the signal {need.key}, which no item has; "
             f"signals here: {', '.join(sorted(items.signals)) or 'none'}"
         )
     values = signal.values
-    asked_for = _asked_for(items)
+    required = _is_required(items)
     for state, rows, default in (("missing", signal.absent, need.absent), ("null", signal.null, need.null)):
         if default is None and find_variant(variant) is None:
-            items.check_stated(variant, rows & asked_for)
+            items.check_stated(variant, rows & required)
         elif default is None:
-            _refuse(
-                items, rows & asked_for, f"confidence {variant} needs the signal {need.key}, which is {state}"
-            )
+            problem = f"confidence {variant} needs the signal {need.key}, which is {state}"
+            _refuse(items, rows & required, problem)
         elif rows.any():
             values = np.where(rows, default, values)
     if need.within is not None:
         low, high = need.within
-        outside = (values < low) | (values > high)
-        _refuse(
-            items,
-            outside,
-            f"confidence {variant} needs {need.key} within {low:g} to {high:g}, which it is not",
-        )
+        problem = f"confidence {variant} needs {need.key} within {low:g} to {high:g}, which it is not"
+        _refuse(items, (values < low) | (values > high), problem)
     return values
 
 
 def _refuse(items: Items, rows: NDArray[np.bool_], problem: str) -> None:
     if rows.any():
         raise SignalError(f"{problem} for {items.where(rows)}")
-
-
-def _is_number(value: object) -> bool:
-    # True and false are no numbers, though Python counts them among the whole ones.
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _unit(values: Floats) -> Floats:
@@ -304,14 +296,14 @@ def register_confidence(
     needs: Sequence[str | Need],
     description: str = "",
 ) -> VariantFunction | Callable[[VariantFunction], VariantFunction]:
-    """Add a confidence of your own; usable as a decorator.
+    """Add a custom confidence; usable as a decorator.
 
     Args:
-        name: how it is asked for; letters, digits, dots, dashes and underscores.
-        function: arrays of the needed signals in, in order; one confidence per item out, higher is more
+        name: its name in requests; letters, digits, dots, dashes and underscores.
+        function: takes arrays of the needed signals, in order, and returns one confidence per item, higher is more
             confident.
-        needs: names of signals, or `Need`s that say what a null counts as.
-        description: one line for people.
+        needs: names of signals, or `Need`s, which also declare the value of a null.
+        description: one line for help texts.
 
     >>> @register_confidence("evidence_by_length", needs=["evidence", "tokens"])
     ... def evidence_by_length(evidence, tokens):
@@ -341,19 +333,19 @@ def unregister_confidence(name: str) -> None:
 
 
 def no_confidence(items: Items) -> str:
-    """Return the sentence for a source without any confidence, with how one is recorded."""
+    """Return the sentence for a source without any confidence, and how to record one."""
     way = _RECORDING.get(items.provenance.get("format", ""), _RECORDING_A_TABLE)
     return f"{_NO_CONFIDENCE}: {way} ({_HOW})"
 
 
 def select(asked: str | Iterable[str], items: Items, *, calibration: bool = False) -> tuple[str, ...]:
-    """Return the names that were asked for, each once, in order; an unknown one is an error that suggests the nearest.
+    """Return the requested names, each once, in order; the error for an unknown one suggests the nearest.
 
-    ``default`` is ``llm, total_evidence`` for run files; else the signal ``confidence``; else a signal by one of
-    its usual names (`abstain.items.CONFIDENCE_NAMES`); else what a log says of token probabilities, of repeated
-    answers or of stated confidence; else nothing, and the result is empty: see `no_confidence`.
-    ``all`` is every variant that needs no calibration artifact, but for those asked for by name alone. Names may be
-    separated by commas. Calibrated variants can be asked for where there is a `calibration` to serve them.
+    ``default`` is ``llm, total_evidence`` for run files, otherwise the first of: the signal ``confidence``, a signal
+    with another usual name (`abstain.items.CONFIDENCE_NAMES`), token probabilities, repeated answers, a stated
+    confidence. It is empty if the items have none of these; see `no_confidence`. ``all`` is every variant with
+    `Variant.in_all`; none of them is calibrated. Names may be separated by commas. Calibrated variants need
+    `calibration`.
     """
     names: dict[str, None] = {}
     parts = _pieces(asked)
@@ -380,7 +372,7 @@ def _pieces(asked: str | Iterable[str]) -> list[str]:
 
 
 def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
-    """Return the signals that the confidences asked for are made of; None where only the items can tell.
+    """Return the signals that the requested confidences need; None if that depends on the items.
 
     >>> signals_needed("hybrid_evidence_similarity,margin")
     ('llm_evidence_count', 'retrieval_similarity_mean', 'margin')
@@ -389,7 +381,7 @@ def signals_needed(asked: str | Iterable[str]) -> tuple[str, ...] | None:
     """
     keys: dict[str, None] = {}
     for name in _pieces(asked):
-        if name in ("default", "all", *CALIBRATED_VARIANTS) or name.startswith("calibrated:"):
+        if name in ("default", "all") or is_calibrated(name):
             return None
         for base in _split_secondary(name)[:2] if name.startswith("secondary:") else (name,):
             variant = find_variant(base)
@@ -418,9 +410,10 @@ def confidence_values(items: Items, name: str) -> Floats:
     _check_name(name, items)
     if name.startswith("secondary:"):
         first, second, combination = _split_secondary(name)
-        pair = (confidence_values(items, first), confidence_values(items, second))
-        # Not clipped: with a count among the two, it is the values above 1 that rank.
-        combined: Floats = _COMBINATIONS[combination](*pair)
+        # Not clipped: if one of the two is a count, values above 1 must keep their order.
+        combined: Floats = _COMBINATIONS[combination](
+            confidence_values(items, first), confidence_values(items, second)
+        )
         return combined
     variant = find_variant(name) or Variant(name, (Need(name),), _as_it_is, "a signal as it is")
     try:
@@ -444,17 +437,18 @@ def servable(items: Items) -> tuple[str, ...]:
 
 
 def is_calibrated(name: str) -> bool:
-    """True for a variant whose values come from a calibration artifact."""
+    """Return whether the values of a variant come from a calibration artifact."""
     return name in CALIBRATED_VARIANTS or name.startswith("calibrated:")
 
 
 def _check_name(name: str, items: Items, *, calibration: bool = False) -> None:
     if is_calibrated(name) and calibration:
+        if name in CALIBRATED_VARIANTS:
+            return
         base = name.removeprefix("calibrated:")
-        if name not in CALIBRATED_VARIANTS and is_calibrated(base):
+        if is_calibrated(base):
             raise ArgumentError(f"confidence {name!r} calibrates a base confidence, not a calibrated one")
-        if name not in CALIBRATED_VARIANTS:
-            _check_name(base, items)
+        _check_name(base, items)
     elif name.startswith("secondary:"):
         for part in _split_secondary(name)[:2]:
             if part.startswith(("secondary:", "calibrated")):

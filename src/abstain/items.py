@@ -361,7 +361,7 @@ class Items:
                         f"record {row} has the unknown key {key!r}{hint}; known: {', '.join(_RECORD_KEYS)}"
                     )
         # A column that no record has is left out, except that truth and prediction are required.
-        columns = {
+        columns: dict[str, Any] = {
             key: _record_values(rows, key)
             for key in ("cluster", "item", "truth", "prediction")
             if key in ("truth", "prediction") or any(key in record for record in rows)

@@ -1,14 +1,12 @@
-"""Losses: how wrong an answer is, and which loss is meant when none is named.
+"""Losses: how wrong an answer is, and the default loss.
 
-``abs`` is ``|prediction - truth|``; ``abs_norm`` divides that by the width of the declared scale; ``zero_one``
-is 1 for a wrong answer, else 0. Any function of (truth, prediction) arrays and any array with one number per
-item serves as well. A loss is only asked for where an item is answered.
+``abs`` is ``|prediction - truth|``; ``abs_norm`` divides that by the width of the declared scale; ``zero_one`` is 1 for
+a wrong answer and 0 for a right one. A loss can also be a function of (truth, prediction) arrays, or an array with one
+number per item. Only answered items have a loss.
 
-The rule when none is named, whichever door the items came through: a declared scale gives ``abs_norm`` over
-it; otherwise labels (text, booleans, or numbers that are whole by value in every answered row) are right or
-wrong, ``zero_one``; otherwise the call is refused with the choices. The rule that was applied travels with
-the loss as a sentence. `possible_scale` finds labels that look like scores without a declared scale, so that the
-evaluation can warn about them.
+The default is ``abs_norm`` if a scale is declared, otherwise ``zero_one`` if labels are text, booleans or whole numbers
+in every answered row, otherwise an error that lists the choices. The loss carries a sentence with the rule that was
+applied. `possible_scale` finds labels that look like scores without a declared scale, so that the evaluation can warn.
 """
 
 from __future__ import annotations
@@ -43,11 +41,11 @@ __all__ = [
 ]
 
 LOSS_NAMES = ("abs", "abs_norm", "zero_one")
-# Losses from 0 to 1, whose means are shares and can be told in per cent.
+# Losses from 0 to 1, whose means are proportions and can be printed in percent.
 SHARES = ("zero_one", "abs_norm")
 # Labels look like scores if the truth has at least so many values, and truth and prediction lie within so many points.
 _FEWEST_SCORES, _MOST_SCORES = 3, 11
-# Other names of losses, which the error for an unknown one suggests the loss for.
+# Names of losses elsewhere; the error for one of them suggests the loss.
 _OTHER_NAMES = {
     **dict.fromkeys(("mae", "absolute", "absolute_error", "mean_absolute_error", "l1"), "abs"),
     **dict.fromkeys(("nmae", "normalized", "abs_normalized"), "abs_norm"),
@@ -58,14 +56,14 @@ _CHOICES = "abs, zero_one, or abs_norm with a scale (scale=, --scale)"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ItemLoss:
-    """The loss of every item, and what it means.
+    """The loss of every item.
 
     Attributes:
-        name: one of the names above, or "custom".
+        name: one of `LOSS_NAMES`, the name of a function, or "custom".
         definition: the formula in words.
-        raw_multiplier: what to multiply by to be back on the scale of the truth.
-        values: one number per item; NaN where the item is not answered.
-        rule: the sentence that says why this loss was taken.
+        raw_multiplier: the factor that converts the loss to the scale of the truth.
+        values: one number per item; NaN if the item is not answered.
+        rule: a sentence with the reason for this loss.
     """
 
     name: str
@@ -76,7 +74,7 @@ class ItemLoss:
 
 
 def check_loss_name(name: str) -> str:
-    """Return the name of a loss; the error for any other suggests the one that is meant.
+    """Return the name of a loss; the error for an unknown name suggests one.
 
     >>> check_loss_name("mae")
     Traceback (most recent call last):
@@ -95,9 +93,9 @@ def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:
     """Return the loss of every answered item.
 
     Args:
-        items: the items to judge.
-        loss: a name, a function of (truth, prediction) arrays of the answered items, or one number per item;
-            when left out, the one rule above.
+        items: the items.
+        loss: a name, a function of (truth, prediction) arrays of the answered items, or one number per item. Default:
+            the rule of this module.
 
     >>> from abstain import Items
     >>> items = Items.from_arrays([3, 0, 2], [1, 0, None], abstained=[0, 0, 1])
@@ -120,16 +118,18 @@ def item_loss(items: Items, loss: Loss | None = None) -> ItemLoss:
         values[answered] = computed
         name = getattr(loss, "__name__", "custom").strip("<>")
         return _checked(items, name, "a function of the user's", 1.0, values, "a function of the user's")
-    values = np.where(items.answered, _given(loss, len(items)), np.nan)
+    values = _validate.floats(loss, "loss")
+    _validate.same_length(len(items), loss=values)
+    values = np.where(items.answered, values, np.nan)
     return _checked(items, "custom", "given for each item", 1.0, values, "given for each item")
 
 
 def common_loss(systems: Sequence[Items], loss: Loss | None = None) -> tuple[ItemLoss, ...]:
-    """Return the loss of every system's items, the same for all; refused where they imply different ones.
+    """Return the loss of every system's items, which must be the same loss.
 
     Args:
         systems: the items of each system.
-        loss: a name or a function of (truth, prediction) arrays; when left out, the one rule above.
+        loss: a name or a function of (truth, prediction) arrays. Default: the rule of this module.
 
     >>> from abstain import Items
     >>> rated = Items.from_arrays([3, 0], [1, 0], scale=(0, 3))
@@ -144,20 +144,20 @@ def common_loss(systems: Sequence[Items], loss: Loss | None = None) -> tuple[Ite
         raise ArgumentError(
             "loss must be a name or a function for several systems: an array cannot fit the rows of all of them"
         )
-    found = tuple(item_loss(items, loss) for items in systems)
-    kinds = {(each.name, each.raw_multiplier): each.rule for each in found}
-    if len(kinds) > 1:
+    losses = tuple(item_loss(items, loss) for items in systems)
+    rules = {(each.name, each.raw_multiplier): each.rule for each in losses}
+    if len(rules) > 1:
         raise ArgumentError(
-            f"the systems imply different losses ({'; '.join(kinds.values())}) and cannot be compared by them; name "
+            f"the systems imply different losses ({'; '.join(rules.values())}) and cannot be compared by them; name "
             "one loss for all (loss=, --loss), or one scale (scale=, --scale)"
         )
-    return found
+    return losses
 
 
 def named_loss(
     name: str, truth: NDArray[Any], prediction: NDArray[Any], scale: tuple[float, float] | None = None
 ) -> Floats:
-    """Return a loss by its name for arrays that all have a truth and a prediction.
+    """Return a loss by its name, for arrays without missing truths and predictions.
 
     >>> named_loss("abs_norm", np.array([3.0, 0.0]), np.array([0.0, 1.5]), (0.0, 3.0))
     array([1. , 0.5])
@@ -176,7 +176,7 @@ def named_loss(
 
 
 def _implied(items: Items) -> tuple[str, str]:
-    """The loss that the items imply, and why."""
+    """Return the default loss of the items, and the reason."""
     if items.scale is not None:
         low, high = items.scale
         return "abs_norm", f"the source declares a scale of {low:g} to {high:g}"
@@ -202,8 +202,8 @@ def _implied(items: Items) -> tuple[str, str]:
 def possible_scale(items: Items) -> tuple[int, int] | None:
     """Return the lowest and highest label if the labels look like scores and no scale is declared, else None.
 
-    They do if truths and predictions are whole numbers from 0 on, the truth has at least 3 different values, and all
-    of them lie on a scale of at most 11 points. Class numbers can look the same, so this is only a reason to ask.
+    They do if truths and predictions are whole numbers of at least 0, the truth has at least 3 different values, and
+    all of them lie on a scale of at most 11 points. Class numbers can look the same, so this only justifies a warning.
 
     >>> from abstain import Items
     >>> possible_scale(Items.from_arrays([0, 1, 3], [0, 2, 3]))
@@ -247,12 +247,6 @@ def _named(items: Items, name: str, why: str) -> ItemLoss:
 def _width(scale: tuple[float, float] | None) -> float:
     assert scale is not None
     return scale[1] - scale[0]
-
-
-def _given(loss: Any, length: int) -> Floats:
-    values = _validate.floats(loss, "loss")
-    _validate.same_length(length, loss=values)
-    return values
 
 
 def _checked(

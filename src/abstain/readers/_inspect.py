@@ -1,11 +1,10 @@
 """Inspect AI logs, ``.eval`` and ``.json``, without inspect_ai.
 
-A ``.eval`` file is a zip archive with one zstd member a sample; a ``.json`` file holds all samples in one
-array. Both are read one sample at a time, and of each sample only what is judged is kept. A scorer's value N,
-or a reason of refusal or no_response, is an abstention; a sample with an error is failed, and so is one whose
-answer could not be read (NaN, with the reason invalid_response_format); one without a score, or with NaN for
-one, is unscored. Epochs of one question are not independent: they share a cluster,
-and how far they agree gives the consistency signals.
+A ``.eval`` file is a zip archive with one zstd member per sample; a ``.json`` file holds all samples in one array. Both
+are read one sample at a time, and only the parts that become items are kept. A score of N, or the reason refusal or
+no_response, is an abstention. A sample with an error is failed, and so is one whose answer could not be parsed (NaN
+with the reason invalid_response_format). A sample without a score, or with NaN, is unscored. Epochs of one question are
+not independent: they share a cluster, and their agreement gives the consistency signals.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from abstain.readers._rules import Ruling
 from abstain.readers._values import as_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from abstain.readers._read import ReadArguments
 
-# What an archive may hold unless the caller says otherwise: so many times its own size, and what a small one needs.
+# Default limit of the decompressed size of an archive: so many times its own size, and so many bytes more.
 EXPANSION = 200
 EXPANSION_FLOOR = 1 << 22
 _NO_ANSWER = "N"
 _REFUSALS = ("refusal", "no_response")
-# What a log may say of itself; anything else is text of whoever wrote it.
+# The statuses that Inspect writes; any other text is not repeated.
 _STATUSES = ("started", "success", "cancelled", "error")
 _UNREADABLE = "invalid_response_format"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
-# What may be anything is left as text, and read only where it is judged: a log may hold whole transcripts in it.
+# Members of any type stay JSON text until they are needed: a log may hold whole transcripts in them.
 _NULL = msgspec.Raw(b"null")
 
 
@@ -143,7 +142,7 @@ def read_items(log: _files.SourceFile, arguments: ReadArguments) -> Items:
 
 
 def items_of_samples(samples: Iterable[bytes], *, cluster: str | None, what: str) -> Items:
-    """Return the items of samples that are no file yet; see `abstain.readers.items_of_samples`."""
+    """Return the items of samples that are not in a file; see `abstain.readers.items_of_samples`."""
     reader = _Reader(what, None, cluster, Ruling(None))
     rows = [
         reader.row(_decode_sample(text, f"{what}: samples[{number}]")) for number, text in enumerate(samples)
@@ -164,7 +163,7 @@ def _items(rows: Sequence[LogRow], path: object, cluster: str | None, scale: Seq
 def _parts(
     file: IO[bytes], path: str, member_limit: int, total_limit: int | None
 ) -> Iterator[_Header | _InspectSample]:
-    """Yield the samples of a log, and its header wherever that stands."""
+    """Yield the samples of a log, and its header in the order of the file."""
     archive = file.read(4) == b"PK\x03\x04"
     if not archive:
         header, count = _Header(), 0
@@ -181,7 +180,7 @@ def _parts(
     most = EXPANSION_FLOOR + EXPANSION * file.seek(0, io.SEEK_END) if total_limit is None else total_limit
     with Archive(file, path, member_limit=member_limit, total_limit=most) as log:
         names = log.names
-        # A log whose run was cut off has no header yet, but its journal does.
+        # The log of an interrupted run has its header only in the journal.
         for name in ("header.json", "_journal/start.json"):
             if name in names:
                 yield _files.decode(log.read(name), _Header, f"{path}: {name}")
@@ -199,13 +198,13 @@ def _decode_sample(text: bytes, place: str) -> _InspectSample:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns samples into rows; knows which scorer is asked for and remembers which there are."""
+    """Turns samples into rows, and records all scorers for the error if the requested one does not exist."""
 
     path: object
     scorer: str | None
     cluster: str | None
     ruling: Ruling
-    found: dict[str, None] = field(default_factory=dict)
+    scorers: dict[str, None] = field(default_factory=dict)
 
     def row(self, sample: _InspectSample) -> LogRow:
         place = f"{self.path}: sample {sample.id}, epoch {sample.epoch}"
@@ -229,7 +228,12 @@ class _Reader:
             tokens = [msgspec.to_builtins(token) for token in choice.logprobs.content or []]
             row.signals |= token_log_signals(tokens, place)
         if score is not None:
-            row.signals |= _numbers(score.metadata or {}, place)
+            values = keep_scalars(score.metadata or {}, place)
+            row.signals |= {
+                key: float(value)
+                for key, value in values.items()
+                if isinstance(value, (int, float)) and not isinstance(value, bool)
+            }
         if outcome == Outcome.ANSWERED:
             completion = _completion(sample.output, place)
             if row.answer is None:
@@ -238,21 +242,18 @@ class _Reader:
         return row
 
     def finish(self) -> None:
-        """Complain about a scorer that no sample has."""
-        name = (self.scorer or "").partition(".")[0]
-        if (
-            self.scorer is not None
-            and self.found
-            and name not in self.found
-            and self.scorer not in self.found
-        ):
-            hint = _validate.suggestion(name, self.found)
+        """Raise if no sample has the requested scorer."""
+        if self.scorer is None or not self.scorers:
+            return
+        name = self.scorer.partition(".")[0]
+        if name not in self.scorers and self.scorer not in self.scorers:
+            hint = _validate.suggestion(name, self.scorers)
             raise ArgumentError(
-                f"{self.path}: has no scorer {name!r}{hint}; scorers here: {', '.join(self.found)}"
+                f"{self.path}: has no scorer {name!r}{hint}; scorers here: {', '.join(self.scorers)}"
             )
 
     def _score(self, scores: dict[str, _InspectScore], place: str) -> _InspectScore | None:
-        self.found.update(dict.fromkeys(scores))
+        self.scorers.update(dict.fromkeys(scores))
         if not scores:
             return None
         if self.scorer is None:
@@ -306,28 +307,19 @@ def _completion(output: _Output, place: str) -> str:
         return output.completion
     content = output.choices[0].message.content
     if not is_nested(content):
-        said = scalar(content, f"{place}, content")
-        return said if isinstance(said, str) else output.completion
+        text = scalar(content, f"{place}, content")
+        return text if isinstance(text, str) else output.completion
     parts = _files.decode(content, list[_Content], f"{place}, content")
     texts = [None if is_nested(part.text) else scalar(part.text, f"{place}, content") for part in parts]
     return " ".join(text for text in texts if isinstance(text, str))
 
 
 def _text(value: msgspec.Raw, place: str) -> str | None:
-    """Return an answer as text; a list or an object as it is written."""
+    """Return an answer as text; a list or an object as JSON."""
     if is_nested(value):
         return bytes(value).decode("utf-8", "replace")
-    found = scalar(value, f"{place}, answer")
-    return None if found is None else str(found)
-
-
-def _numbers(metadata: Mapping[str, msgspec.Raw], place: str) -> dict[str, float | None]:
-    found = {key: scalar(value, f"{place}, {key}") for key, value in metadata.items() if not is_nested(value)}
-    return {
-        key: float(value)
-        for key, value in found.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
+    answer = scalar(value, f"{place}, answer")
+    return None if answer is None else str(answer)
 
 
 def _add_agreement(rows: Sequence[LogRow]) -> None:

@@ -1,10 +1,10 @@
 """Samples of lm-evaluation-harness: ``samples_*.jsonl``, one line per document and filter.
 
-Multiple choice: the prediction is the choice of highest log-likelihood (numbers that this harness writes as
-text), the confidence its share of the softmax, and the choices together count as one token for the token
-signals. Generation: the prediction is the filtered response, judged by the harness's own metric, because
-that knows which parts of an answer to ignore; repeated responses give the consistency signals. The harness
-has no notion of abstaining: that takes an abstention rule. Documents are the clusters.
+Multiple choice: the prediction is the choice of the highest log-likelihood (the harness writes these numbers as text),
+the confidence its softmax probability, and the choices together count as one token for the token signals. Generation:
+the prediction is the filtered response, graded by the harness's metric, which ignores irrelevant parts of an answer;
+repeated responses give the consistency signals. The harness does not record abstentions: they need an abstention rule.
+Documents are the clusters.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from abstain.readers._read import ReadArguments
 
 _MUTUAL_INFORMATION = "acc_mutual_info"
-# How a metric that says right or wrong is called; the first that a line has is its judge.
+# The usual names of metrics that are right or wrong; the first one that a line has is its grade.
 _USUAL_METRICS = ("exact_match", "acc", "exact_match_original", "pass@1", "acc_norm")
 
 
@@ -77,20 +77,20 @@ def read_items(samples: _files.SourceFile, arguments: ReadArguments) -> Items:
 
 @dataclass(frozen=True, slots=True)
 class _LmEvalSample:
-    """One line: its members as text, each read when it is asked for, as what it must be."""
+    """One line: its members as JSON text, each decoded when it is needed."""
 
     members: Mapping[str, msgspec.Raw]
     place: str
 
     def get(self, name: str, form: Any = Any, default: Any = None) -> Any:
-        """Return a member, or `default` where there is none."""
+        """Return a member, or `default` if there is none."""
         if name not in self.members:
             return default
         return _files.decode(self.members[name], form, f"{self.place}: {name}")
 
     @property
     def document(self) -> Mapping[str, msgspec.Raw]:
-        """What was asked, as far as it has parts with names."""
+        """The members of the document; none if it is not an object."""
         nested = bytes(memoryview(self.members["doc"])[:1]) == b"{"
         return self.get("doc", dict[str, msgspec.Raw]) if nested else {}
 
@@ -101,7 +101,7 @@ class _LmEvalSample:
 
     @property
     def target(self) -> str:
-        """What is right, as text."""
+        """The ground truth as text."""
         return _text(self.get("target"))
 
 
@@ -148,7 +148,7 @@ def _judge_choices(
         # The second half is the likelihood without the question.
         likelihoods = likelihoods[: len(likelihoods) // 2]
     if len(likelihoods) < 2:
-        # A single continuation was scored: its likelihood says nothing about other answers.
+        # A single continuation was scored, so its likelihood cannot be compared with others.
         row.grade = _metric(sample, scorer)
         return ()
     best = max(range(len(likelihoods)), key=likelihoods.__getitem__)
@@ -185,16 +185,16 @@ def _choice_signals(likelihoods: list[float], best: int, place: str) -> dict[str
 def _judge_response(
     row: LogRow, sample: _LmEvalSample, responses: list[Any], scorer: str | None
 ) -> tuple[str, ...]:
-    """Fill in a generated answer; return what was filtered out of it and what was said."""
+    """Fill in a generated answer; return the filtered response and the most frequent raw one."""
     first = responses[0]
     row.answer = _text(first[0] if isinstance(first, list) and first else first)
     row.grade = _metric(sample, scorer, fallback=float(row.answer.strip() == row.target.strip()))
-    said = sample.get("resps")
-    samples = said[0] if isinstance(said, list) and said and isinstance(said[0], list) else []
-    texts = [sample for sample in samples if isinstance(sample, str)]
+    raw = sample.get("resps")
+    samples = raw[0] if isinstance(raw, list) and raw and isinstance(raw[0], list) else []
+    texts = [text for text in samples if isinstance(text, str)]
     if len(texts) > 1:
         row.signals |= agreement([text if text.strip() else None for text in texts])
-    # Of several responses, what was said is what most of them say.
+    # Of several raw responses, one that more than half of them are is used.
     common = Counter(texts).most_common(1)
     return (row.answer, *(text for text, count in common if 2 * count > len(texts)))
 
@@ -219,7 +219,7 @@ def _metric(sample: _LmEvalSample, scorer: str | None, fallback: float | None = 
 
 
 def _grade(sample: _LmEvalSample, name: str) -> float:
-    """Return what a metric says of a sample; NaN where it is undefined, which comes as null."""
+    """Return the value of a metric; NaN if it is null."""
     value = sample.members[name]
     grade = None if is_nested(value) else scalar(value, f"{sample.place}: {name}")
     if isinstance(grade, str) or is_nested(value):
@@ -237,10 +237,10 @@ def _likelihood(response: object) -> float | None:
 
 
 def _wordings(sample: _LmEvalSample, count: int) -> list[str]:
-    """Return the continuation of each choice, as it was asked for; nothing when the file does not say."""
-    asked = sample.get("arguments")
-    found = list(asked.values()) if isinstance(asked, dict) else []
-    wordings = [_text(entry.get("arg_1")).strip() for entry in found if isinstance(entry, dict)]
+    """Return the continuation of each choice; none if the file does not hold all of them."""
+    arguments = sample.get("arguments")
+    entries = arguments.values() if isinstance(arguments, dict) else ()
+    wordings = [_text(entry.get("arg_1")).strip() for entry in entries if isinstance(entry, dict)]
     return wordings[:count] if len(wordings) >= count else []
 
 

@@ -1,12 +1,11 @@
-"""From judged log rows to items, and from several logs to one: what Inspect logs and lm-eval samples have in common.
+"""From the rows of Inspect logs and lm-eval samples to items, and from several files to one table.
 
-Both logs carry a judge's verdict beside each answer, and the verdict rules: an answer may be right though it
-is worded differently, and wrong though it looks alike. Where every verdict is right or wrong, truth and
-prediction are labels: the target, and for a right answer the target again, else what the model said; so
-loss ``zero_one`` counts what the judge counted. Where verdicts are graded (0.5, 7 of 10), the truth is the
-highest grade, the prediction the grade given, and the scale is declared; so loss ``abs`` is what was missing.
-Answer, target and grade stand in the metadata either way. Long texts are kept by their beginning: items hold
-labels, not transcripts.
+Both have a grade next to each answer, and the grade decides: a right answer may be worded differently from the target,
+and a wrong one may look like it. If every grade is 0 or 1, truth and prediction are labels: the truth is the target,
+and the prediction is the target if the answer is right, otherwise the answer; so loss ``zero_one`` follows the grades.
+If grades have other values (0.5, 7 of 10), the truth is the highest grade, the prediction is the grade, and the scale
+is declared; so loss ``abs`` is the missing part of the grade. Answer, target and grade are metadata in both cases. Of
+long texts only the beginning is kept.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ class LogRow:
     """One answer of a log.
 
     Attributes:
-        question: what was asked; answers to the same question are samples of one another.
+        question: the id of the question; several answers to one question are samples.
         item: the name of the item.
         cluster: the id of its cluster.
-        outcome: answered until known better.
-        answer: what the model said, as the judge read it.
-        target: what is right.
-        grade: the judge's verdict as a number, NaN where there is none.
-        signals: numbers that a confidence may be made of.
-        metadata: anything else worth keeping.
-        epoch: which time the question was asked.
+        outcome: the outcome of the item.
+        answer: the model's answer, as the scorer read it.
+        target: the ground truth.
+        grade: the score as a number, NaN if there is none.
+        signals: numbers from which a confidence can be computed.
+        metadata: any other values.
+        epoch: the number of the repetition, from 1.
     """
 
     question: int | str
@@ -66,14 +65,14 @@ class LogRow:
 
 
 def apply_rule(ruling: Ruling, row: LogRow, texts: Iterable[str | None]) -> None:
-    """Let a rule say whether an answer that the log does not mark is an abstention; what it cannot tell stays."""
+    """Mark an answer as an abstention if a rule finds one in its texts."""
     right = None if math.isnan(row.grade) else row.grade >= 1.0
     if row.outcome == Outcome.ANSWERED and ruling.declines(*texts, right=right):
         row.outcome = Outcome.ABSTAINED
 
 
 def token_log_signals(tokens: Sequence[Mapping[str, Any]], place: str) -> dict[str, float | None]:
-    """Return the token signals of an answer: all three with top log-probabilities, else the first alone."""
+    """Return the token signals of an answer: all three if there are top log-probabilities, otherwise the first."""
     if not tokens:
         return {}
     try:
@@ -88,8 +87,8 @@ def token_log_signals(tokens: Sequence[Mapping[str, Any]], place: str) -> dict[s
 def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     """Return the consistency signals of repeated answers; None is an abstention.
 
-    Answers that are all numbers are compared as numbers; else by their wording, whatever its case and
-    spacing, and then there is no spread to speak of.
+    Answers that are all numbers are compared as numbers; otherwise as text, without regard to case and spacing, and
+    then there is no standard deviation.
 
     >>> agreement(["Paris", "paris ", None])["consistency_modal_confidence"]
     0.6666666666666666
@@ -102,7 +101,9 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
     if not numeric:
         codes: dict[str, float] = {}
         numbers = [
-            None if sample is None else codes.setdefault(_plain(sample), float(len(codes)))
+            None
+            if sample is None
+            else codes.setdefault(" ".join(sample.casefold().split()), float(len(codes)))
             for sample in samples
         ]
     signals = asdict(consistency_signals(numbers))
@@ -115,17 +116,18 @@ def agreement(samples: Sequence[str | None]) -> dict[str, float | None]:
 def items_from_log(
     rows: Sequence[LogRow], path: object, *, scale: Sequence[float] | None, cluster_noun: str
 ) -> Items:
-    """Return the items of judged rows; see the module for what truth and prediction are."""
+    """Return the items of graded rows; the module explains their truth and prediction."""
     if not rows:
         raise DataError(f"{path}: the log holds no samples")
     names, clusters = (
         _name_column([getattr(row, role) for row in rows], f"{path}: the {role}")
         for role in ("item", "cluster")
     )
-    again = _first_repeated(names.tolist())
-    if again is not None:
+    duplicate = _first_repeated(names.tolist())
+    if duplicate is not None:
         raise DataError(
-            f"{path}: the item {rows[again].item} stands twice (again as sample {again + 1}); ids must be unique"
+            f"{path}: the item {rows[duplicate].item} stands twice (again as sample {duplicate + 1}); "
+            "ids must be unique"
         )
     for row in rows:
         if row.outcome == Outcome.ANSWERED and math.isnan(row.grade):
@@ -137,10 +139,10 @@ def items_from_log(
         bounds = None
     else:
         truth, prediction, bounds = _grades(rows, scale, grades, path)
-    kept = columns_from_rows([row.metadata for row in rows], f"{path}: the metadata of samples")
+    columns = columns_from_rows([row.metadata for row in rows], f"{path}: the metadata of samples")
     metadata: dict[str, NDArray[Any]] = {
-        **{name: _validate.objects(column) for name, column in kept.items()},
-        # What the log itself says of an answer, which metadata may not say instead.
+        **{name: _validate.objects(column) for name, column in columns.items()},
+        # These take precedence over metadata of the same name.
         "answer": _validate.objects([_shorten(row.answer) for row in rows]),
         "target": _validate.objects([_shorten(row.target) for row in rows]),
         "grade": np.array([row.grade for row in rows]),
@@ -168,43 +170,38 @@ def items_from_log(
     )
 
 
-def _plain(text: str) -> str:
-    """Return text without what does not matter when answers are compared."""
-    return " ".join(text.casefold().split())
-
-
 def _shorten(text: str | None) -> str | None:
     """Return the beginning of a text that is too long for a label."""
     return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "\u2026"
 
 
 def _name_column(values: Sequence[int | str], what: str) -> NDArray[Any]:
-    """Return ids as a column: whole numbers if all are, else text."""
+    """Return ids as a column: whole numbers if all of them are, otherwise text."""
     whole = all(isinstance(value, int) for value in values)
     return identifiers(values if whole else [str(value) for value in values], what)
 
 
 def keep_scalars(record: Mapping[str, msgspec.Raw], place: str) -> dict[str, Any]:
-    """Return what of a record can stand in a table: numbers, booleans and short text."""
-    found = {key: scalar(value, f"{place}, {key}") for key, value in record.items() if not is_nested(value)}
-    return {key: _shorten(value) if isinstance(value, str) else value for key, value in found.items()}
+    """Return the numbers, booleans and texts of a record, long texts by their beginning."""
+    values = {key: scalar(value, f"{place}, {key}") for key, value in record.items() if not is_nested(value)}
+    return {key: _shorten(value) if isinstance(value, str) else value for key, value in values.items()}
 
 
 def is_nested(value: msgspec.Raw) -> bool:
-    """True for a list or an object, which no cell of a table can hold."""
+    """Return whether JSON text is a list or an object, which a table cannot hold."""
     return bytes(memoryview(value)[:1]) in (b"{", b"[")
 
 
 def scalar(value: msgspec.Raw | bytes, place: object) -> bool | float | str | None:
-    """Return the number, text, boolean or null that JSON text stands for."""
-    found = _files.decode(value, bool | int | float | str | None, place)  # type: ignore[arg-type]
-    if type(found) is int and not math.isfinite(as_number(found) or 0.0):
+    """Return the number, text, boolean or null of JSON text."""
+    decoded = _files.decode(value, bool | int | float | str | None, place)  # type: ignore[arg-type]
+    if type(decoded) is int and not math.isfinite(as_number(decoded) or 0.0):
         raise FormatError(f"{place}: it is too large for a number")
-    return found
+    return decoded
 
 
 def named_cluster(record: Mapping[str, msgspec.Raw], key: str, place: str, what: str) -> int | str:
-    """Return the cluster id that a record holds under `key`, or say which keys there are."""
+    """Return the cluster id that a record holds under `key`; the error for a missing key lists the others."""
     if key not in record:
         hint = _validate.suggestion(key, record)
         raise ArgumentError(
@@ -222,7 +219,7 @@ def _label(row: LogRow) -> str | None:
     target, answer = _shorten(row.target), _shorten(row.answer)
     if row.grade == 1.0:
         return target
-    # What was judged wrong must not count as right because it looks alike.
+    # A wrong answer that looks like the target must not count as right.
     alike = answer is None or labels.canonical(answer, "answer", 0) == labels.canonical(target, "target", 0)
     return JUDGED_WRONG if alike else answer
 
@@ -244,7 +241,7 @@ def _grades(
 
 
 def concatenate(parts: Sequence[Items]) -> Items:
-    """Return the rows of all parts; where the parts are different tasks, their names keep ids apart."""
+    """Return the rows of all parts; the names of different tasks are put before their ids."""
     tasks = [part.provenance.get("task") for part in parts]
     if len(set(tasks)) > 1 and all(tasks):
         parts = [_prefixed(part, f"{task}/") for part, task in zip(parts, tasks, strict=True)]
@@ -268,31 +265,32 @@ def concatenate(parts: Sequence[Items]) -> Items:
 
 
 def stack(parts: Sequence[Items]) -> Items:
-    """Return the rows of items of one kind one after the other, with the provenance of the first."""
-    first = parts[0]
-    weighed = any(part.weight is not None for part in parts)
-    return Items(
-        truth=np.concatenate([part.truth for part in parts]),
-        prediction=np.concatenate([part.prediction for part in parts]),
-        outcome=np.concatenate([part.outcome for part in parts]),
-        cluster=_joined_ids([part.cluster for part in parts]),
-        item=_joined_ids([part.item for part in parts]),
-        signals={name: _joined_signal(parts, name) for name in _names(part.signals for part in parts)},
-        metadata={name: _joined_metadata(parts, name) for name in _names(part.metadata for part in parts)},
-        scale=first.scale,
-        cluster_noun=first.cluster_noun,
-        provenance=first.provenance,
-        unnamed=tuple(dict.fromkeys(role for part in parts for role in part.unnamed)),
-        weight=np.concatenate([_weight(part) for part in parts]) if weighed else None,
-        intervals=_joined([part.intervals for part in parts]),
-        sets=_joined([part.sets for part in parts]),
-        classes=first.classes,
-        positive=first.positive,
+    """Return the rows of items with the same columns one after the other, with all properties of the first."""
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("truth", "prediction", "outcome", "intervals", "sets")
+        if getattr(parts[0], name) is not None
+    }
+    for name in ("cluster", "item"):
+        ids = [identifier for part in parts for identifier in getattr(part, name).tolist()]
+        columns[name] = _name_column(ids, "the name")
+    if any(part.weight is not None for part in parts):
+        weights = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
+        columns["weight"] = np.concatenate(weights)
+    signal_names = dict.fromkeys(name for part in parts for name in part.signals)
+    metadata_names = dict.fromkeys(name for part in parts for name in part.metadata)
+    return replace(
+        parts[0],
+        **columns,
+        signals={name: _joined_signal(parts, name) for name in signal_names},
+        metadata={name: _joined_metadata(parts, name) for name in metadata_names},
+        unnamed=tuple(dict.fromkeys(field for part in parts for field in part.unnamed)),
+        counted=None,
     )
 
 
 def _counts_of_all(joined: Items, parts: Sequence[Items]) -> dict[str, Any]:
-    """Return the provenance that counts answers: over all files, not only the first."""
+    """Return the provenance that counts answers, over all files and not only the first."""
     rules = [part.provenance["abstention_rule"] for part in parts if "abstention_rule" in part.provenance]
     counts: dict[str, Any] = {"abstention_rule": joined_counts(rules)} if rules else {}
     if {"answer", "grade"} <= joined.metadata.keys():
@@ -316,20 +314,14 @@ def _prefixed(part: Items, prefix: str) -> Items:
     return replace(part, cluster=cluster, item=item)
 
 
-def _names(columns: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for part in columns for name in part))
-
-
-def _joined_ids(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return _name_column([name for array in arrays for name in array.tolist()], "the name")
-
-
 def _joined_signal(parts: Sequence[Items], name: str) -> Signal:
-    missing = [Signal(np.full(len(part), np.nan), np.ones(len(part), np.bool_)) for part in parts]
-    found = [part.signals.get(name, gap) for part, gap in zip(parts, missing, strict=True)]
+    signals = [
+        part.signals.get(name) or Signal(np.full(len(part), np.nan), np.ones(len(part), np.bool_))
+        for part in parts
+    ]
     return Signal(
-        np.concatenate([signal.values for signal in found]),
-        np.concatenate([signal.absent for signal in found]),
+        np.concatenate([signal.values for signal in signals]),
+        np.concatenate([signal.absent for signal in signals]),
     )
 
 
@@ -338,18 +330,8 @@ def _joined_metadata(parts: Sequence[Items], name: str) -> NDArray[Any]:
     return np.concatenate(columns)
 
 
-def _weight(part: Items) -> NDArray[np.float64]:
-    return np.ones(len(part)) if part.weight is None else part.weight
-
-
-def _joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """Return a column that all parts have, or that none has."""
-    found = [column for column in columns if column is not None]
-    return np.concatenate(found) if found else None
-
-
 def _first_repeated(keys: Iterable[Any]) -> int | None:
-    """Return where a key stands for the second time."""
+    """Return the position of the first key that occurred before."""
     seen: set[Any] = set()
     for row, key in enumerate(keys):
         if key in seen:

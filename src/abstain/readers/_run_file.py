@@ -1,10 +1,9 @@
-"""Run files: experiments with one record per participant and a map from item to score in each.
+"""Run files: experiments with one record per participant, each with a map from item to score.
 
-Both forms are read: the one with ``item_signals`` and the older one with ``evidence_counts`` alone, which are
-its ``llm_evidence_count``. A participant that did not succeed has no maps; its items are failed, counted, and
-left out of N. A null prediction is an abstention: that is what it means in this format. Numeric signals
-become `Signal` columns, all others metadata. What a run file that was written from items holds beyond this form is
-taken back as `abstain._export` put it, under ``abstain`` in the experiment's provenance.
+Two versions are read: one with ``item_signals`` and an older one with only ``evidence_counts``, which become the signal
+``llm_evidence_count``. A participant that did not succeed has no maps, and its items are failed. In this format, a null
+prediction is an abstention. Numeric signals become `Signal` columns, all others metadata. `abstain._export` writes the
+columns that the format lacks under ``abstain`` in the experiment's provenance; they are restored from there.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 DEFAULT_SCALE = (0.0, 3.0)
 _EVIDENCE = "llm_evidence_count"
 _WHOLE = re.compile(r"-?[0-9]{1,308}", re.ASCII)
-# The signals that the format itself knows to be numbers.
+# The signals that the format defines as numbers.
 _NUMBERS = frozenset(
     (
         *(_EVIDENCE, "retrieval_reference_count", "retrieval_similarity_mean", "retrieval_similarity_max"),
@@ -53,12 +52,12 @@ _NUMBERS = frozenset(
         "consistency_na_rate",
     )
 )
-# In a file that was written from items, every item of a record stands in each of these.
+# In a file that was written from items, each of these maps has every item of a record.
 _EXPORTED_MAPS = ("ground_truth_items", "predicted_items", "item_signals", "outcomes")
 
 
 class _Participant(Struct):
-    """What the run says of a participant; what its maps hold is checked item by item, and the item named."""
+    """The record of a participant; the values of its maps are checked item by item, so that errors name the item."""
 
     participant_id: int | str
     success: bool | None = None
@@ -70,7 +69,7 @@ class _Participant(Struct):
 
 
 class _Extension(Struct):
-    """What a run file that was written from items says beyond the format."""
+    """The columns and properties of items that the format lacks, in a run file that was written from items."""
 
     cluster_noun: str = "cluster"
     scale: tuple[float, float] | None = None
@@ -101,7 +100,7 @@ class _Experiment(Struct):
 
     @property
     def mode(self) -> str | None:
-        """What was asked for, which stands in either part."""
+        """The mode, which either part may hold."""
         parts = (self.provenance, self.results)
         return next((part.mode for part in parts if part is not None and part.mode is not None), None)
 
@@ -135,7 +134,7 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
         items = _exported_items(participants, provenance.abstain, path)
         items = items if scale is None else replace(items, scale=bounds)
     else:
-        items = _items(_rows(participants, bounds, path), bounds, path)
+        items = _run_items(_rows(participants, bounds, path), bounds, path)
     metadata = run.run_metadata or _RunMetadata()
     return items.with_provenance(
         path=path,
@@ -218,7 +217,7 @@ def _rows(records: list[_Participant], scale: tuple[float, float], path: str) ->
 
 
 def _item_set(records: list[_Participant], path: str) -> dict[str, None]:
-    """The items that most participants have, so that an error can name the one who differs."""
+    """Return the items that most participants have, so that an error can name the participant who differs."""
     counts = Counter(item for record in records for item in _map(record, "ground_truth_items", path))
     items = {item: None for item, count in counts.items() if 2 * count >= len(records)}
     if not items:
@@ -297,9 +296,9 @@ def _score(value: object, what: str, scale: tuple[float, float], place: str) -> 
     return float(value)
 
 
-def _items(rows: list[_RunRow], scale: tuple[float, float], path: str) -> Items:
+def _run_items(rows: list[_RunRow], scale: tuple[float, float], path: str) -> Items:
     columns = columns_from_rows([row.signals for row in rows], f"{path}: the signals of items")
-    numeric = {key for key, column in columns.items() if _is_numeric(key, column)}
+    numeric = {name for name, column in columns.items() if _is_numeric(name, column)}
     return Items(
         truth=np.array([row.truth for row in rows]),
         prediction=np.array([row.prediction for row in rows]),
@@ -307,19 +306,19 @@ def _items(rows: list[_RunRow], scale: tuple[float, float], path: str) -> Items:
         cluster=identifiers([row.participant for row in rows]),
         item=identifiers([row.item for row in rows]),
         signals=signals_from_rows(
-            [{key: value for key, value in row.signals.items() if key in numeric} for row in rows],
+            [{name: value for name, value in row.signals.items() if name in numeric} for row in rows],
             lambda row: f"participant {rows[row].participant}, item {rows[row].item} of {path}",
         ),
-        metadata={key: _validate.objects(column) for key, column in columns.items() if key not in numeric},
+        metadata={name: _validate.objects(column) for name, column in columns.items() if name not in numeric},
         scale=scale,
         cluster_noun="participant",
     )
 
 
 def _is_numeric(key: str, values: list[Any]) -> bool:
-    """True for a signal: numbers and nulls, and whatever true or false stands among them, which is refused later.
+    """Return whether a column is a signal: numbers and nulls. Booleans among numbers are refused later.
 
-    True and false alone, under a key that the format does not know, are metadata; so are text and lists.
+    Text, lists, and booleans only (unless the format defines the key as a number) are metadata.
     """
     known = [value for value in values if value is not None]
     if not all(isinstance(value, (int, float)) for value in known):
@@ -327,11 +326,11 @@ def _is_numeric(key: str, values: list[Any]) -> bool:
     return key in _NUMBERS or not known or not all(isinstance(value, bool) for value in known)
 
 
-def _exported_items(records: Sequence[_Participant], said: _Extension, path: str) -> Items:
+def _exported_items(records: Sequence[_Participant], extension: _Extension, path: str) -> Items:
     """Return the items of a run file that `Items.to_run_file` wrote."""
     rows = [row for record in records for row in _exported_rows(record, path)]
     try:
-        return _taken_back(rows, said)
+        return _restore_items(rows, extension)
     except AbstainError as problem:
         raise FormatError(f"{path}: provenance.abstain does not fit the records: {problem}") from None
 
@@ -339,8 +338,8 @@ def _exported_items(records: Sequence[_Participant], said: _Extension, path: str
 def _exported_rows(record: _Participant, path: str) -> list[_RunRow]:
     cluster, maps = record.participant_id, {key: getattr(record, key) for key in _EXPORTED_MAPS}
     names = maps["ground_truth_items"]
-    for key, found in maps.items():
-        if found is None or names is None or found.keys() != names.keys():
+    for key, values in maps.items():
+        if values is None or names is None or values.keys() != names.keys():
             raise FormatError(f"{path}: participant {cluster} has no {key} for each of its items")
     for name, signals in maps["item_signals"].items():
         if not isinstance(signals, dict):
@@ -348,40 +347,40 @@ def _exported_rows(record: _Participant, path: str) -> list[_RunRow]:
     return [_RunRow(cluster, name, *(maps[key][name] for key in _EXPORTED_MAPS)) for name in names]
 
 
-def _taken_back(rows: Sequence[_RunRow], said: _Extension) -> Items:
-    told = set(said.metadata)
-    kept = columns_from_rows(
-        [{name: value for name, value in row.signals.items() if name in told} for row in rows], "the metadata"
+def _restore_items(rows: Sequence[_RunRow], extension: _Extension) -> Items:
+    metadata = columns_from_rows(
+        [{name: row.signals[name] for name in extension.metadata if name in row.signals} for row in rows],
+        "the metadata",
     )
-    numbers = [{name: value for name, value in row.signals.items() if name not in told} for row in rows]
+    numbers = [{name: row.signals[name] for name in row.signals if name not in metadata} for row in rows]
     names: list[Any] = [row.item for row in rows]
-    truth = _exported_scores(rows, "truth", said.labels)
+    truth = _exported_scores(rows, "truth", extension.labels)
     outcome = np.array([_code(row.outcome, OUTCOMES, "outcome", row) for row in rows], dtype=np.uint8)
     unknown = missing(truth) & (outcome <= Outcome.ABSTAINED)
     if unknown.any():
         raise DataError(f"item {names[int(np.argmax(unknown))]} has no truth, so that nothing can be judged")
-    sets, classes = checked_sets(said.sets, said.classes, truth, outcome)
+    sets, classes = checked_sets(extension.sets, extension.classes, truth, outcome)
     items = Items(
         truth=truth,
-        prediction=_exported_scores(rows, "prediction", said.labels),
+        prediction=_exported_scores(rows, "prediction", extension.labels),
         outcome=outcome,
         cluster=identifiers([row.participant for row in rows]),
-        item=identifiers([_whole(name) for name in names] if said.whole_items else names),
+        item=identifiers([_whole(name) for name in names] if extension.whole_items else names),
         signals=signals_from_rows(numbers),
-        metadata={name: _validate.objects(kept[name]) for name in said.metadata if name in kept},
-        scale=None if said.scale is None else _validate.scale(said.scale),
-        cluster_noun=said.cluster_noun,
+        metadata={name: _validate.objects(metadata[name]) for name in extension.metadata if name in metadata},
+        scale=None if extension.scale is None else _validate.scale(extension.scale),
+        cluster_noun=extension.cluster_noun,
         provenance={"exported": True},
-        weight=checked_weight(said.weight, len(rows)),
-        intervals=checked_intervals(said.intervals, outcome),
+        weight=checked_weight(extension.weight, len(rows)),
+        intervals=checked_intervals(extension.intervals, outcome),
         sets=sets,
         classes=classes,
     )
-    if said.rows is None:
+    if extension.rows is None:
         return items
-    if sorted(said.rows) != list(range(len(rows))):
+    if sorted(extension.rows) != list(range(len(rows))):
         raise DataError(f"rows must hold each number from 0 to {len(rows) - 1} once")
-    return items.take(np.argsort(said.rows))
+    return items.take(np.argsort(extension.rows))
 
 
 def _exported_scores(rows: Sequence[_RunRow], name: str, labels: Sequence[str] | None) -> NDArray[Any]:
