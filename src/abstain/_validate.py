@@ -1,8 +1,8 @@
-"""Every check and coercion of what a user hands over, once, at the border.
+"""Input validation: every check and conversion of the arguments of public functions.
 
-Public functions call these first and then delegate to kernels, which trust their input. Each check raises an
-``ArgumentError`` (the call is wrong) or a ``DataError`` (the data are wrong) that names the argument, the
-rule, the offending value or row, and the way out. No metric and no file format is known here.
+Public functions call these first, and the functions that they call trust their input. Each check raises an
+``ArgumentError`` (the call is wrong) or a ``DataError`` (the data are wrong) that names the argument, the rule, the
+wrong value or row, and the remedy.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _LONGEST_NAME = 24
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}", re.ASCII)
 _LONGEST_COLUMN, _MOST_WORDS, _MOST_COLUMNS = 40, 3, 30
 
-# The way out for a caller who passes arrays to a function that takes a source.
+# The remedy for a caller who passes arrays to a function that takes a source.
 FROM_ARRAYS = "for arrays, pass abstain.Items.from_arrays(truth, prediction, confidence=...)"
-# How other packages name the arguments that name columns here.
+# The names in other packages of arguments that name columns here.
 _OTHER_ARGUMENTS = {
     **dict.fromkeys(("y_true", "y", "labels", "label", "target", "targets"), "truth"),
     **dict.fromkeys(("y_pred", "pred", "preds", "predictions"), "prediction"),
@@ -121,10 +121,15 @@ def unit_interval(values: Column, name: str, *, among: NDArray[np.bool_] | None 
     wrong = (array < 0.0) | (array > 1.0)
     if among is not None:
         wrong &= among
+    _refuse_first(wrong, array, f"{name} must lie in [0, 1]")
+    return array
+
+
+def _refuse_first(wrong: NDArray[np.bool_], values: Floats, rule: str, remedy: str = "") -> None:
+    """Raise if a value is wrong: the rule, the first wrong value and its row, and the remedy."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(f"{name} must lie in [0, 1], got {array[row]:g} at {row_name(row)}")
-    return array
+        raise DataError(f"{rule}, got {values[row]:g} at {row_name(row)}{remedy and '; ' + remedy}")
 
 
 def binary(values: Column, name: str) -> Floats:
@@ -134,13 +139,8 @@ def binary(values: Column, name: str) -> Floats:
     # Two reductions settle the usual case of whole numbers without a temporary array.
     if len(array) and given.dtype.kind in "iub" and given.min() >= 0 and given.max() <= 1:
         return array
-    wrong = (array != 0.0) & (array != 1.0)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            f"{name} must be 0 or 1, got {array[row]:g} at {row_name(row)}; "
-            "say what counts as right first, such as y_true = (truth == prediction)"
-        )
+    remedy = "say what counts as right first, such as y_true = (truth == prediction)"
+    _refuse_first((array != 0.0) & (array != 1.0), array, f"{name} must be 0 or 1", remedy)
     return array
 
 
@@ -165,14 +165,8 @@ def weights(values: Column | None, length: int, name: str = "sample_weight") -> 
         return np.broadcast_to(1.0, length)
     array = finite(values, name)
     same_length(length, **{name: array})
-    if (array < 0.0).any():
-        row = int(np.argmax(array < 0.0))
-        raise DataError(f"{name} must not be negative, got {array[row]:g} at {row_name(row)}")
-    if (array > HEAVIEST).any():
-        row = int(np.argmax(array > HEAVIEST))
-        raise DataError(
-            f"{name} must be at most {HEAVIEST:g}, got {array[row]:g} at {row_name(row)}; scale it down"
-        )
+    _refuse_first(array < 0.0, array, f"{name} must not be negative")
+    _refuse_first(array > HEAVIEST, array, f"{name} must be at most {HEAVIEST:g}", "scale it down")
     if length and not array.any():
         raise DataError(f"{name} is zero throughout; at least one row must count")
     return array
@@ -265,7 +259,7 @@ def scale(value: Sequence[float], name: str = "scale") -> tuple[float, float]:
 
 
 def kind(value: object) -> str:
-    """Return what a value is, in words that show nothing of it.
+    """Return the type of a value in words, without the value.
 
     >>> kind("Mrs. Example"), kind(0.5), kind([1])
     ('text', 'a number', 'a list')
@@ -340,7 +334,7 @@ def listed_columns(names: Iterable[str], *, headed: bool = True) -> str:
 
 
 def _is_value(text: str) -> bool:
-    """True for what nobody calls a column: a number, a date, or text of several lines."""
+    """Return whether text is not the name of a column: a number, a date, or text of several lines."""
     if _DATE.match(text) or not text.isprintable():
         return True
     try:

@@ -1,15 +1,15 @@
-"""Matching: the same items of several systems, found by their names and never by their places in silence.
+"""Matching: the same items of several systems, found by their names and never silently by their positions.
 
-An item is known by its cluster and its name together. Where a source names only one of the two, that one must
-tell all rows apart; where it names neither, nothing is matched unless the user says that the order of rows is
-the match. Run files are matched by participant: every item of a participant that all sides have judged
-enters. A truth that differs between the sides means that the names may not mean the same: an error, unless
-the user says that it may.
+An item is identified by its cluster and its name together. If a source has only one of the two, that one must be unique
+in every row; if it has neither, rows are matched only if the user declares that their order is the match. Run files are
+matched by participant: all items of a participant with evaluated items in all systems are compared. Different truths
+for one item suggest that the names do not mean the same, which is an error unless the user allows it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,21 +49,21 @@ NAMES, ROWS = MATCHES = ("names", "rows")
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which items a comparison rests on.
+    """The numbers of items and clusters that a comparison uses and leaves out.
 
     Attributes:
-        by: what is matched: "participant" (of run files), "rows", or the names of the items: "cluster", "item" or both.
+        by: the matched names: "participant" (of run files), "rows", or "cluster", "item" or both.
         total: items that any system has.
         shared: items that all systems have.
-        judged: items that are answered or abstained from in all systems: those that are compared.
-        missing: by system, how many of all items it does not have.
-        left_out: by system, how many of the shared items it failed on or has no truth for.
-        different_truths: how many of the shared items have not the same truth in all systems.
-        intersection_only: True where missing items were allowed.
-        clusters: how many clusters the compared items come from.
-        clusters_shared: how many clusters all systems have.
-        clusters_alone: by system, how many of its clusters some other system does not have.
-        clusters_failed: by system, how many of the shared clusters it has no judged item of.
+        judged: compared items: answered or abstained from in all systems.
+        missing: by system, the items that it does not have.
+        left_out: by system, the shared items that failed or have no truth.
+        different_truths: shared items whose truth differs between systems.
+        intersection_only: True if missing items were allowed.
+        clusters: clusters of the compared items.
+        clusters_shared: clusters that all systems have.
+        clusters_alone: by system, its clusters that another system does not have.
+        clusters_failed: by system, the shared clusters of which it has no evaluated item.
     """
 
     by: tuple[str, ...] = field(repr=False)
@@ -81,7 +81,7 @@ class Matching:
 
     @property
     def warnings(self) -> list[ResultWarning]:
-        """What the reader of the comparison must know about its items."""
+        """The warnings about the compared items."""
         found = []
         if self.different_truths:
             differ = f"{self.different_truths} of {self.shared} items have not the same truth in all systems"
@@ -103,13 +103,13 @@ def match(
     intersection_only: bool = False,
     truth_may_differ: bool = False,
 ) -> tuple[dict[str, Items], Matching]:
-    """Return of every system the items that are compared, and what was left out.
+    """Return the compared items of every system, and the numbers of items that are left out.
 
     Args:
-        systems: items by the system's name, at least two.
-        by: "names", or "rows" where the order of rows is the match.
-        intersection_only: leave out items (participants of run files) that some system lacks; an error otherwise.
-        truth_may_differ: go on where the systems disagree about the truth of an item; an error otherwise.
+        systems: items by the name of the system, at least two.
+        by: "names", or "rows" if the order of rows is the match.
+        intersection_only: leave out items (participants of run files) that a system lacks. Default: an error.
+        truth_may_differ: allow different truths for one item. Default: an error.
     """
     _validate.choice(by, "match", MATCHES)
     if len(systems) < 2:
@@ -122,15 +122,15 @@ def match(
     if by == NAMES and all(items.provenance.get("format") == "run" for items in systems.values()):
         kept, matching = _by_participant(systems, intersection_only=intersection_only)
     else:
-        told = known_by({name: items.unnamed for name, items in systems.items()}, by)
-        codes = _row_codes(systems) if by == ROWS else _name_codes(systems, told)
-        kept, matching = _by_item(systems, codes, told, intersection_only=intersection_only)
+        fields = known_by({name: items.unnamed for name, items in systems.items()}, by)
+        codes = _row_codes(systems) if by == ROWS else _name_codes(systems, fields)
+        kept, matching = _by_item(systems, codes, fields, intersection_only=intersection_only)
     check_truths(matching, may_differ=truth_may_differ)
     return kept, matching
 
 
 def check_truths(matching: Matching, *, may_differ: bool) -> None:
-    """Raise where systems disagree about the truth of items, unless they may."""
+    """Raise if systems have different truths for an item and that is not allowed."""
     if matching.different_truths and not may_differ:
         raise DataError(
             f"the systems disagree about the truth of {matching.different_truths} of {matching.shared} shared items: "
@@ -141,7 +141,7 @@ def check_truths(matching: Matching, *, may_differ: bool) -> None:
 def _by_participant(
     systems: Mapping[str, Items], *, intersection_only: bool
 ) -> tuple[dict[str, Items], Matching]:
-    """Match run files: all judged items of the participants that all sides have judged."""
+    """Match run files: all evaluated items of the participants that have some in all systems."""
     noun = next(iter(systems.values())).cluster_noun
     shared = _shared(systems)
     alone = {name: len(items.cluster_ids) - len(shared) for name, items in systems.items()}
@@ -154,12 +154,10 @@ def _by_participant(
             "(intersection_only=True, --intersection-only) to compare those"
         )
     judged = {name: np.intersect1d(shared, items.judged.cluster_ids) for name, items in systems.items()}
-    both = shared
-    for ids in judged.values():
-        both = np.intersect1d(both, ids)
-    if not len(both):
+    compared = reduce(np.intersect1d, judged.values())
+    if not len(compared):
         raise DataError(f"no {noun} has judged items in all systems; there is nothing to compare")
-    wanted = set(both.tolist())
+    wanted = set(compared.tolist())
     kept = {
         name: items.judged.take(
             np.array([cluster in wanted for cluster in items.judged.cluster.tolist()], np.bool_)
@@ -167,18 +165,17 @@ def _by_participant(
         for name, items in systems.items()
     }
     codes = _name_codes(systems, ("cluster", "item"))
-    known, holders = np.unique(np.concatenate(list(codes.values())), return_counts=True)
-    both_have = known[holders == len(systems)]
+    every_code, shared_codes, missing = _count_codes(codes)
     matching = Matching(
         by=(noun,),
-        total=len(known),
-        shared=len(both_have),
+        total=len(every_code),
+        shared=len(shared_codes),
         judged=min(len(items) for items in kept.values()),
-        missing={name: len(known) - len(own) for name, own in codes.items()},
+        missing=missing,
         left_out={name: int((items.outcome > Outcome.ABSTAINED).sum()) for name, items in systems.items()},
-        different_truths=_different_truths(_aligned(systems, codes, both_have)),
+        different_truths=_different_truths(_aligned(systems, codes, shared_codes)),
         intersection_only=intersection_only,
-        clusters=len(both),
+        clusters=len(compared),
         clusters_shared=len(shared),
         clusters_alone=alone,
         clusters_failed={name: len(shared) - len(ids) for name, ids in judged.items()},
@@ -189,12 +186,15 @@ def _by_participant(
 def _by_item(
     systems: Mapping[str, Items], codes: Mapping[str, Codes], by: tuple[str, ...], *, intersection_only: bool
 ) -> tuple[dict[str, Items], Matching]:
-    """Match items: those that all systems have judged, row for row the same."""
-    known, holders = np.unique(np.concatenate(list(codes.values())), return_counts=True)
-    shared = known[holders == len(systems)]
+    """Match items: those that are evaluated in all systems, in the same rows."""
+    every_code, shared, missing = _count_codes(codes)
     noun = next(iter(systems.values())).cluster_noun
-    if len(shared) < len(known) and not intersection_only:
-        raise DataError(_differences(systems, codes, known, shared))
+    if len(shared) < len(every_code) and not intersection_only:
+        name = next(name for name, count in missing.items() if count)
+        absent = np.setdiff1d(every_code, codes[name])[0]
+        other = next(other for other, own in codes.items() if absent in own)
+        place = systems[other].describe_row(int(np.flatnonzero(codes[other] == absent)[0]))
+        raise DataError(items_differ(len(every_code), len(shared), missing, place))
     aligned = _same_clusters(_aligned(systems, codes, shared), by)
     judged = np.logical_and.reduce([items.outcome <= Outcome.ABSTAINED for items in aligned.values()])
     if not judged.any():
@@ -203,10 +203,10 @@ def _by_item(
     clusters = _shared(aligned)
     matching = Matching(
         by=by,
-        total=len(known),
+        total=len(every_code),
         shared=len(shared),
         judged=int(judged.sum()),
-        missing={name: len(known) - len(own) for name, own in codes.items()},
+        missing=missing,
         left_out={name: int((items.outcome > Outcome.ABSTAINED).sum()) for name, items in aligned.items()},
         different_truths=_different_truths(aligned),
         intersection_only=intersection_only,
@@ -223,8 +223,15 @@ def _by_item(
     return kept, matching
 
 
+def _count_codes(codes: Mapping[str, Codes]) -> tuple[Codes, Codes, dict[str, int]]:
+    """Return the codes of any system, those of all systems, and by system the number that it lacks."""
+    every_code, holders = np.unique(np.concatenate(list(codes.values())), return_counts=True)
+    missing = {name: len(every_code) - len(own) for name, own in codes.items()}
+    return every_code, every_code[holders == len(codes)], missing
+
+
 def _aligned(systems: Mapping[str, Items], codes: Mapping[str, Codes], shared: Codes) -> dict[str, Items]:
-    # Codes are distinct within a system, so sorting them puts the same items into the same rows.
+    # Codes are unique within a system, so sorting them puts the same items into the same rows.
     return {
         name: items.take(np.argsort(codes[name])[np.isin(np.sort(codes[name]), shared)])
         for name, items in systems.items()
@@ -234,14 +241,11 @@ def _aligned(systems: Mapping[str, Items], codes: Mapping[str, Codes], shared: C
 def _shared(systems: Mapping[str, Items]) -> NDArray[Any]:
     columns = [items.cluster_ids for items in systems.values()]
     check_kinds(dict(zip(systems, map(are_numbers, columns), strict=True)), "cluster")
-    shared = columns[0]
-    for ids in columns[1:]:
-        shared = np.intersect1d(shared, ids)
-    return shared
+    return reduce(np.intersect1d, columns)
 
 
 def check_kinds(numbers: Mapping[str, bool], role: str) -> None:
-    """Raise where names are whole numbers in some systems, and text in others."""
+    """Raise if names are whole numbers in some systems and text in others."""
     kinds = {whole: name for name, whole in numbers.items()}
     if len(kinds) > 1:
         raise DataError(
@@ -250,39 +254,39 @@ def check_kinds(numbers: Mapping[str, bool], role: str) -> None:
 
 
 def known_by(unnamed: Mapping[str, tuple[str, ...]], by: str = NAMES) -> tuple[str, ...]:
-    """Return what tells items apart: their rows, or cluster and item, or the one of them that every system names.
+    """Return the fields that identify items: "rows", or those of cluster and item that every system has.
 
     Args:
-        unnamed: by system, the roles that nobody named.
-        by: what the user says: "names" or "rows".
+        unnamed: by system, the fields that it does not have.
+        by: "names" or "rows".
     """
     if by == ROWS:
         return (ROWS,)
-    nobody = {role for roles in unnamed.values() for role in roles}
-    found = tuple(role for role in ("cluster", "item") if role not in nobody)
-    if not found:
+    absent = {field for fields in unnamed.values() for field in fields}
+    present = tuple(field for field in ("cluster", "item") if field not in absent)
+    if not present:
         raise DataError(
             "the items have no names, and rows are not matched by their places unless you say so: name the items "
             "(item=, --item), the clusters where each has one item (cluster=, --cluster), or say that the order "
             'of rows is the match (match="rows", --match rows)'
         )
-    return found
+    return present
 
 
 def nothing_judged(name: str) -> str:
-    """Return why a system cannot be compared."""
+    """Return the error for a system without any evaluated item."""
     return f"{name}: there is no item to judge: none is answered or abstained"
 
 
 def nothing_shared(shared: int, noun: str) -> str:
-    """Return why there is nothing to compare: no item is in all systems, or none of those was judged in all."""
+    """Return the error if no item is in all systems, or none of those is evaluated in all."""
     if shared:
         return "no item is judged in all systems; there is nothing to compare"
     return f"the systems have no item in common; a comparison needs the same {noun}s and items"
 
 
 def unequal_rows(sizes: Mapping[str, int]) -> str:
-    """Return why rows cannot be matched by their order."""
+    """Return the error for systems of different numbers of rows."""
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
     return f"rows can only be matched by their order where there are equally many: {listed}"
 
@@ -295,7 +299,7 @@ def _row_codes(systems: Mapping[str, Items]) -> dict[str, Codes]:
 
 
 def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, Codes]:
-    """One number for every item, the same in all systems; an item that a system has twice is an error."""
+    """Return a number for every item, the same in all systems; duplicate items are an error."""
     combined = np.zeros(sum(len(items) for items in systems.values()), np.intp)
     for role in by:
         columns = [getattr(items, role) for items in systems.values()]
@@ -306,33 +310,22 @@ def _name_codes(systems: Mapping[str, Items], by: tuple[str, ...]) -> dict[str, 
     codes = dict(zip(systems, np.split(combined, ends), strict=True))
     for name, own in codes.items():
         order = np.argsort(own, kind="stable")
-        again = order[1:][np.diff(own[order]) == 0]
-        if len(again):
-            raise DataError(twice(name, systems[name].describe_row(int(again.min())), by))
+        duplicates = order[1:][np.diff(own[order]) == 0]
+        if len(duplicates):
+            raise DataError(twice(name, systems[name].describe_row(int(duplicates.min())), by))
     return codes
 
 
 def twice(name: str, place: str, by: tuple[str, ...]) -> str:
-    """Return what is wrong where a system has an item twice."""
+    """Return the error for a duplicate item."""
     where = f"{name}: {place} stands twice"
     if by == ("cluster",):
         return f"{where}; the items have no names of their own: name them (item=, --item)"
     return f"{where}; every item needs a name that is its own{' within its cluster' * (len(by) > 1)}"
 
 
-def _differences(
-    systems: Mapping[str, Items], codes: Mapping[str, Codes], known: Codes, shared: Codes
-) -> str:
-    missing = {name: len(known) - len(own) for name, own in codes.items()}
-    name = next(name for name, count in missing.items() if count)
-    absent = np.setdiff1d(known, codes[name])[0]
-    other = next(other for other, own in codes.items() if absent in own)
-    place = systems[other].describe_row(int(np.flatnonzero(codes[other] == absent)[0]))
-    return items_differ(len(known), len(shared), missing, place)
-
-
 def items_differ(total: int, shared: int, missing: Mapping[str, int], place: str) -> str:
-    """Return what is wrong where systems do not hold the same items; `place` is what the first of them lacks first."""
+    """Return the error for systems with different items; `place` is the first item that the first of them lacks."""
     lacking = {name: count for name, count in missing.items() if count}
     listed = ", ".join(f"{name} lacks {count}" for name, count in lacking.items())
     return (
@@ -343,9 +336,9 @@ def items_differ(total: int, shared: int, missing: Mapping[str, int], place: str
 
 
 def _same_clusters(systems: dict[str, Items], by: tuple[str, ...]) -> dict[str, Items]:
-    """Give all systems the clusters of the first one that names them; row numbers of a file mean nothing elsewhere.
+    """Give all systems the clusters of the first one that names them.
 
-    Where none does, every item is a cluster, known by its name, so that nothing depends on the order of rows.
+    If none does, every item is a cluster with the item's name, so that the result does not depend on the order of rows.
     """
     named = next((items for items in systems.values() if "cluster" not in items.unnamed), None)
     first = next(iter(systems.values()))
@@ -356,7 +349,7 @@ def _same_clusters(systems: dict[str, Items], by: tuple[str, ...]) -> dict[str, 
 
 
 def different_truths(truths: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return True where there is a truth on all sides, and not the same one; columns are those of `labels.column`."""
+    """Return True for items with different truths; the columns are those of `labels.column`."""
     known = np.logical_and.reduce([~labels.missing(truth) for truth in truths])
     same = np.logical_and.reduce([labels.matches(truths[0], truth) for truth in truths[1:]])
     return np.asarray(known & ~same)
