@@ -16,7 +16,7 @@ and, where an area is integrated, ``convention`` (see `CONVENTIONS`). The curves
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -219,7 +219,7 @@ def auarc(
     """
     rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
     _validate.binary(np.where(rows.answered, rows.loss, 0.0), "loss")
-    return _point("auarc", rows, convention=convention)
+    return _BY_NAME["auarc"].in_convention(convention).point(rows)
 
 
 def prediction_rejection_ratio(
@@ -252,7 +252,8 @@ def prediction_rejection_ratio(
     0.0
     """
     rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    return _point("prediction_rejection_ratio", rows, convention=convention, at=_area(area, "area"))
+    metric = replace(_BY_NAME["prediction_rejection_ratio"], value=_area(area, "area"))
+    return metric.in_convention(convention).point(rows)
 
 
 def class_balanced_aurc(
@@ -292,7 +293,7 @@ def class_balanced_aurc(
         raise DataError(
             f"y_true is missing at {row_name(int(np.argmax(missing)))}; leave out rows without a truth"
         )
-    return _point("class_balanced_aurc", replace(rows, truth=truth), convention=convention)
+    return _BY_NAME["class_balanced_aurc"].in_convention(convention).point(replace(rows, truth=truth))
 
 
 def aurc_at_coverage(
@@ -400,10 +401,6 @@ def _value(
 ) -> float:
     """One metric of one ranking, at weights all one."""
     rows = Columns.ranked(loss, confidence, abstained=abstained, sample_weight=sample_weight)
-    return _point(name, rows, at=at, convention=convention)
-
-
-def _point(name: str, rows: Columns, *, at: Any = None, convention: str) -> float:
     return replace(_BY_NAME[name], value=at).in_convention(convention).point(rows)
 
 

@@ -505,7 +505,7 @@ class Statistic:
     @property
     def point(self) -> float:
         """The first of the point estimates."""
-        return float(self.points[0])
+        return float(self(np.ones((1, self.units)))[0, 0])
 
 
 def _sum_of(column: NDArray[Any], weight: Floats | None) -> float:
