@@ -1,4 +1,4 @@
-"""How the package is put together: packages keep their private modules to themselves, and call paths are short."""
+"""The architecture: private modules stay within their package, and a call path enters few modules."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SOURCES = Path(abstain.__file__).parent
-# How many modules `abstain evaluate run.json` calls a function of. Whoever makes it shorter lowers the number.
-LONGEST_WALK = 45
+# How many modules `abstain evaluate run.json` calls a function of; lower the number if you shorten the call path.
+MOST_MODULES = 45
 
-_WALK = """
+_CALL_PATH = """
 import contextlib, io, runpy, sys
-walked = set()
+entered = set()
 def note(frame, event, argument):
     name = frame.f_globals.get("__name__", "")
     if event != "call" or not name.startswith("abstain") or frame.f_code.co_name == "<module>":
         return
     caller = frame.f_back
-    while caller is not None:  # what runs while a module is imported is no step of the walk
+    while caller is not None:  # what runs while a module is imported is not part of the call path
         if caller.f_code.co_name == "<module>" and caller.f_globals.get("__name__") != "__main__":
             return
         caller = caller.f_back
-    walked.add(name)
+    entered.add(name)
 sys.argv = ["abstain", "evaluate", sys.argv[1], "--mode", "few_shot", "--bootstrap-resamples", "5", "--json"]
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     sys.setprofile(note)
     runpy.run_module("abstain", run_name="__main__")
 sys.setprofile(None)
-print(*sorted(walked), sep="\\n")
+print(*sorted(entered), sep="\\n")
 """
 
 
-def room_of(module: str) -> str:
-    """The room that a module stands in: `abstain.report.html._page` in `report`, `abstain._validate` in none."""
+def package_of(module: str) -> str:
+    """Return the package of a module: `report` for `abstain.report.html._page`, none for `abstain._validate`."""
     parts = module.split(".")
     inside = len(parts) > 2 or (SOURCES / parts[-1]).is_dir()
     return parts[1] if inside and len(parts) > 1 else ""
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """Every module of the package and what it imports, wherever in the module that stands."""
+    """Every module of the package and what it imports, wherever in the module the import is."""
     for path in sorted(SOURCES.rglob("*.py")):
         parts = path.relative_to(SOURCES.parent).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -56,7 +56,7 @@ def imports() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Import):
                 yield from ((module, name.name) for name in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
-                assert node.level == 0, f"{module} imports from a place that moves with it"
+                assert node.level == 0, f"{module} has a relative import"
                 yield module, node.module
                 yield from ((module, f"{node.module}.{name.name}") for name in node.names)
 
@@ -68,21 +68,21 @@ def is_private_module(name: str) -> bool:
     return private and (place.is_dir() or place.with_suffix(".py").exists())
 
 
-def test_rooms_keep_their_private_modules_to_themselves() -> None:
+def test_private_modules_are_imported_only_within_their_package() -> None:
     found = {
         f"{module} imports {name}"
         for module, name in imports()
-        if name.startswith("abstain.") and is_private_module(name) and room_of(module) != room_of(name)
+        if name.startswith("abstain.") and is_private_module(name) and package_of(module) != package_of(name)
     }
     assert found == set()
 
 
-def test_the_rule_sees_what_it_forbids() -> None:
+def test_private_modules_and_packages_are_recognised() -> None:
     assert is_private_module("abstain.cli._options")
-    assert not is_private_module("abstain.cli._options.Reading")
+    assert not is_private_module("abstain.cli._options.ReadOptions")
     assert not is_private_module("abstain._validate")
     assert [
-        room_of(name) for name in ("abstain.cli._options", "abstain.cli", "abstain._files", "abstain")
+        package_of(name) for name in ("abstain.cli._options", "abstain.cli", "abstain._files", "abstain")
     ] == [
         "cli",
         "cli",
@@ -91,9 +91,9 @@ def test_the_rule_sees_what_it_forbids() -> None:
     ]
 
 
-def test_a_walk_through_the_house_is_short() -> None:
-    command = [sys.executable, "-c", _WALK, str(EXAMPLES / "run_a.json")]
+def test_the_call_path_of_an_evaluation_enters_few_modules() -> None:
+    command = [sys.executable, "-c", _CALL_PATH, str(EXAMPLES / "run_a.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    walked = done.stdout.split()
-    assert {"abstain.cli.evaluate", "abstain.readers._read", "abstain.items"} <= set(walked)
-    assert len(walked) <= LONGEST_WALK, walked
+    entered = done.stdout.split()
+    assert {"abstain.cli.evaluate", "abstain.readers._read", "abstain.items"} <= set(entered)
+    assert len(entered) <= MOST_MODULES, entered
