@@ -1,19 +1,20 @@
-"""Evaluation: what was asked, and the one `Result` that answers it.
+"""Evaluation: from systems and metrics to one `Result`.
 
-`evaluate` judges one system, or several on the same items, under one or more confidences and by any metrics;
-`compare` is the same for two or more. `gate` passes or fails a run by conditions; `check` says what a source
-can serve. Results are frozen; their numbers carry their
-intervals, and their warnings travel with them into every output.
+`evaluate` evaluates one system, or several on the same items, under one or more confidences and by any metrics;
+`compare` does so for two or more. `gate` passes or fails a run by conditions, `check` reports what a source can serve,
+and `power` computes sample sizes. Results are frozen; their numbers carry intervals, and their warnings go with them
+into every output.
+
+The modules of `gate`, `check`, `power` and of profiles are imported when one of their names is first used: together
+they would make the start of every evaluation a tenth slower.
 """
 
-from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from abstain.evaluation._differences import OWN_COVERAGES, Difference, Headline, Rank
 from abstain.evaluation._evaluate import DEFAULT_GRID, compare, evaluate
-from abstain.evaluation._gate import GateCheck, GateResult, gate
-from abstain.evaluation._gate_conditions import GateCondition, parse_condition
 from abstain.evaluation._metric_tables import GroupGap, GroupResult, Key, MetricTable
-from abstain.evaluation._power import PowerAnswer, power
-from abstain.evaluation._profile import Line, Profile, WorkingPoints
 from abstain.evaluation._result import (
     ConfidenceResult,
     Deltas,
@@ -29,6 +30,13 @@ from abstain.evaluation._warnings import (
     refusal_hint,
     scale_hint,
 )
+
+if TYPE_CHECKING:
+    from abstain.evaluation._check import Availability, ClusterSizes, SignalSummary, SourceCheck, check
+    from abstain.evaluation._gate import GateCheck, GateResult, gate
+    from abstain.evaluation._gate_conditions import GateCondition, parse_condition
+    from abstain.evaluation._power import PowerAnswer, power
+    from abstain.evaluation._profile import Line, Profile, WorkingPoints
 
 __all__ = [
     "DEFAULT_GRID",
@@ -69,3 +77,21 @@ __all__ = [
     "refusal_hint",
     "scale_hint",
 ]
+
+_NAMES = {
+    "abstain.evaluation._check": ("Availability", "ClusterSizes", "SignalSummary", "SourceCheck", "check"),
+    "abstain.evaluation._gate": ("GateCheck", "GateResult", "gate"),
+    "abstain.evaluation._gate_conditions": ("GateCondition", "parse_condition"),
+    "abstain.evaluation._power": ("PowerAnswer", "power"),
+    "abstain.evaluation._profile": ("Line", "Profile", "WorkingPoints"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value

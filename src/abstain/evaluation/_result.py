@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from abstain import _validate, thresholds
+from abstain import _validate
 from abstain._text import few_lines
 from abstain.confidence import is_calibrated
 from abstain.errors import ArgumentError
@@ -277,7 +277,9 @@ class SystemResult(Mapping[str, ConfidenceResult]):
         self.basis.judged.row_by_row("a threshold with a promise")
         used = self.calibrations if is_calibrated(self[name].name) else None
         loss = self.loss.name if self.loss.name in LOSS_NAMES else self.basis.columns.loss
-        return thresholds.choose_threshold(
+        from abstain.thresholds import choose_threshold  # noqa: PLC0415  (few results need it)
+
+        return choose_threshold(
             self.basis.judged, risk=risk, confidence=self[name].name, calibration=used, loss=loss, **options
         )
 
