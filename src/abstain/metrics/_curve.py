@@ -154,7 +154,7 @@ class CurveNeeds:
         return sorted([*((end, True) for end in self.areas_to), *((at, False) for at in self.risk_at)])
 
 
-class Curve:
+class RankedCurve:
     """One ranking under one batch of weights; each part is computed when it is first read."""
 
     def __init__(self, ranking: Ranking, batch: WeightBatch, needs: CurveNeeds | None = None) -> None:
@@ -213,7 +213,7 @@ def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -
     needs = reduce(or_, [metric.curve_needs(metric) for metric in metrics if metric.curve_needs])
 
     def compute(batch: WeightBatch) -> Floats:
-        curve = Curve(ranking, batch, needs)
+        curve = RankedCurve(ranking, batch, needs)
         # Weights that leave no row at all make 0 / 0 of every metric, which is undefined.
         with np.errstate(invalid="ignore"):
             return np.stack([metric.compute(curve, metric) for metric in metrics if metric.compute]).T
@@ -228,7 +228,7 @@ def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -
     return Statistic(tuple(metric.key for metric in metrics), columns.units, width, compute)
 
 
-# Metrics whose `compute` is a function of a `Curve`.
+# Metrics whose `compute` is a function of a `RankedCurve`.
 CURVE = Family(_curve_statistic, reads_labels=False, has_convention=True)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from abstain.metrics import _curve
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, BalancedRanking, Curve, Ranking
+from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, BalancedRanking, RankedCurve, Ranking
 from abstain.metrics._specification import LOWER, MATCHED, MetricSpecification
 from abstain.metrics.scales import risk_scale
 from abstain.resampling import (
@@ -42,7 +42,7 @@ AtMatchedCoverage = Callable[["Limited", str], "Floats"]
 class Limited:
     """One ranking in one batch of weights, limited to its most confident items up to a coverage."""
 
-    def __init__(self, curve: Curve, coverage: Floats) -> None:
+    def __init__(self, curve: RankedCurve, coverage: Floats) -> None:
         self.curve = curve
         self.total = curve.total
         # Weights that leave no row at all have no coverage; what is divided by their total is undefined anyway.
@@ -206,7 +206,7 @@ def matched_statistic(left: Columns, right: Columns, metrics: Sequence[MetricSpe
         chosen = [side if "loss" in metric.needs else _zero_one(side) for side in (left, right)]
         # A ranking is in several pairs and metrics, and is prepared once for all of them.
         curves = [
-            batch.once(("matched", side), partial(Curve, batch=batch, ranking=_ranking(side)))
+            batch.once(("matched", side), partial(RankedCurve, batch=batch, ranking=_ranking(side)))
             for side in chosen
         ]
         coverage = np.minimum(curves[0].cmax, curves[1].cmax)

@@ -26,7 +26,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _curve, matched
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, TOLERANCE, Curve, CurveNeeds
+from abstain.metrics._curve import BALANCED_CURVE, CURVE, GROWTH, TOLERANCE, CurveNeeds, RankedCurve
 from abstain.metrics._specification import (
     CONDITIONAL,
     CONVENTIONS,
@@ -446,43 +446,43 @@ def _coverage_at_risk_needs(metric: MetricSpecification) -> CurveNeeds:
     return CurveNeeds(risk=True, bounds=frozenset((metric.value + TOLERANCE,)))
 
 
-def _compute_aurc(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_aurc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     return _curve.aurc(curve.sums, curve.total, metric.convention)
 
 
-def _compute_augrc(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_augrc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     return _curve.augrc(curve.sums, curve.total, metric.convention)
 
 
-def _compute_aurc_optimal(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_aurc_optimal(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     optimum = curve.optimum(metric.convention)
     return _curve.aurc(optimum, curve.total, metric.convention, by_item=True)
 
 
-def _compute_augrc_optimal(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_augrc_optimal(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     return _curve.augrc(curve.optimum(metric.convention), curve.total, metric.convention)
 
 
-def _compute_eaurc(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_eaurc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     return _compute_aurc(curve, metric) - _compute_aurc_optimal(curve, metric)
 
 
-def _compute_eaugrc(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_eaugrc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     return _compute_augrc(curve, metric) - _compute_augrc_optimal(curve, metric)
 
 
-def _compute_aurc_achievable(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_aurc_achievable(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     if metric.convention == "interpolated":
         return _curve.mixed_area(curve.running) / curve.total
     return _curve.aurc_achievable(curve.sums, curve.total, metric.convention)
 
 
-def _compute_auarc(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_auarc(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     all_wrong = _curve.one_block(curve.sums, risk=1.0)
     return _curve.aurc(all_wrong, curve.total, metric.convention) - _compute_aurc(curve, metric)
 
 
-def _compute_rejection_ratio(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_rejection_ratio(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     """The gain over a random ranking, divided by the largest possible gain; NaN if all losses are the same."""
     random_order, optimum = _curve.one_block(curve.sums), curve.optimum(metric.convention)
     if metric.value == "aurc":
@@ -495,31 +495,31 @@ def _compute_rejection_ratio(curve: Curve, metric: MetricSpecification) -> Float
     return np.where(one_loss, np.nan, ratio(random - area, random - optimal))
 
 
-def _compute_aurc_at_coverage(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_aurc_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     limit, area, _ = curve.areas_to(metric.value)
     if metric.convention == "trapezoid":
         return area / curve.total
     return _curve.aurc_at(curve.running, limit, curve.total, metric.convention)
 
 
-def _compute_augrc_at_coverage(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_augrc_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     limit, _, area = curve.areas_to(metric.value)
     if metric.convention == "mean":
         return _curve.mean_augrc_at(curve.running, limit, curve.total)
     return _curve.augrc_at(curve.sums, limit, area, curve.total, metric.convention)
 
 
-def _compute_risk_at_coverage(curve: Curve, metric: MetricSpecification) -> Floats:
+def _compute_risk_at_coverage(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     crossing = curve.crossing(metric.value - TOLERANCE, areas=False)
     return crossing.loss_at / crossing.count_at
 
 
-def compute_coverage_at_risk(curve: Curve, metric: MetricSpecification) -> Floats:
+def compute_coverage_at_risk(curve: RankedCurve, metric: MetricSpecification) -> Floats:
     """Return the largest coverage whose selective risk is at most the parameter, 0 if there is none."""
     return ratio(curve.sums.within[metric.value + TOLERANCE], curve.total)
 
 
-def _compute_cmax(curve: Curve, _metric: MetricSpecification) -> Floats:
+def _compute_cmax(curve: RankedCurve, _metric: MetricSpecification) -> Floats:
     return curve.cmax
 
 
