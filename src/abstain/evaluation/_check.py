@@ -110,7 +110,7 @@ class SourceCheck:
     @property
     def servable(self) -> tuple[str, ...]:
         """The names of the variants that this source can serve."""
-        return tuple(name for name, found in self.confidences.items() if found.possible)
+        return tuple(name for name, availability in self.confidences.items() if availability.possible)
 
 
 def check(
@@ -140,7 +140,7 @@ def check(
     reading = {"engine": engine, "memory": memory, "master": master}
     tables = countables({"": source}, **reading, **options)
     return counted_or_loaded(
-        tables, lambda found: _check_aggregated(found[""]), lambda: _check_loaded(source, options)
+        tables, lambda opened: _check_aggregated(opened[""]), lambda: _check_loaded(source, options)
     )
 
 
@@ -178,23 +178,23 @@ def _check_aggregated(table: Countable) -> SourceCheck:
     kinds = ("text", "boolean", "unknown")
     taken = {*counting.columns.values(), *columns, *items.metadata}
     unread = [name for name, kind in counting.table.kinds.items() if name not in taken and kind in kinds]
-    several, smallest, median, largest = cluster_sizes(counting)
+    clusters, smallest, median, largest = cluster_sizes(counting)
     items = replace(items, signals=kept)
     return _source_check(
         items,
         {"": items},
         problems,
-        clusters=ClusterSizes(items.cluster_noun, several, smallest, median, largest),
+        clusters=ClusterSizes(items.cluster_noun, clusters, smallest, median, largest),
         signals=signals,
         metadata=(*items.metadata, *unread),
     )
 
 
 def _aggregated_summary(counting: AggregatedTable, items: Items, name: str) -> SignalSummary:
-    found = column_profile(counting, name)
+    profile = column_profile(counting, name)
     scale = 100.0 if name in items.under((name,)).provenance.get("percent", ()) else 1.0
-    tied = found.tied / found.known if found.known else 0.0
-    return SignalSummary(found.distinct, tied, found.missing, found.low / scale, found.high / scale)
+    tied = profile.tied / profile.known if profile.known else 0.0
+    return SignalSummary(profile.distinct, tied, profile.missing, profile.low / scale, profile.high / scale)
 
 
 def _source_check(
@@ -270,9 +270,9 @@ def _cluster_sizes(items: Items) -> ClusterSizes:
 def _signal_summary(systems: Iterable[Items], name: str) -> SignalSummary:
     """Return the summary of a signal. Items of different systems are not tied."""
     parts = [items.signals[name].values[items.answered] for items in systems]
-    known = [values[~np.isnan(values)] for values in parts]
-    sizes = [np.unique(values, return_counts=True)[1] for values in known]
-    pooled = np.concatenate(known)
+    stated = [values[~np.isnan(values)] for values in parts]
+    sizes = [np.unique(values, return_counts=True)[1] for values in stated]
+    pooled = np.concatenate(stated)
     if not len(pooled):
         return SignalSummary(0, 0.0, sum(map(len, parts)), float("nan"), float("nan"))
     tied = sum(int(each[each > 1].sum()) for each in sizes) / len(pooled)
@@ -299,12 +299,12 @@ _OF_PROBABILITIES = ("calibration (ECE, smooth ECE)", "Brier score")
 
 def _metrics_of_all(systems: Mapping[str, Items], servable: Sequence[str]) -> dict[str, Availability]:
     """Return the availability of every kind of metric: possible if it is possible for each of the systems."""
-    found: dict[str, Availability] = {}
+    availabilities: dict[str, Availability] = {}
     for name, items in systems.items():
         for kind, state in _metrics(items, servable).items():
-            if found.setdefault(kind, state).possible and not state.possible:
-                found[kind] = Availability(False, f"{name}: {state.reason}")
-    return found
+            if availabilities.setdefault(kind, state).possible and not state.possible:
+                availabilities[kind] = Availability(False, f"{name}: {state.reason}")
+    return availabilities
 
 
 def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
@@ -313,16 +313,16 @@ def _metrics(items: Items, servable: Sequence[str]) -> dict[str, Availability]:
     if not len(judged):
         nothing = Availability(False, "no item is answered or abstained")
         return dict.fromkeys((*_METRICS, _NORMALIZED, _INTERVALS, _COVERAGE), nothing)
-    found = {}
+    availabilities = {}
     for kind, names in _METRICS.items():
-        found[kind] = _evaluated(items, names, None)
-        if kind in _OF_PROBABILITIES and not found[kind].possible:
+        availabilities[kind] = _evaluated(items, names, None)
+        if kind in _OF_PROBABILITIES and not availabilities[kind].possible:
             others = (name for name in (*servable, *judged.signals) if _is_probability(judged, name))
             tried = ((name, _evaluated(items, names, name)) for name in dict.fromkeys(others))
             served = next((name for name, state in tried if state.possible), None)
             if served is not None:
-                found[kind] = Availability(True, f"with --confidence {served}")
-    return found | {
+                availabilities[kind] = Availability(True, f"with --confidence {served}")
+    return availabilities | {
         _NORMALIZED: _loss_served(judged, "abs_norm"),
         _INTERVALS: _availability("" if judged.clusters > 1 else _ONE_CLUSTER),
         _COVERAGE: _predicted_ranges(items),

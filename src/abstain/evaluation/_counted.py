@@ -61,7 +61,7 @@ class AggregationRequest:
         """True where some metric, with or without a confidence, looks at the labels themselves."""
         return any(metric.labelled for metric in self.metrics if metric.ranked == ranked)
 
-    def codes(self, kinds: Items, *, ranked: bool, several: bool) -> NDArray[np.intp]:
+    def codes(self, kinds: Items, *, ranked: bool, compared: bool) -> NDArray[np.intp]:
         """Return a number for each kind of row that those share that are alike.
 
         Several systems are compared at matched coverage, too, where the labels have a loss.
@@ -75,7 +75,7 @@ class AggregationRequest:
             columns.correct,
             labels.missing(prediction).astype(np.float64),
         ]
-        if several or any("loss" in metric.needs for metric in self.metrics):
+        if compared or any("loss" in metric.needs for metric in self.metrics):
             with suppress(AbstainError):  # whoever needs it will say what is wrong
                 parts.append(np.nan_to_num(item_loss(kinds, self.loss).values, nan=-1.0))
         if self.by:
@@ -106,8 +106,8 @@ def counted_systems(
     sides: dict[str, AggregatedTable] = {}
     for name, table in tables.items():
         sides[name] = _counting(name, table, request, beside=next(iter(sides.values()), None))
-    kept, found = match_counted(sides, **matching)
-    compared = {name: _items(side, request, several=True) for name, side in kept.items()}
+    kept, matched = match_counted(sides, **matching)
+    compared = {name: _items(side, request, compared=True) for name, side in kept.items()}
     every = {
         # Of all rows it is only told how many there are.
         name: compared[name] if kept[name] is side else _items(replace(side, units=False), request)
@@ -116,7 +116,7 @@ def counted_systems(
     noun = next((items.cluster_noun for items in every.values() if "cluster" not in items.unnamed), None)
     if noun is not None:
         compared = {name: replace(items, cluster_noun=noun) for name, items in compared.items()}
-    return every, compared, found
+    return every, compared, matched
 
 
 def _counting(
@@ -142,7 +142,7 @@ def _counting(
     )
 
 
-def _items(counting: AggregatedTable, request: AggregationRequest, *, several: bool = False) -> Items:
+def _items(counting: AggregatedTable, request: AggregationRequest, *, compared: bool = False) -> Items:
     kinds = counting.kinds
-    every, ranked = (request.codes(kinds, ranked=part, several=several) for part in (False, True))
+    every, ranked = (request.codes(kinds, ranked=part, compared=compared) for part in (False, True))
     return counting.items(every, view=lambda names: counting.items(ranked, names))

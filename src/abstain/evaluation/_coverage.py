@@ -109,7 +109,7 @@ class Entry:
     Attributes:
         statistic: the statistic; its first columns are the coverage of each part.
         scales: what each metric can be.
-        place: the number of its claim; None for all claims.
+        claim_index: the number of its claim; None for all claims.
         parts: the strata or groups.
         heading: the name of the grouping or feature; empty for strata of width.
         shares: of quantiles, the proportion of rows up to each.
@@ -117,7 +117,7 @@ class Entry:
 
     statistic: Statistic
     scales: list[Scale]
-    place: int | None
+    claim_index: int | None
     parts: list[RowPart] = field(default_factory=list)
     heading: str = ""
     shares: Statistic | None = None
@@ -175,26 +175,26 @@ class CoverageEvaluation(Generic[Levels]):
         self,
         statistic: Statistic,
         scales: Scale | list[Scale],
-        place: int | None,
+        claim_index: int | None,
         parts: list[RowPart] | None = None,
         heading: str = "",
     ) -> None:
         """Collect a statistic; one scale serves all of its metrics."""
-        several = scales if isinstance(scales, list) else [scales] * len(statistic.names)
+        all_scales = scales if isinstance(scales, list) else [scales] * len(statistic.names)
         if parts:  # what is said of several parts is worth as many rows as one of them
-            several = [
-                scale if place < len(parts) else replace(scale, trials=scale.trials / len(parts))
-                for place, scale in enumerate(several)
+            all_scales = [
+                scale if number < len(parts) else replace(scale, trials=scale.trials / len(parts))
+                for number, scale in enumerate(all_scales)
             ]
-        self.entries.append(Entry(statistic, several, place, parts or [], heading))
+        self.entries.append(Entry(statistic, all_scales, claim_index, parts or [], heading))
 
     @property
     def _one_width(self) -> list[int]:
-        """The places of the claims whose intervals, at least two, all have the same width."""
+        """The numbers of the claims whose intervals, at least two, all have the same width."""
         rows = self.rows
         if isinstance(rows, SetRows) or len(rows) < 2:
             return []
-        return [place for place, width in enumerate(rows.ranked_width) if rows.have_one(width)]
+        return [claim_index for claim_index, width in enumerate(rows.ranked_width) if rows.have_one(width)]
 
     @property
     def share(self) -> Scale:
@@ -206,46 +206,46 @@ class CoverageEvaluation(Generic[Levels]):
         """How many clusters there are."""
         return self.intervals.clusters
 
-    def add_quantiles(self, place: int) -> None:
+    def add_quantiles(self, claim_index: int) -> None:
         """Collect the quantiles of width or size that are estimated."""
-        width = self.rows.width[place]
+        width = self.rows.width[claim_index]
         statistic = quantiles_statistic(width, self.rows, probabilities=_QUANTILES, name="width_quantile")
         below = means_statistic(statistic.names, [width <= value for value in statistic.points], self.rows)
         scales = [Scale() for _ in statistic.names]
-        self.entries.append(Entry(statistic, scales, place, shares=below))
+        self.entries.append(Entry(statistic, scales, claim_index, shares=below))
 
-    def add_groups(self, place: int) -> None:
+    def add_groups(self, claim_index: int) -> None:
         """Collect coverage within every grouping."""
         for name, (labels, index) in self.groups.items():
             statistic = groups_statistic(
-                self.rows.covered[place],
+                self.rows.covered[claim_index],
                 index,
                 len(labels),
                 self.rows,
                 name=f"worst_coverage[{name}]",
                 gap=f"coverage_gap[{name}]",
-                level=float(self.claims[place]),
+                level=float(self.claims[claim_index]),
             )
             parts = [self.part(label, math.nan, math.nan, index == k) for k, label in enumerate(labels)]
             # Last comes the mean distance from the claim, which chance alone makes positive.
             scales = [self.share] * (len(labels) + 1) + [replace(self.share, upper_only=True)]
-            self.add(statistic, scales, place, parts, name)
+            self.add(statistic, scales, claim_index, parts, name)
 
-    def add_features(self, place: int) -> None:
+    def add_features(self, claim_index: int) -> None:
         """Collect coverage by each feature, and the worst slab: found once on some clusters, evaluated on others."""
-        covered = self.rows.covered[place]
+        covered = self.rows.covered[claim_index]
         for name, key in self.features.items():
             bins = 1 if self.rows.have_one(key) else self.settings.bins or _FEATURE_BINS
             strata = Strata.of_rows(key, covered, self.rows, bins=bins)
             statistic = strata.statistic(f"feature_stratified_coverage[{name}]")
-            self.add(statistic, self.share, place, self.chunks(strata, key), f"feature {name}")
+            self.add(statistic, self.share, claim_index, self.chunks(strata, key), f"feature {name}")
         if self.features:
             table = np.column_stack(list(self.features.values()))
             cluster = self.index if self.clustered else None
-            self.slabs[place], inside = worst_slab(
+            self.slabs[claim_index], inside = worst_slab(
                 table, covered, self.rows, seed=self.settings.seed, cluster=cluster
             )
-            self.add(slab_statistic(covered, inside, self.rows), self.share, place)
+            self.add(slab_statistic(covered, inside, self.rows), self.share, claim_index)
 
     def part(self, label: Any, low: float, high: float, rows: Mask) -> RowPart:
         """Return a part with whole rows."""
@@ -274,14 +274,14 @@ class CoverageEvaluation(Generic[Levels]):
             ),
             progress,
         )
-        found = [self._estimates(entry, replicates) for entry in self.entries]
-        claims = tuple(self._claim(place, found) for place in range(len(self.claims)))
+        estimates = [self._estimates(entry, replicates) for entry in self.entries]
+        claims = tuple(self._claim(claim_index, estimates) for claim_index in range(len(self.claims)))
         return CoverageResult(
             kind=kind,
             rows=len(self.rows),
             clusters=self.clusters,
             claims=claims,
-            metrics=self._metrics(None, found),
+            metrics=self._metrics(None, estimates),
             settings=self.settings,
             warnings=self._warnings(claims),
         )
@@ -291,67 +291,67 @@ class CoverageEvaluation(Generic[Levels]):
         statistic, n, level = entry.statistic, len(self.rows), self.settings.level
         values = replicates.get(statistic)
         if values is None:
-            found = [
+            estimates = [
                 Estimate(value, level=level, n=n, clusters=self.clusters)
                 for value in statistic.points.tolist()
             ]
         elif entry.shares is not None and self.settings.interval == JACKKNIFE:
-            found = self._quantiles(entry, replicates[entry.shares])
+            estimates = self._quantiles(entry, replicates[entry.shares])
         else:
-            found = self.intervals.estimates(statistic.points, values, entry.scales, n=n)
+            estimates = self.intervals.estimates(statistic.points, values, entry.scales, n=n)
             if entry.parts:
-                found[: len(entry.parts)] = self._of_parts(entry, values)
-                found[len(entry.parts)] = self._worst(entry, values, found)
-        if "hsic" in statistic.names and entry.place in self._one_width:
-            return [replace(column, reason=ONE_WIDTH) for column in found]
-        return [_explained(name, column) for name, column in zip(statistic.names, found, strict=True)]
+                estimates[: len(entry.parts)] = self._of_parts(entry, values)
+                estimates[len(entry.parts)] = self._worst(entry, values, estimates)
+        if "hsic" in statistic.names and entry.claim_index in self._one_width:
+            return [replace(column, reason=ONE_WIDTH) for column in estimates]
+        return [_explained(name, column) for name, column in zip(statistic.names, estimates, strict=True)]
 
     def _of_parts(self, entry: Entry, values: Replicates, *, together: int = 1) -> list[Estimate]:
         """The coverage of each part, over the clusters that have rows of it; upper ends for so many parts together."""
-        found = []
-        for place, part in enumerate(entry.parts):
-            one = Replicates(values.left_out[:, [place]], values.drawn[:, [place]])
-            scale, within = replace(entry.scales[place], trials=part.count, chosen=together), None
+        estimates = []
+        for number, part in enumerate(entry.parts):
+            one = Replicates(values.left_out[:, [number]], values.drawn[:, [number]])
+            scale, within = replace(entry.scales[number], trials=part.count, chosen=together), None
             if part.rows is None:  # rows of one key are spread over several parts
-                whole = entry.scales[place]
-                scale = replace(scale, units=whole.units and whole.units * part.count / whole.trials)
+                all_rows = entry.scales[number]
+                scale = replace(scale, units=all_rows.units and all_rows.units * part.count / all_rows.trials)
             else:
                 weight = self.rows.weight[part.rows]
                 within = Within(total_by(self.index[part.rows], weight, self.clusters))
                 scale = replace(scale, units=units_of(self.rows.mass_by_unit(part.rows)))
-            point = entry.statistic.points[[place]]
-            found += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
-        return found
+            point = entry.statistic.points[[number]]
+            estimates += self.intervals.estimates(point, one, [scale], n=len(self.rows), within=within)
+        return estimates
 
-    def _worst(self, entry: Entry, values: Replicates, found: list[Estimate]) -> Estimate:
+    def _worst(self, entry: Entry, values: Replicates, estimates: list[Estimate]) -> Estimate:
         """The worst coverage of the parts that have rows, with an interval from theirs."""
-        made = found[len(entry.parts)]
-        if self.intervals.interval != JACKKNIFE or not made.defined:
-            return made
-        seen = [place for place, part in enumerate(entry.parts) if part.count]
-        if len(seen) == 1 and found[seen[0]].interval:
-            return found[seen[0]]
+        worst = estimates[len(entry.parts)]
+        if self.intervals.interval != JACKKNIFE or not worst.defined:
+            return worst
+        seen = [number for number, part in enumerate(entry.parts) if part.count]
+        if len(seen) == 1 and estimates[seen[0]].interval:
+            return estimates[seen[0]]
         upper = self._of_parts(entry, values, together=len(seen))
         # Of a part that a single cluster has, nothing is known: its coverage may be the worst.
-        low = min(found[place].low if found[place].interval else 0.0 for place in seen)
-        high = min(upper[place].high if upper[place].interval else 1.0 for place in seen)
+        low = min(estimates[number].low if estimates[number].interval else 0.0 for number in seen)
+        high = min(upper[number].high if upper[number].interval else 1.0 for number in seen)
         return replace(
-            made, low=low, high=high, method=f"the lowest ends of the intervals of {len(seen)} parts"
+            worst, low=low, high=high, method=f"the lowest ends of the intervals of {len(seen)} parts"
         )
 
     def _quantiles(self, entry: Entry, replicates: Replicates) -> list[Estimate]:
         """Woodruff's intervals: those of the shares of rows up to each quantile, read back as quantiles."""
         assert entry.shares is not None
-        assert entry.place is not None
-        width, n = self.rows.width[entry.place], len(self.rows)
+        assert entry.claim_index is not None
+        width, n = self.rows.width[entry.claim_index], len(self.rows)
         shares = self.intervals.estimates(
             entry.shares.points, replicates, [self.share] * len(_QUANTILES), n=n
         )
-        together, found = self.rows.in_units(None), []
+        together, estimates = self.rows.in_units(None), []
         for value, probability, share in zip(
             entry.statistic.points.tolist(), _QUANTILES, shares, strict=True
         ):
-            made = replace(share, value=value, low=math.nan, high=math.nan, se=math.nan)
+            estimate = replace(share, value=value, low=math.nan, high=math.nan, se=math.nan)
             if share.interval is not None:
                 # Ties can lift the share at a quantile above its probability; the interval is moved back onto it.
                 ends = np.clip(probability + np.array(share.interval) - share.value, 0.0, 1.0)
@@ -366,53 +366,57 @@ class CoverageEvaluation(Generic[Levels]):
                 # Beyond the largest there is, nothing is known, and the quantile may lie there.
                 beyond = share.value == 1.0 and share.low <= probability
                 high = math.inf if beyond or ends[1] > 1.0 - 1.0 / self.share.trials else high
-                made = replace(made, low=low, high=high, method=f"{share.method}, Woodruff's interval")
-            found.append(made)
-        return found
+                estimate = replace(
+                    estimate, low=low, high=high, method=f"{share.method}, Woodruff's interval"
+                )
+            estimates.append(estimate)
+        return estimates
 
-    def _metrics(self, place: int | None, found: list[list[Estimate]]) -> dict[str, Estimate]:
+    def _metrics(self, claim_index: int | None, estimates: list[list[Estimate]]) -> dict[str, Estimate]:
         return {
             name: estimate
-            for entry, columns in zip(self.entries, found, strict=True)
-            if entry.place == place
+            for entry, columns in zip(self.entries, estimates, strict=True)
+            if entry.claim_index == claim_index
             for name, estimate in list(zip(entry.statistic.names, columns, strict=True))[len(entry.parts) :]
         }
 
-    def _claim(self, place: int, found: list[list[Estimate]]) -> ClaimResult:
+    def _claim(self, claim_index: int, estimates: list[list[Estimate]]) -> ClaimResult:
         strata: tuple[Stratum, ...] = ()
         groups: dict[str, tuple[Stratum, ...]] = {}
-        for entry, columns in zip(self.entries, found, strict=True):
-            if entry.place != place or not entry.parts:
+        for entry, columns in zip(self.entries, estimates, strict=True):
+            if entry.claim_index != claim_index or not entry.parts:
                 continue
-            judged = tuple(self._stratum(place, *pair) for pair in zip(entry.parts, columns, strict=False))
+            judged = tuple(
+                self._stratum(claim_index, *pair) for pair in zip(entry.parts, columns, strict=False)
+            )
             if entry.heading:
                 groups[entry.heading] = judged
             else:
                 strata = judged
         together = self.rows.in_units(None)
         widths = quantiles_statistic(
-            self.rows.width[place], together, probabilities=_WIDTH_GRID, name="width"
+            self.rows.width[claim_index], together, probabilities=_WIDTH_GRID, name="width"
         )
-        metrics = self._metrics(place, found)
+        metrics = self._metrics(claim_index, estimates)
         return ClaimResult(
-            claim=float(self.claims[place]),
+            claim=float(self.claims[claim_index]),
             metrics=metrics,
-            verdict=self._verdict(place, metrics["coverage"]),
+            verdict=self._verdict(claim_index, metrics["coverage"]),
             strata=strata,
             groups=groups,
             width_quantiles=widths.points,
-            slab=self.slabs.get(place),
+            slab=self.slabs.get(claim_index),
         )
 
-    def _stratum(self, place: int, part: RowPart, estimate: Estimate) -> Stratum:
+    def _stratum(self, claim_index: int, part: RowPart, estimate: Estimate) -> Stratum:
         rows = round(part.count) if part.rows is None else int(np.count_nonzero(part.rows))
         count = int(part.count) if part.count.is_integer() else part.count
         coverage = replace(estimate, n=rows)
-        verdict = None if part.rows is None or not part.count else self._verdict(place, coverage)
+        verdict = None if part.rows is None or not part.count else self._verdict(claim_index, coverage)
         return Stratum(part.label, part.low, part.high, count, coverage, verdict)
 
-    def _verdict(self, place: int, coverage: Estimate) -> CoverageVerdict:
-        return coverage_verdict(coverage, float(self.claims[place]), margin=self.settings.margin)
+    def _verdict(self, claim_index: int, coverage: Estimate) -> CoverageVerdict:
+        return coverage_verdict(coverage, float(self.claims[claim_index]), margin=self.settings.margin)
 
     def _warnings(self, claims: tuple[ClaimResult, ...]) -> tuple[ResultWarning, ...]:
         warnings = few_clusters(self.clusters, "cluster", self.settings.interval)
@@ -425,8 +429,8 @@ class CoverageEvaluation(Generic[Levels]):
             if share:
                 message = f"{100 * share:.3g}% of the intervals that claim {result.claim:g} are infinite"
                 warnings.append(ResultWarning("infinite_intervals", f"{message}, and so are their means"))
-        for place in self._one_width:
-            message = f"the intervals that claim {claims[place].claim:g} have {ONE_WIDTH}"
+        for claim_index in self._one_width:
+            message = f"the intervals that claim {claims[claim_index].claim:g} have {ONE_WIDTH}"
             warnings.append(ResultWarning("one_width", message))
         for result, covered in zip(claims, self.rows.covered, strict=True):
             struck = len(np.unique(self.index[~covered]))

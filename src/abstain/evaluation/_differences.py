@@ -249,9 +249,9 @@ class Difference:
 
 def _rounded(count: float) -> int:
     """Two digits are all that a forecast deserves; rounded up, so that it does not promise too much."""
-    whole = math.ceil(max(count, 1.0))
-    step = 10 ** max(len(str(whole)) - 2, 0)
-    return math.ceil(whole / step) * step
+    rounded_up = math.ceil(max(count, 1.0))
+    step = 10 ** max(len(str(rounded_up)) - 2, 0)
+    return math.ceil(rounded_up / step) * step
 
 
 def _capitalized(text: str) -> str:
@@ -271,12 +271,12 @@ def deciding(
     At matched coverage if the coverages of a matched metric differ, otherwise over all items. A metric that needs no
     confidence has one difference at matched coverage for each; the first is taken unless one is named.
     """
-    found: dict[Pair, Difference] = {}
+    by_pair: dict[Pair, Difference] = {}
     for each in differences:
         named = not confidence or not each.confidence or each.confidence == confidence
         if (each.metric, each.group) == (metric, group) and named and not each.no_verdict:
-            found.setdefault((each.left, each.right), each)
-    return found
+            by_pair.setdefault((each.left, each.right), each)
+    return by_pair
 
 
 def cycles(names: Sequence[str], decided: Iterable[Difference]) -> list[list[str]]:
@@ -300,13 +300,13 @@ def cycles(names: Sequence[str], decided: Iterable[Difference]) -> list[list[str
 
 def _reached(start: str, beaten: Mapping[str, set[str]]) -> set[str]:
     """Every system that a system beats, or that is beaten by one that it beats, and so on."""
-    found: set[str] = set()
+    reached: set[str] = set()
     left = [start]
     while left:
-        for name in beaten[left.pop()] - found:
-            found.add(name)
+        for name in beaten[left.pop()] - reached:
+            reached.add(name)
             left.append(name)
-    return found
+    return reached
 
 
 def rank(name: str, names: Sequence[str], decided: Sequence[Difference]) -> Rank | None:

@@ -242,7 +242,7 @@ def _systems_by_name(systems: Sequence[Any]) -> dict[str, Any]:
     _check_kinds(systems)
     named: dict[str, Any] = {}
     bare = sum(not isinstance(system, Mapping) for system in systems)
-    unnamed = iter(("left", "right") if bare == 2 else [f"system {place + 1}" for place in range(bare)])
+    unnamed = iter(("left", "right") if bare == 2 else [f"system {number + 1}" for number in range(bare)])
     for system in systems:
         for name, items in system.items() if isinstance(system, Mapping) else [(next(unnamed), system)]:
             if name in named:
@@ -522,20 +522,20 @@ def _common_confidences(request: _Request, systems: _Systems) -> dict[str, dict[
     if isinstance(request.confidence, Mapping):
         for name in request.confidence:
             _validate.choice(name, "system", systems.sources)
-    found = {name: _system_confidences(request, systems, name) for name in systems.judged}
-    names = dict.fromkeys(name for own in found.values() for name in own)
+    by_system = {name: _system_confidences(request, systems, name) for name in systems.judged}
+    names = dict.fromkeys(name for own in by_system.values() for name in own)
     if request.confidence_is_implied:
         # No confidence was requested: metrics of a system that has none are undefined, with a reason.
         return {
             system: {name: own.get(name) or _unstated(name, systems.judged[system]) for name in names}
-            for system, own in found.items()
+            for system, own in by_system.items()
         }
-    common = [name for name in names if all(name in own for own in found.values())]
+    common = [name for name in names if all(name in own for own in by_system.values())]
     if names and not common:
         raise DataError(
             "the systems have no confidence in common; name one that all can serve, or one for each"
         )
-    return {system: {name: own[name] for name in common} for system, own in found.items()}
+    return {system: {name: own[name] for name in common} for system, own in by_system.items()}
 
 
 def _system_confidences(request: _Request, systems: _Systems, name: str) -> dict[str, VariantConfidence]:
@@ -699,8 +699,8 @@ def _ranks(
         if metric.comparison == CONDITIONAL:
             ranked = len({systems[name].coverage.value for name in names}) < 2
         for name in systems:
-            place = rank(name, names, decided) if ranked and name in names else None
-            ranks[name, key.confidence, key.metric] = place
+            system_rank = rank(name, names, decided) if ranked and name in names else None
+            ranks[name, key.confidence, key.metric] = system_rank
         for circle in cycles(names, decided) if ranked else []:
             message = f"{key.metric}: {', '.join(circle)} beat each other in a circle, and have no rank"
             warnings.append(ResultWarning("rank_cycle", message))

@@ -291,9 +291,9 @@ def _promise_check(kept: PolicyCheck) -> GateCheck:
     if not kept.answered:
         verdict = "fail"
     risk, ends = per_cent(kept.risk.value), kept.risk.interval
-    told = risk if ends is None else f"{risk} [{per_cent(ends[0])}, {per_cent(ends[1])}]"
+    risk_text = risk if ends is None else f"{risk} [{per_cent(ends[0])}, {per_cent(ends[1])}]"
     outcome = {"fail": "broken", "pass": "kept"}.get(verdict, INCONCLUSIVE)
-    words = f"the promise that {guarantee_clause(kept.policy)} is {outcome}: its risk is {told}"
+    words = f"the promise that {guarantee_clause(kept.policy)} is {outcome}: its risk is {risk_text}"
     if not kept.answered:
         words = "nothing was answered, and a run that answers nothing never passes"
     return GateCheck(condition, verdict, kept.risk, words, condition.number)
@@ -302,10 +302,10 @@ def _promise_check(kept: PolicyCheck) -> GateCheck:
 def _conditions(
     fail_if: str | GateCondition | Iterable[str | GateCondition], *, optional: bool
 ) -> Sequence[GateCondition]:
-    several = [fail_if] if isinstance(fail_if, (str, GateCondition)) else list(fail_if)
-    if not several and not optional:
+    conditions = [fail_if] if isinstance(fail_if, (str, GateCondition)) else list(fail_if)
+    if not conditions and not optional:
         raise ArgumentError("a gate needs at least one condition, such as 'augrc worse by 0.005'")
-    return [each if isinstance(each, GateCondition) else parse_condition(each) for each in several]
+    return [each if isinstance(each, GateCondition) else parse_condition(each) for each in conditions]
 
 
 class _Measured(NamedTuple):
@@ -322,8 +322,8 @@ def _level(condition: GateCondition, result: Result | None) -> _Measured:
     assert result is not None
     table = result.only.metrics
     assert table is not None
-    found = next(table[name] for name, key in table.keys_of.items() if key.metric == condition.metric.key)
-    return _Measured(found, condition.number, f"{condition.number:g}")
+    estimate = next(table[name] for name, key in table.keys_of.items() if key.metric == condition.metric.key)
+    return _Measured(estimate, condition.number, f"{condition.number:g}")
 
 
 def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
@@ -335,12 +335,12 @@ def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
         change = replace(change, reason=change.reason or chosen.no_verdict)
     if not condition.upwards:
         change = change.turned
-    at = f"coverage {chosen.coverage:.2f}"
+    at_coverage = f"coverage {chosen.coverage:.2f}"
     bound, words = condition.number, f"{condition.number:g}"
     if condition.relative:
         bound *= abs(chosen.left_value)
         words = f"{100 * condition.number:g}% of the baseline's {number_text(chosen.left_value)}"
-        words += f" at {at}" if chosen.matched else ""
+        words += f" at {at_coverage}" if chosen.matched else ""
     elif (
         chosen.matched
         and condition.metric.coverage_power
@@ -350,7 +350,7 @@ def _change(condition: GateCondition, comparison: Result | None) -> _Measured:
         # The margin refers to the baseline's coverage; a metric that ends earlier cannot differ as much.
         bound *= (chosen.coverage / chosen.left_coverage) ** condition.metric.coverage_power
         full = f"{condition.number:g} at the baseline's coverage {chosen.left_coverage:.2f}"
-        words = f"{bound:.2g} ({full}, scaled to {at})"
+        words = f"{bound:.2g} ({full}, scaled to {at_coverage})"
     return _Measured(change, bound, words, chosen.coverage if chosen.matched else math.nan)
 
 

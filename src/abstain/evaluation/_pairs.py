@@ -86,15 +86,15 @@ class PairedDifferences:
 
     def differences(self, replicates: Mapping[Statistic, Replicates]) -> tuple[Difference, ...]:
         """Return every difference, those at matched coverage last."""
-        found = dict([*self._over_all_items(replicates), *self._at_matched_coverage(replicates)])
+        uncorrected = dict([*self._over_all_items(replicates), *self._at_matched_coverage(replicates)])
         corrected = {
             entry: difference
-            for family in self._families(found)
+            for family in self._families(uncorrected)
             for entry, difference in zip(
-                family, self._correct([found[entry] for entry in family]), strict=True
+                family, self._correct([uncorrected[entry] for entry in family]), strict=True
             )
         }
-        return tuple({**found, **corrected}.values())
+        return tuple({**uncorrected, **corrected}.values())
 
     def _over_all_items(
         self, replicates: Mapping[Statistic, Replicates]
@@ -128,10 +128,10 @@ class PairedDifferences:
     ) -> Iterator[tuple[_Entry, Difference]]:
         for each in self.matched_pairs:
             points, values = each.statistic.points.tolist(), replicates[each.statistic]
-            for place, metric in enumerate(each.metrics):
+            for number, metric in enumerate(each.metrics):
                 # The statistic has three columns per metric: the coverage, and the metric of both sides.
-                coverage, left, right = points[3 * place : 3 * place + 3]
-                change = values.column(3 * place + 2).less(values.column(3 * place + 1))
+                coverage, left, right = points[3 * number : 3 * number + 3]
+                change = values.column(3 * number + 2).less(values.column(3 * number + 1))
                 entry = _Entry(each.pair, Key(each.confidence, metric.key, each.group), matched=True)
                 yield self._difference(entry, metric, (left, right), change, each.sides, coverage)
 
@@ -197,14 +197,14 @@ class PairedDifferences:
                 return f"{metric.key} is {'undefined' if math.isnan(value) else 'infinite'} for {name}{why}"
         return ""
 
-    def _families(self, found: Mapping[_Entry, Difference]) -> list[list[_Entry]]:
+    def _families(self, differences: Mapping[_Entry, Difference]) -> list[list[_Entry]]:
         """Return the differences that are corrected together: per metric, confidence and group, one of each pair.
 
         It is the difference at matched coverage if the pair has one. Differences without a verdict are in no family.
         """
-        at_matched = list(dict.fromkeys(entry.key for entry in found if entry.matched))
+        at_matched = list(dict.fromkeys(entry.key for entry in differences if entry.matched))
         candidates = []
-        for key in dict.fromkeys(entry.key for entry in found if not entry.matched):
+        for key in dict.fromkeys(entry.key for entry in differences if not entry.matched):
             # A metric that needs no confidence is compared at matched coverage once for every confidence.
             names = [
                 other.confidence
@@ -215,14 +215,16 @@ class PairedDifferences:
                 own = key._replace(confidence=name)
                 candidates.append(
                     [
-                        _Entry(pair, own, True) if (pair, own, True) in found else _Entry(pair, key, False)
+                        _Entry(pair, own, True)
+                        if (pair, own, True) in differences
+                        else _Entry(pair, key, False)
                         for pair in self.pairs
                     ]
                 )
         risks = [key for key in at_matched if key.metric == SELECTIVE_RISK.key]
         candidates += [[_Entry(pair, key, True) for pair in self.pairs] for key in risks]
         return [
-            [entry for entry in family if entry in found and not found[entry].no_verdict]
+            [entry for entry in family if entry in differences and not differences[entry].no_verdict]
             for family in candidates
         ]
 
@@ -287,7 +289,7 @@ def _matched_pairs(
         (name, confidence_name, label): system.rows_in_order(confidence_name).rows(label)
         for confidence_name, label, (name, system) in itertools.product(confidences, labels, systems.items())
     }
-    found = []
+    matched_pairs = []
     for confidence_name, label, (left, right) in itertools.product(confidences, labels, pairs):
         sides = (rows[left, confidence_name, label], rows[right, confidence_name, label])
         if not all(side.answered.any() for side in sides):
@@ -302,5 +304,7 @@ def _matched_pairs(
         )
         if own_metrics:
             statistic = matched_statistic(*sides, own_metrics)
-            found.append(_MatchedPair((left, right), confidence_name, label, own_metrics, sides, statistic))
-    return found
+            matched_pairs.append(
+                _MatchedPair((left, right), confidence_name, label, own_metrics, sides, statistic)
+            )
+    return matched_pairs

@@ -61,8 +61,8 @@ class PowerAnswer:
 
     def __str__(self) -> str:
         many = f"{self.clusters_needed:,.0f}" if math.isfinite(self.clusters_needed) else "no number of"
-        told = f"{many} {self.cluster_noun}s tell a difference of {self.difference:g} in {self.metric}"
-        return f"{told} with a chance of {100 * self.power:g}% at level {self.level:g}"
+        finding = f"{many} {self.cluster_noun}s tell a difference of {self.difference:g} in {self.metric}"
+        return f"{finding} with a chance of {100 * self.power:g}% at level {self.level:g}"
 
     @property
     def basis(self) -> str:

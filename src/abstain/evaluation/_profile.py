@@ -151,9 +151,9 @@ def profile_of(
         promised = _promised(curve, system, name, settings.level)
         chosen = _choice(curve, settings.coverage_grid, most)
         chosen = np.unique(np.r_[chosen, list(promised.values())]).astype(np.intp)
-        places = {risk: int(np.searchsorted(chosen, place)) for risk, place in promised.items()}
-        found = _working_points(curve, chosen, system, name, settings, progress)
-        points[ranking] = replace(found, promised=places)
+        places = {risk: int(np.searchsorted(chosen, point)) for risk, point in promised.items()}
+        operating_points = _working_points(curve, chosen, system, name, settings, progress)
+        points[ranking] = replace(operating_points, promised=places)
     leader, contrasts = _contrasts(system, rankings, settings)
     columns = system.columns
     answered, weight = columns.answered, columns.weight
@@ -252,7 +252,7 @@ def _choice(curve: RiskCoverageCurve, grid: tuple[float, ...], most: int) -> Ind
     if len(curve) <= most:
         return np.arange(len(curve))
     even = np.searchsorted(curve.coverage, np.linspace(curve.coverage[0], curve.coverage[-1], most))
-    asked = [place for place in map(curve.first_reaching, grid) if place is not None]
+    asked = [point for point in map(curve.first_reaching, grid) if point is not None]
     return np.unique(np.r_[even, asked, len(curve) - 1]).astype(np.intp)
 
 
@@ -307,7 +307,7 @@ def _random(columns: Columns) -> Line:
 
 
 def _reliability(system: SystemStatistics, level: float) -> dict[str, ReliabilityCurve]:
-    found = {}
+    curves = {}
     for name in system.drawn_confidences:
         rows, items = system.rows(name), system.ranked_rows[name].items
         answered = rows.answered
@@ -315,7 +315,7 @@ def _reliability(system: SystemStatistics, level: float) -> dict[str, Reliabilit
         if name in _ORDERS_ONLY or name.startswith(_ORDERS_ONLY_PREFIXES):
             continue
         if len(stated) and stated.min() >= 0.0 and stated.max() <= 1.0:
-            found[name] = reliability_curve(
+            curves[name] = reliability_curve(
                 rows.loss[answered] == 0.0,
                 stated,
                 bins=RELIABILITY_BINS,
@@ -323,4 +323,4 @@ def _reliability(system: SystemStatistics, level: float) -> dict[str, Reliabilit
                 level=level,
                 sample_weight=rows.weight[answered],
             )
-    return found
+    return curves

@@ -511,5 +511,5 @@ class Result(Shown, Mapping[str, ConfidenceResult]):
         return few_lines(head, list(dict.fromkeys([*first, *self.words])), "more differences")
 
 
-def _percent(part: float, whole: float) -> float:
-    return 100.0 * part / whole if whole else 0.0
+def _percent(part: float, total: float) -> float:
+    return 100.0 * part / total if total else 0.0

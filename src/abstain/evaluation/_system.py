@@ -206,12 +206,12 @@ class SystemStatistics:
         """The confidences that have a curve, with one number per judged item: a loss and stated numbers are needed."""
         if self.loss is None:
             return {}
-        found = {}
+        drawn = {}
         for name, confidence in self.confidences.items():
             stated = self.rows(name).confidence[self.rows(name).answered]
             if not len(stated) or not np.isnan(stated).all():
-                found[name] = confidence.values
-        return found
+                drawn[name] = confidence.values
+        return drawn
 
     @property
     def all_statistics(self) -> list[Statistic]:
@@ -230,18 +230,18 @@ class SystemStatistics:
     def by_key(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Replicates]:
         """Return the replicates of every metric."""
         return {
-            Key(confidence_name, metric.key, label): replicates[statistic].column(place)
+            Key(confidence_name, metric.key, label): replicates[statistic].column(column)
             for (confidence_name, label), statistic in self.statistics.items()
-            for place, metric in enumerate(self.metrics[confidence_name])
+            for column, metric in enumerate(self.metrics[confidence_name])
         }
 
     def estimates(self, replicates: Mapping[Statistic, Replicates]) -> dict[Key, Estimate]:
         """Return every estimate with its interval, and why it is undefined or must not be trusted."""
-        found = {}
+        estimates = {}
         for (confidence_name, label), statistic in self.statistics.items():
             rows, group = self.ranked_rows[confidence_name].rows(label), self.ranked_rows[ALL].group(label)
             within = None if group is None else self._within(group)
-            made = self.intervals.metrics(
+            of_metrics = self.intervals.metrics(
                 rows,
                 self.metrics[confidence_name],
                 statistic,
@@ -249,8 +249,8 @@ class SystemStatistics:
                 n=_count(rows.weight),
                 within=within,
             )
-            made = read_off_points(self.metrics[confidence_name], made, rows, self.intervals)
-            for metric, estimate in zip(self.metrics[confidence_name], made, strict=True):
+            of_metrics = read_off_points(self.metrics[confidence_name], of_metrics, rows, self.intervals)
+            for metric, estimate in zip(self.metrics[confidence_name], of_metrics, strict=True):
                 reason = estimate.reason if group is None else self.note(group) or estimate.reason
                 if metric.unit == "loss" and not rows.answered.any():
                     reason = EMPTY_RANGE
@@ -259,10 +259,10 @@ class SystemStatistics:
                 elif not estimate.defined:
                     problem = metric.problem(rows)
                     reason = problem.sentence if problem else "the metric gives no number for these rows"
-                found[Key(confidence_name, metric.key, label)] = replace(estimate, reason=reason)
-        return found
+                estimates[Key(confidence_name, metric.key, label)] = replace(estimate, reason=reason)
+        return estimates
 
-    def with_bounds(self, found: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
+    def with_bounds(self, estimates: Mapping[Key, Estimate]) -> dict[Key, Estimate]:
         """Return estimates with what they would be if all items that were left out had gone wrong, or right.
 
         Those items stand before all others, at the largest loss that there can be or at none; only where more than a
@@ -270,9 +270,9 @@ class SystemStatistics:
         """
         left_out = self.source.counts.failed + self.source.counts.unscored
         if left_out <= MOST_LEFT_OUT * self.source.counts.total or not len(self.judged):
-            return dict(found)
+            return dict(estimates)
         worst = self.columns.worst_loss if self.loss is not None else 1.0
-        bounded = dict(found)
+        bounded = dict(estimates)
         for confidence_name, asked in self.metrics.items():
             metrics = [metric for metric in asked if metric.of_outcomes]
             if not metrics:
@@ -285,7 +285,7 @@ class SystemStatistics:
             ]
             for metric, wrong, right in zip(metrics, *(end.tolist() for end in ends), strict=True):
                 key = Key(confidence_name, metric.key)
-                bounded[key] = replace(found[key], bounds=(wrong, right))
+                bounded[key] = replace(estimates[key], bounds=(wrong, right))
         return bounded
 
     def design_effect(self) -> float:
@@ -323,13 +323,13 @@ class SystemStatistics:
             return ""
         return f"too small to judge: {clusters} of the {SMALLEST_GROUP} clusters that a judgement needs"
 
-    def variants(self, found: Mapping[Key, Estimate], settings: Settings) -> dict[str, ConfidenceResult]:
+    def variants(self, estimates: Mapping[Key, Estimate], settings: Settings) -> dict[str, ConfidenceResult]:
         """Return the selective metrics of each confidence."""
         results = {}
         for confidence_name, confidence in self.confidences.items():
             metrics = {
                 key.metric: estimate
-                for key, estimate in found.items()
+                for key, estimate in estimates.items()
                 if key.confidence in (ALL, confidence_name) and key.group == ALL
             }
             items, rows = self.ranked_rows[confidence_name].items, self.rows(confidence_name)
@@ -345,7 +345,7 @@ class SystemStatistics:
     def table(
         self,
         asked: Sequence[MetricSpecification],
-        found: Mapping[Key, Estimate],
+        estimates: Mapping[Key, Estimate],
         replicates: Mapping[Statistic, Replicates],
         *,
         outcomes: PopulationTable,
@@ -353,36 +353,38 @@ class SystemStatistics:
         """Return the table of the metrics that were asked for by name."""
         specifications: dict[str, MetricSpecification] = {}
         keys: dict[str, Key] = {}
-        several = len(self.confidences) > 1
+        names_confidence = len(self.confidences) > 1
         for metric in asked:
             for confidence_name in (self.confidences or (ALL,)) if metric.ranked else (ALL,):
-                name = f"{metric.key}[{confidence_name}]" if several and metric.ranked else metric.key
+                name = (
+                    f"{metric.key}[{confidence_name}]" if names_confidence and metric.ranked else metric.key
+                )
                 specifications[name], keys[name] = metric, Key(confidence_name, metric.key)
         return MetricTable(
             specifications=specifications,
             keys_of=keys,
-            estimates={name: found[key] for name, key in keys.items()},
+            estimates={name: estimates[key] for name, key in keys.items()},
             by=self.by,
-            groups=tuple(self._group(group, keys, found) for group in self.groups),
-            gaps=self._gaps(keys, found, replicates),
+            groups=tuple(self._group(group, keys, estimates) for group in self.groups),
+            gaps=self._gaps(keys, estimates, replicates),
             outcomes=outcomes,
         )
 
-    def _group(self, group: Group, keys: Mapping[str, Key], found: Mapping[Key, Estimate]) -> GroupResult:
+    def _group(self, group: Group, keys: Mapping[str, Key], estimates: Mapping[Key, Estimate]) -> GroupResult:
         return GroupResult(
             label=group.label,
             values=group.values,
             items=_count(self.columns.weight[group.rows]),
             answered=_count(self.columns.weight[group.rows & self.columns.answered]),
             clusters=self.clusters(group),
-            estimates={name: found[key._replace(group=group.label)] for name, key in keys.items()},
+            estimates={name: estimates[key._replace(group=group.label)] for name, key in keys.items()},
             note=self.note(group),
         )
 
     def _gaps(
         self,
         keys: Mapping[str, Key],
-        found: Mapping[Key, Estimate],
+        estimates: Mapping[Key, Estimate],
         replicates: Mapping[Statistic, Replicates],
     ) -> dict[str, GroupGap]:
         """Return how far the worst group is from all other rows, for each metric that has one."""
@@ -399,8 +401,8 @@ class SystemStatistics:
             rows = self.rows(key.confidence)
             rest = self.intervals.metrics(rows, [worst.metric], worst.statistic, rest_replicates, n=n)[0]
             change = values[own].less(rest_replicates.column(0))
-            gap = self.intervals.difference(found[own].value - rest.value, change, n=n)
-            gaps[name] = GroupGap(worst.group, found[own], rest, gap)
+            gap = self.intervals.difference(estimates[own].value - rest.value, change, n=n)
+            gaps[name] = GroupGap(worst.group, estimates[own], rest, gap)
         return gaps
 
     def _matched_gap(self, key: Key, worst: WorstGroup, replicates: Replicates, n: int) -> GroupGap:
@@ -441,14 +443,14 @@ class SystemStatistics:
         """The worst group by each metric that has a direction, if at least two groups can be compared."""
         if not self.groups:
             return {}
-        points, found = self.points(), {}
+        points, worst_groups = self.points(), {}
         for confidence_name, metrics in self.metrics.items():
             for metric in metrics:
                 key = Key(confidence_name, metric.key)
                 worst = None if metric.comparison == UNDIRECTED else self._worst_group(key, metric, points)
                 if worst is not None:
-                    found[key] = worst
-        return found
+                    worst_groups[key] = worst
+        return worst_groups
 
     def _worst_group(
         self, key: Key, metric: MetricSpecification, points: Mapping[Key, float]
@@ -511,7 +513,7 @@ def _count(weight: Floats) -> int:
 def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
     """The columns of items; guidance and objects are only looked at where a metric needs them."""
     guide = items.metadata.get("should_abstain") if "should_abstain" in needed else None
-    given: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "answered": items.answered,
         "truth": labels.truths(items.truth, "truth"),
         "prediction": labels.column(items.prediction, "prediction"),
@@ -521,18 +523,18 @@ def _columns(items: Items, loss: ItemLoss | None, needed: set[str]) -> Columns:
         "positive": items.positive,
     }
     if items.weight is not None:
-        given["weight"] = items.weight
+        columns["weight"] = items.weight
     if items.intervals is not None:
-        given["intervals"] = items.intervals
+        columns["intervals"] = items.intervals
     if items.sets is not None:
-        given |= {"sets": items.sets, "class_index": items.class_index}
+        columns |= {"sets": items.sets, "class_index": items.class_index}
     if loss is not None:
-        given["loss"] = loss.values
+        columns["loss"] = loss.values
     if guide is not None:
-        given["should_abstain"] = guidance(guide)
+        columns["should_abstain"] = guidance(guide)
     if "results" in needed:
-        given["results"] = items_to_results(items)
-    return Columns.of(len(items), **given)
+        columns["results"] = items_to_results(items)
+    return Columns.of(len(items), **columns)
 
 
 def _check_probabilities(
@@ -543,10 +545,10 @@ def _check_probabilities(
     wrong = (confidence < 0.0) | (confidence > 1.0)
     if believed is not None and confidence_name and wrong.any():
         row = int(np.argmax(wrong))
-        known = confidence[~np.isnan(confidence)]
+        stated = confidence[~np.isnan(confidence)]
         percent = f'; if it is in percent, add --percent {confidence_name} (percent=["{confidence_name}"])'
         raise DataError(
             f"{believed.name} needs a confidence in [0, 1], got {confidence[row]:g} for {items.where(wrong)}; ask for "
             "it with a confidence that is a probability"
-            f"{percent if confidence_name in items.signals and known.min() >= 0.0 and known.max() <= 100.0 else ''}"
+            f"{percent if confidence_name in items.signals and stated.min() >= 0.0 and stated.max() <= 100.0 else ''}"
         )

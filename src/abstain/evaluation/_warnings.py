@@ -92,22 +92,22 @@ def scale_hint(items: Items) -> str:
 
 def refusal_hint(items: Items) -> str:
     """Return how to count answers as abstentions that look like refusals, where nobody said so; else nothing."""
-    found = items.provenance.get("refusals")
-    if found is None or "abstention_rule" in items.provenance or items.abstained.any():
+    refusals = items.provenance.get("refusals")
+    if refusals is None or "abstention_rule" in items.provenance or items.abstained.any():
         return ""
-    rule = f'"phrases:{"|".join(found["phrases"])}"'
+    rule = f'"phrases:{"|".join(refusals["phrases"])}"'
     return (
-        f"{found['count']:,} of {found['answers']:,} answers look like refusals; --abstain-rule {rule} (abstain_rule=) "
-        "would count them as abstentions"
+        f"{refusals['count']:,} of {refusals['answers']:,} answers look like refusals; --abstain-rule {rule} "
+        "(abstain_rule=) would count them as abstentions"
     )
 
 
-def left_out_warnings(found: Mapping[Key, Estimate], population: Population) -> tuple[ResultWarning, ...]:
+def left_out_warnings(estimates: Mapping[Key, Estimate], population: Population) -> tuple[ResultWarning, ...]:
     """Return what the metrics could be if the items that were left out had all gone wrong, or right."""
     # Confidences with the same bounds, such as the same signal by two names, are reported together.
     confidences: dict[tuple[str, str], list[str]] = {}
     for name in _BOUNDED:
-        for key, estimate in found.items():
+        for key, estimate in estimates.items():
             if key.metric == name and estimate.bounds is not None:
                 ends = " or ".join(map(number_text, estimate.bounds))
                 confidences.setdefault((name, ends), []).append(key.confidence)
@@ -152,11 +152,11 @@ def binned(name: str, items: Items, rows: Columns, curve: RiskCoverageCurve) -> 
     masks = [signal.binned for signal in items.signals.values() if signal.binned is not None]
     if not masks or not len(curve):
         return ()
-    several = np.isin(curve.threshold, rows.confidence[rows.answered & np.logical_or.reduce(masks)])
-    if not several.any():
+    is_bin = np.isin(curve.threshold, rows.confidence[rows.answered & np.logical_or.reduce(masks)])
+    if not is_bin.any():
         return ()
-    augrc, aurc = binning_bounds(curve, rows.worst_loss, several)
-    widest = float(np.diff(curve.coverage, prepend=0.0)[several].max())
+    augrc, aurc = binning_bounds(curve, rows.worst_loss, is_bin)
+    widest = float(np.diff(curve.coverage, prepend=0.0)[is_bin].max())
     message = (
         f"{name} is continuous and was counted in {len(curve):,} bins: its AUGRC is right to {augrc:.1g}, its AURC to "
         f"{aurc:.1g}; other numbers by it are those of bins, which hold at most {100.0 * widest:.2g}% of the items each"
@@ -175,31 +175,31 @@ def variant_warnings(
         settings: how the areas were computed.
         ranks: how many different confidences the answered items have.
     """
-    found = []
+    warnings = []
     best, worst = number_text(ties.best), number_text(ties.worst)
     if ranks == 1 and ties.matters:
         message = "every answered item has the same confidence, so it ranks nothing; name another confidence"
-        found.append(ResultWarning("constant_confidence", message))
+        warnings.append(ResultWarning("constant_confidence", message))
     elif ties.matters and best != worst:
         message = (
             f"{100 * ties.tied_share:.0f}% of the answered items share their confidence with others: the order of "
             f"tied items alone could put the AURC anywhere from {best} to {worst}"
         )
-        found.append(ResultWarning("ties", message))
+        warnings.append(ResultWarning("ties", message))
     excess = metrics["eaurc"].value
     if settings.convention == "trapezoid" and not math.isnan(excess) and excess < -1e-12:
         message = "the AURC lies below its optimum: large plateaus flatter the trapezoid; see convention interpolated"
-        found.append(ResultWarning("below_optimal", message))
-    return tuple(found)
+        warnings.append(ResultWarning("below_optimal", message))
+    return tuple(warnings)
 
 
 def comparison_warnings(systems: Mapping[str, SystemResult]) -> list[ResultWarning]:
     """Return the warnings about a comparison itself: systems that answered nothing, and coverages that differ."""
-    found = []
+    warnings = []
     silent = [name for name, system in systems.items() if not system.population.answered]
     if silent:
         message = "answered nothing: neither compared nor ranked, because 0 over an empty range is not an achievement"
-        found.append(ResultWarning("nothing_answered", f"{', '.join(silent)} {message}"))
+        warnings.append(ResultWarning("nothing_answered", f"{', '.join(silent)} {message}"))
     coverages = {name: system.coverage.value for name, system in systems.items() if name not in silent}
     if len(set(coverages.values())) > 1:
         listed = ", ".join(f"{name} {coverage:.3f}" for name, coverage in coverages.items())
@@ -210,5 +210,5 @@ def comparison_warnings(systems: Mapping[str, SystemResult]) -> list[ResultWarni
             f"the systems answer different proportions of the items ({listed}), and declining alone lowers areas and "
             f"error rates: they are compared {how}"
         )
-        found.append(ResultWarning("coverage_differs", message))
-    return found
+        warnings.append(ResultWarning("coverage_differs", message))
+    return warnings

@@ -122,26 +122,26 @@ def evaluate_intervals(
     job = CoverageEvaluation.prepare(rows, claim, cluster, groups or {}, features or {}, settings)
     rows = job.rows
     losses, positive = winkler_losses(rows, job.claims), Scale(low=0.0)
-    for place, target in enumerate(job.claims.tolist()):
-        covered, width = rows.covered[place], rows.width[place]
+    for claim_index, target in enumerate(job.claims.tolist()):
+        covered, width = rows.covered[claim_index], rows.width[claim_index]
         names = ("coverage", "mean_width", "winkler_score")
         job.add(
-            means_statistic(names, (covered, width, losses[place]), rows),
-            [job.share, positive, _winkler_scale(rows, place, losses[place], target)],
-            place,
+            means_statistic(names, (covered, width, losses[claim_index]), rows),
+            [job.share, positive, _winkler_scale(rows, claim_index, losses[claim_index], target)],
+            claim_index,
         )
         criterion = (rows.known_truth, covered, width)
         criterion_ = criterion_statistic(CRITERION, *criterion, rows, eta=settings.eta, level=target)
-        job.add(criterion_, WIDTH_CRITERION, place)
-        ranked = rows.ranked_width[place]
+        job.add(criterion_, WIDTH_CRITERION, claim_index)
+        ranked = rows.ranked_width[claim_index]
         strata = Strata.of_rows(ranked, covered, rows, bins=1 if rows.have_one(ranked) else bins)
         by_width = strata.statistic("size_stratified_coverage")
-        job.add(by_width, job.share, place, job.chunks(strata, ranked))
+        job.add(by_width, job.share, claim_index, job.chunks(strata, ranked))
         hsic_rows = rows if job.clusters <= MOST_HSIC_CLUSTERS else rows.in_units(None)
-        job.add(width_hsic_statistic(hsic_rows, place), DEPENDENCE, place)
-        job.add_quantiles(place)
-        job.add_groups(place)
-        job.add_features(place)
+        job.add(width_hsic_statistic(hsic_rows, claim_index), DEPENDENCE, claim_index)
+        job.add_quantiles(claim_index)
+        job.add_groups(claim_index)
+        job.add_features(claim_index)
     if len(job.claims) > 1:
         loss = weighted_interval_losses(rows, job.claims, None)
         job.add(means_statistic(("weighted_interval_score",), (loss,), rows), positive, None)
@@ -203,25 +203,25 @@ def evaluate_sets(
     borders = size_borders(rows.classes, bins)
     uppers = np.r_[borders[1:] - 1, rows.classes]
     names = _class_names(labels, rows.classes)
-    by_class = np.array([names[place] for place in rows.known_truth], dtype=object)
+    by_class = np.array([names[claim_index] for claim_index in rows.known_truth], dtype=object)
     groupings = {TRUE_CLASS: by_class, **(groups or {})}
     job = CoverageEvaluation.prepare(rows, claim, cluster, groupings, features or {}, settings)
     rows = job.rows
-    for place in range(len(job.claims)):
-        covered, size = rows.covered[place], rows.width[place]
+    for claim_index in range(len(job.claims)):
+        covered, size = rows.covered[claim_index], rows.width[claim_index]
         metrics = ("coverage", "mean_width", "singleton_rate", "empty_rate")
         kinds = [job.share, Scale(0.0, float(rows.classes), units=job.share.units), job.share, job.share]
-        job.add(means_statistic(metrics, (covered, size, size == 1.0, size == 0.0), rows), kinds, place)
+        job.add(means_statistic(metrics, (covered, size, size == 1.0, size == 0.0), rows), kinds, claim_index)
         stratum = size_stratum(size, borders)
         parts = [
             job.part(range_in_words(low, high, ".0f"), float(low), float(high), stratum == number)
             for number, (low, high) in enumerate(zip(borders.tolist(), uppers.tolist(), strict=True))
         ]
         sizes = groups_statistic(covered, stratum, len(borders), rows, name="size_stratified_coverage")
-        job.add(sizes.only(*range(len(borders) + 1)), job.share, place, parts)
-        job.add_quantiles(place)
-        job.add_groups(place)
-        job.add_features(place)
+        job.add(sizes.only(*range(len(borders) + 1)), job.share, claim_index, parts)
+        job.add_quantiles(claim_index)
+        job.add_groups(claim_index)
+        job.add_features(claim_index)
     return job.finish("sets", progress)
 
 
@@ -276,32 +276,34 @@ def evaluate_quantiles(
     return QuantileResult(dict(zip(rows.probabilities.tolist(), pinball, strict=True)), pit)
 
 
-def _winkler_scale(rows: IntervalRows, place: int, losses: Floats, claim: float) -> Scale:
+def _winkler_scale(rows: IntervalRows, claim_index: int, losses: Floats, claim: float) -> Scale:
     """What an interval score can be: the fewer clusters have misses, the less is known of what misses cost.
 
     To the clusters with misses comes one with a truth that lies a tenth of the mean width outside, about as far as one
     of a normal distribution does. What misses cost varies about as much as their number.
     """
-    width, missed = rows.width[place], ~rows.covered[place]
+    width, missed = rows.width[claim_index], ~rows.covered[claim_index]
     weight = rows.weight
-    known = np.isfinite(width) & (weight > 0.0)
-    if not known.any():
+    counted = np.isfinite(width) & (weight > 0.0)
+    if not counted.any():
         return Scale(low=0.0)
     mass, hit = rows.mass_by_unit(), rows.mass_by_unit(missed)
     struck, largest = float(np.count_nonzero(hit)), float(mass.max())
     with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers lie beyond them
         penalties = float(weight[missed] @ (losses[missed] - width[missed]))
     # A share is taken of each width, for no mean is beyond what it is of.
-    mean = float(width[known] @ (weight[known] / weight[known].sum()))
+    mean = float(width[counted] @ (weight[counted] / weight[counted].sum()))
     assumed = 0.2 / (1.0 - claim) * mean
     cost = math.sqrt(2.0) * (penalties + assumed) / (struck + 1.0) / largest
     return costly_scale(struck / float(np.count_nonzero(mass)), float(mass.sum()) / largest, cost)
 
 
-def _without_predictions(given: Any) -> Any:
+def _without_predictions(predicted: Any) -> Any:
     """What was predicted with a claim, where MAPIE's predictions of single values stand before it."""
-    pair = isinstance(given, tuple) and len(given) == 2
-    return given[1] if pair and np.ndim(given[0]) == 1 and np.ndim(given[1]) in (2, 3) else given
+    pair = isinstance(predicted, tuple) and len(predicted) == 2
+    return (
+        predicted[1] if pair and np.ndim(predicted[0]) == 1 and np.ndim(predicted[1]) in (2, 3) else predicted
+    )
 
 
 def _indices(

@@ -84,12 +84,12 @@ class WeightBatch:
         cls, lanes: Lanes, length: int, stop: StopFlag | None = None, *, start: int = 0, quick: bool = False
     ) -> WeightBatch:
         """Return the batch of the first `length` vectors of some lanes; `quick` allows faster sums of the kernel."""
-        made = cls.__new__(cls)
-        made.units, made._length, made._done = lanes.shape[1], length, {}
-        made.stop = StopFlag() if stop is None else stop
-        made.places = slice(start, start + length)
-        made.lanes, made.quick = lanes, quick
-        return made
+        batch = cls.__new__(cls)
+        batch.units, batch._length, batch._done = lanes.shape[1], length, {}
+        batch.stop = StopFlag() if stop is None else stop
+        batch.places = slice(start, start + length)
+        batch.lanes, batch.quick = lanes, quick
+        return batch
 
     @classmethod
     def drawn(
@@ -101,16 +101,17 @@ class WeightBatch:
         """
         number = np.empty(length, np.int64)
         lanes = stream.multiplicities(units, length, number=number, stop=stop)
-        made = cls.of_lanes(lanes, length, stop, start=int(number[0]), quick=True)
+        batch = cls.of_lanes(lanes, length, stop, start=int(number[0]), quick=True)
         if number[-1] - number[0] >= length:
-            made.places = number
-        made.total, made._stream = units, stream
-        return made
+            batch.places = number
+        batch.total, batch._stream = units, stream
+        return batch
 
     def done(self) -> None:
         """Give the memory of the weights back to the stream."""
         if self._stream is not None:
-            self._stream.take_back(self.__dict__.pop("lanes"))
+            self._stream.take_back(self.lanes)
+            del self.lanes
 
     def __len__(self) -> int:
         return self._length
@@ -244,14 +245,14 @@ class ClusterSums:
         code = np.asarray(key, np.intp) * units + np.asarray(unit, np.intp)
         if units * keys <= max(_DENSE_LIMIT, 4 * len(code)):
             occurs = np.bincount(code, minlength=units * keys)
-            cells, place, size = np.flatnonzero(occurs), code, units * keys
+            cells, cell, size = np.flatnonzero(occurs), code, units * keys
         else:
-            cells, place = np.unique(code, return_inverse=True)
+            cells, cell = np.unique(code, return_inverse=True)
             size = len(cells)
         mass = [weight, *(column if weight is None else np.asarray(column) * weight for column in columns)]
         summed = np.empty((len(mass), len(cells)))
         for row, values in enumerate(mass):
-            totals = total_by(place, values, size)
+            totals = total_by(cell, values, size)
             summed[row] = totals if len(totals) == len(cells) else totals[cells]
         return cls(cells % units, cells // units, summed, units, keys)
 
@@ -312,8 +313,8 @@ class ClusterSums:
             return weights * self.sums[:, None, :]
         if self._dense:
             return np.matmul(weights, self._table)
-        found = np.asarray(weights @ self._sparse)
-        return found.reshape(len(weights), len(self.sums), self.keys).transpose(1, 0, 2)
+        sums = np.asarray(weights @ self._sparse)
+        return sums.reshape(len(weights), len(self.sums), self.keys).transpose(1, 0, 2)
 
     def run(self, weights: Floats) -> Floats:
         """Return the running sums (columns, batch, keys + 1) for weights (batch, units).
@@ -321,35 +322,35 @@ class ClusterSums:
         Place 0 is the start, where nothing is counted; then the sums up to and including each key.
         """
         if self.units == 1:
-            found = np.zeros((len(self.sums), len(weights), self.keys + 1))
-            np.cumsum(self.sums[:, None, :], axis=2, out=found[:, :1, 1:])
+            running = np.zeros((len(self.sums), len(weights), self.keys + 1))
+            np.cumsum(self.sums[:, None, :], axis=2, out=running[:, :1, 1:])
             # The sums of the first vector are scaled for the others, and for itself last.
             for row in range(len(weights) - 1, -1, -1):
-                np.multiply(found[:, 0], weights[row, 0], out=found[:, row])
-            return found
+                np.multiply(running[:, 0], weights[row, 0], out=running[:, row])
+            return running
         if self._dense:
             return np.matmul(weights, self._running)
-        found = np.empty((len(self.sums), len(weights), self.keys + 1))
+        running = np.empty((len(self.sums), len(weights), self.keys + 1))
         # If few units are left out, it is cheaper to subtract theirs from the sums of all.
         few = self.whole & ((weights == 1.0).sum(axis=1) >= (1.0 - _FEW_LEFT_OUT) * self.units)
         few &= ((weights == 0.0) | (weights == 1.0)).all(axis=1)
         for row in np.flatnonzero(few).tolist():
-            self._run_without(np.flatnonzero(weights[row] == 0.0), found[:, row])
+            self._run_without(np.flatnonzero(weights[row] == 0.0), running[:, row])
         if not few.all():
-            found[:, ~few] = self._run_of_cells(weights[~few])
-        return found
+            running[:, ~few] = self._run_of_cells(weights[~few])
+        return running
 
     def _run_of_cells(self, weights: Floats) -> Floats:
         """The running sums of gathered cells."""
         multiplicity = weights.take(self.unit, axis=1)
-        found = np.empty((len(self.sums), len(weights), self.keys + 1))
+        by_key = np.empty((len(self.sums), len(weights), self.keys + 1))
         running = np.empty((len(weights), len(self.unit) + 1))
         running[:, 0] = 0.0
         for column, values in enumerate(self.sums):
             np.multiply(multiplicity, values, out=running[:, 1:])
             np.cumsum(running[:, 1:], axis=1, out=running[:, 1:])
-            np.take(running, self._ends, axis=1, out=found[column])
-        return found
+            np.take(running, self._ends, axis=1, out=by_key[column])
+        return by_key
 
     def _run_without(self, units: Indices, out: Floats) -> None:
         """Put the running sums of all units but some into `out` (columns, keys + 1)."""
@@ -416,9 +417,9 @@ class ClusterSums:
         from scipy.sparse import csr_array  # noqa: PLC0415
 
         columns = len(self.sums)
-        place = (np.arange(columns)[:, None] * self.keys + self.key).ravel()
+        column = (np.arange(columns)[:, None] * self.keys + self.key).ravel()
         shape = (self.units, columns * self.keys)
-        return csr_array((self.sums.ravel(), (np.tile(self.unit, columns), place)), shape=shape)
+        return csr_array((self.sums.ravel(), (np.tile(self.unit, columns), column)), shape=shape)
 
     @cached_property
     def _ends(self) -> Indices:
@@ -478,18 +479,18 @@ class Statistic:
         if len(parts) == 1 and order is None:
             return parts[0]
         names = tuple(name for part in parts for name in part.names)
-        places = list(range(len(names))) if order is None else list(order)
+        chosen = list(range(len(names))) if order is None else list(order)
 
         def computed(batch: WeightBatch) -> Floats:
             columns = [column for part in parts for column in part.compute(batch).T]
-            return np.stack([columns[place] for place in places]).T
+            return np.stack([columns[number] for number in chosen]).T
 
         width = max(part.width for part in parts)
-        return cls(tuple(names[place] for place in places), parts[0].units, width, computed)
+        return cls(tuple(names[number] for number in chosen), parts[0].units, width, computed)
 
-    def only(self, *places: int) -> Statistic:
+    def only(self, *columns: int) -> Statistic:
         """Return some of the columns."""
-        return Statistic.joined([self], [place % len(self.names) for place in places])
+        return Statistic.joined([self], [column % len(self.names) for column in columns])
 
     def __call__(self, weights: Floats | WeightBatch) -> Floats:
         """Map weights (batch, units) to values (batch, metrics)."""
@@ -521,8 +522,8 @@ def keys_ascending(values: Floats) -> tuple[Indices, Floats]:
     >>> keys_ascending(np.array([0.5, 0.1, 0.5]))
     (array([1, 0, 1]), array([0.1, 0.5]))
     """
-    distinct, place = np.unique(values, return_inverse=True)
-    return place.astype(np.intp, copy=False), distinct
+    distinct, key = np.unique(values, return_inverse=True)
+    return key.astype(np.intp, copy=False), distinct
 
 
 def keys_descending(values: Floats) -> tuple[Indices, Floats]:
@@ -531,8 +532,8 @@ def keys_descending(values: Floats) -> tuple[Indices, Floats]:
     >>> keys_descending(np.array([0.5, 0.1, 0.5]))
     (array([0, 1, 0]), array([0.5, 0.1]))
     """
-    place, distinct = keys_ascending(values)
-    return np.subtract(len(distinct) - 1, place, out=place), distinct[::-1]
+    key, distinct = keys_ascending(values)
+    return np.subtract(len(distinct) - 1, key, out=key), distinct[::-1]
 
 
 def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, Indices]:
@@ -546,10 +547,10 @@ def keys_of_pairs(first: Indices, second: Indices) -> tuple[Indices, Indices, In
     return pair.astype(np.intp, copy=False), *np.divmod(distinct, seconds)
 
 
-def total_by(place: Indices, values: Values | None = None, size: int = 0) -> Floats:
+def total_by(key: Indices, values: Values | None = None, size: int = 0) -> Floats:
     """Sum `values` by their place, numbered from 0. Default: count the rows of each place.
 
     >>> total_by(np.array([0, 2, 2]), [0.5, 1.0, 1.0], 4)
     array([0.5, 0. , 2. , 0. ])
     """
-    return np.bincount(place, weights=values, minlength=size).astype(np.float64, copy=False)
+    return np.bincount(key, weights=values, minlength=size).astype(np.float64, copy=False)

@@ -136,16 +136,16 @@ def integrate_curve(
     >>> curve_sums.count.tolist(), curve_sums.loss.tolist(), curve_sums.risk_area.round(3).tolist()
     ([3.0], [2.0], [2.833])
     """
-    found = np.empty((0, len(batch))) if targets is None else targets
+    counts = np.empty((0, len(batch))) if targets is None else targets
     chosen = _kernel.kernel()
     # Growth is looked up by the count, which must be a whole number for it.
     served = not asked.growth or (cluster_sums.whole and batch.whole)
     if chosen.library is not None and cluster_sums.cells is not None and served:
         try:
-            return _integrate_by_kernel(chosen.library, cluster_sums.cells, batch, asked, found)
+            return _integrate_by_kernel(chosen.library, cluster_sums.cells, batch, asked, counts)
         except OverflowError:  # no table is that large
             pass
-    return integrate_running_sums(RunningSums.of(cluster_sums, batch.weights), asked, found)
+    return integrate_running_sums(RunningSums.of(cluster_sums, batch.weights), asked, counts)
 
 
 def _integrate_by_kernel(
@@ -205,23 +205,23 @@ _tables: dict[str, Floats] = {}
 
 def _table(growth: str, size: int) -> Floats:
     """What grows with the count, at every whole count from 0; kept, because all rankings share it."""
-    known = _tables.get(growth)
-    if known is None or len(known) < size:
+    table = _tables.get(growth)
+    if table is None or len(table) < size:
         count = np.arange(size, dtype=np.float64)
-        known = _tables[growth] = harmonic(count) if growth == HARMONIC else logarithm(count)
-    return known
+        table = _tables[growth] = harmonic(count) if growth == HARMONIC else logarithm(count)
+    return table
 
 
 def integrate_running_sums(run: RunningSums, asked: CurveRequest, targets: Floats | None = None) -> CurveSums:
     """Walk along running sums that are at hand; the arguments are those of `integrate_curve`."""
     nothing = np.empty(0)
-    place = run.row_start + run.first
+    first = run.row_start + run.first
     growth = {name: prefix_mean_sum(run, continuous=name == LOGARITHM) for name in asked.growth}
     return CurveSums(
         count=run.last_count,
         loss=run.last_risk_sum,
-        first_count=run.count.take(place),
-        first_loss=run.risk_sum.take(place),
+        first_count=run.count.take(first),
+        first_loss=run.risk_sum.take(first),
         risk_area=risk_area(run) if asked.risk else nothing,
         loss_area=loss_area(run),
         hull_area=hull_area(run) if asked.hull else nothing,
@@ -234,25 +234,27 @@ def integrate_running_sums(run: RunningSums, asked: CurveRequest, targets: Float
 def _crossings(run: RunningSums, asked: CurveRequest, targets: Floats) -> tuple[Crossing, ...]:
     """Find the ranks that reach the targets: one search for all."""
     columns = run.count.shape[1]
-    found = []
+    crossings = []
     for rank, areas in zip(run.reaching(targets.T).T, asked.areas_at, strict=True):
         # A target of 0 is met by the first rank with any weight, as the smallest count above 0 would be.
-        at = np.maximum(rank, run.first)
-        reached = (at < columns) & (run.last_count > 0)
-        at = np.where(reached, at, columns - 1)
-        at_place = run.row_start + at
-        below_place = at_place - (at > 0)
+        reaching = np.maximum(rank, run.first)
+        reached = (reaching < columns) & (run.last_count > 0)
+        reaching = np.where(reached, reaching, columns - 1)
+        at_place = run.row_start + reaching
+        below_place = at_place - (reaching > 0)
         parts = [
-            values.take(place) for place in (below_place, at_place) for values in (run.count, run.risk_sum)
+            values.take(position)
+            for position in (below_place, at_place)
+            for values in (run.count, run.risk_sum)
         ]
-        parts += _areas_below(run, parts[0], at) if areas else [np.full(len(at), np.nan)] * 2
-        found.append(Crossing(*(np.where(reached, part, np.nan) for part in parts)))
-    return tuple(found)
+        parts += _areas_below(run, parts[0], reaching) if areas else [np.full(len(reaching), np.nan)] * 2
+        crossings.append(Crossing(*(np.where(reached, part, np.nan) for part in parts)))
+    return tuple(crossings)
 
 
-def _areas_below(run: RunningSums, count_below: Floats, at: Indices) -> list[Floats]:
+def _areas_below(run: RunningSums, count_below: Floats, reaching: Indices) -> list[Floats]:
     # Steps beyond the rank below have no width, so that columns beyond the last that is cut need not be looked at.
-    end = int(at.max()) + 1
+    end = int(reaching.max()) + 1
     step = np.diff(np.minimum(run.count[:, :end], count_below[:, None]), axis=1)
     return [0.5 * _trapezoids(step, values[:, :end]) for values in (run.risk, run.risk_sum)]
 
@@ -315,8 +317,8 @@ class RunningSums:
     @cached_property
     def ends(self) -> tuple[Floats, Floats]:
         """The selective risk on the first weighted rank and on the last; 0 where nothing is accepted."""
-        place = self.row_start + self.first
-        first = _risk_of(self.risk_sum.take(place), self.count.take(place))
+        position = self.row_start + self.first
+        first = _risk_of(self.risk_sum.take(position), self.count.take(position))
         return first, _risk_of(self.last_risk_sum, self.last_count)
 
     def reaching(self, target: Floats) -> Indices:
@@ -326,12 +328,12 @@ class RunningSums:
             return np.stack([np.searchsorted(*pair) for pair in zip(self.count, target, strict=True)])
         # One sorted search for all rows: each row is lifted above the one before it.
         lift = (np.arange(rows) * (max(float(self.last_count.max()), float(target.max())) + 1.0))[:, None]
-        found = np.searchsorted((self.count + lift).ravel(), (target + lift).ravel())
-        rank = found.reshape(target.shape) - self.row_start[:, None]
+        position = np.searchsorted((self.count + lift).ravel(), (target + lift).ravel())
+        rank = position.reshape(target.shape) - self.row_start[:, None]
         # Lifted, a count and a target just above it may be the same number.
         while True:
-            place = self.row_start[:, None] + np.minimum(rank, columns - 1)
-            short = (rank < columns) & (self.count.take(place) < target)
+            reached = self.row_start[:, None] + np.minimum(rank, columns - 1)
+            short = (rank < columns) & (self.count.take(reached) < target)
             if not short.any():
                 return rank
             rank = rank + short
@@ -344,8 +346,8 @@ def risk_area(run: RunningSums) -> Floats:
 
 def loss_area(run: RunningSums) -> Floats:
     """Return the area under the loss sum over the count; the same by item and by tied block."""
-    known = run.known_area()
-    return 0.5 * _trapezoids(run.step, run.risk_sum) if known is None else known
+    area = run.known_area()
+    return 0.5 * _trapezoids(run.step, run.risk_sum) if area is None else area
 
 
 def _trapezoids(step: Floats, values: Floats) -> Floats:
@@ -472,8 +474,8 @@ def _hull_candidates(run: RunningSums) -> tuple[Floats, Floats, Indices]:
         np.logical_or(below[:, side], height < (y - slope * x)[:, None], out=below[:, side])
     for corner in corners:
         below.put(corner, True)
-    place = np.flatnonzero(below)
-    row, x, y = place // columns, count.take(place), risk.take(place)
+    position = np.flatnonzero(below)
+    row, x, y = position // columns, count.take(position), risk.take(position)
     # A rank without weight repeats the one below it; up to the first weighted rank there is nothing.
     distinct = x > 0
     distinct[1:] &= (x[1:] != x[:-1]) | (row[1:] != row[:-1])

@@ -167,10 +167,10 @@ def _opened(path: Path) -> Library:
             raise damaged
         shared = ctypes.CDLL(str(path))
         shared.abstain_version.restype = ctypes.c_char_p
-        told = shared.abstain_version().decode("ascii", "replace")
+        loaded_version = shared.abstain_version().decode("ascii", "replace")
     except (OSError, AttributeError):
         raise damaged from None
-    if {built_from, told} != {version}:
+    if {built_from, loaded_version} != {version}:
         raise Unusable(f"{path.name} was built from another source; install abstain anew")
     return Library(shared)
 
@@ -192,10 +192,12 @@ def kernel() -> Kernel:
         raise ArgumentError(f"{CHOICE} must be one of {', '.join(_CHOICES)}, got {choice!r}")
     if choice == "skip":
         return Kernel(reason=f"{CHOICE} is skip")
-    found = _installed()
-    if choice == "require" and not found.compiled:
-        raise ArgumentError(f"{CHOICE} is require, but the compiled kernel cannot be used: {found.reason}")
-    return found
+    installed = _installed()
+    if choice == "require" and not installed.compiled:
+        raise ArgumentError(
+            f"{CHOICE} is require, but the compiled kernel cannot be used: {installed.reason}"
+        )
+    return installed
 
 
 @contextmanager

@@ -93,7 +93,7 @@ class CountedRows:
     def add(self, rows: int, cluster: int, confidence: int | None, columns: Sequence[int]) -> None:
         """Count some rows: where in memory their columns are."""
         kinds = (_ColumnStruct * max(len(columns), 1))(
-            *(_column(place, kind) for place, kind in zip(columns, self._columns, strict=True))
+            *(_column(values, kind) for values, kind in zip(columns, self._columns, strict=True))
         )
         named = _column(cluster, self._cluster)
         ended = self._library.rows_add(self._at, rows, ctypes.byref(named), confidence, kinds)
@@ -115,13 +115,13 @@ class CountedRows:
     def kinds(self) -> list[NDArray[Any]]:
         """Return by column what each kind has there."""
         packed = np.array(self._rows.kind[: self.kind_count], np.uint64)
-        found, shift = [], 0
+        columns, shift = [], 0
         for read, own in zip(self._columns, self._own, strict=True):
             # The bytes of the column are cut out, and read as what they were.
             part = (packed >> np.uint64(shift)).astype(f"u{read.itemsize}")
-            found.append(part.view(read).astype(own))
+            columns.append(part.view(read).astype(own))
             shift += 8 * read.itemsize
-        return found
+        return columns
 
     def levels(self) -> NDArray[np.float64]:
         """Return the confidences, or the bins that they were rounded to."""
@@ -141,9 +141,9 @@ class CountedRows:
 
     def members(self) -> NDArray[np.float64]:
         """Return how many clusters each group has."""
-        found = np.empty(GROUPS)
-        self._library.rows_members(self._at, found.ctypes.data)
-        return found
+        members = np.empty(GROUPS)
+        self._library.rows_members(self._at, members.ctypes.data)
+        return members
 
 
 def _column(place: int, kind: np.dtype[Any]) -> _ColumnStruct:
