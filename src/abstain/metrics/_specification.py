@@ -151,14 +151,13 @@ class Parameter:
 
     def parse(self, text: str, metric: str) -> Any:
         """Return the value of a text, or say what is wrong with it."""
-        if self.number:
-            try:
-                return self.check(float(text), f"{metric}: {self.name}")
-            except ValueError as problem:
-                if isinstance(problem, ArgumentError):
-                    raise
-                raise ArgumentError(f"{metric}: {self.name} must be a number, got {text!r}") from None
-        return self.check(text, self.name)
+        if not self.number:
+            return self.check(text, self.name)
+        try:
+            value = float(text)
+        except ValueError:
+            raise ArgumentError(f"{metric}: {self.name} must be a number, got {text!r}") from None
+        return self.check(value, f"{metric}: {self.name}")
 
 
 def _not_specified(*_arguments: Any, **_parameters: Any) -> NoReturn:
@@ -377,11 +376,7 @@ def metrics_of_sums(
 ) -> Statistic:
     """Return the statistic of metrics that are computed from the sums of `values` over rows.
 
-    Args:
-        columns: the rows.
-        metrics: their `compute` takes the sums, and the parameter if there is one.
-        values: what is summed in addition to the number of rows.
-        sums_type: a record of the number of rows and of these sums.
+    Their `compute` takes a `sums_type`, a record of the number of rows and of these sums, and the metric's parameter.
     """
 
     def compute(*sums: Floats) -> list[Floats]:

@@ -27,13 +27,7 @@ from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._calibration_errors import STRATEGIES, bins_statistic, row_bins, smooth_statistic
 from abstain.metrics._columns import Columns, named_groups
 from abstain.metrics._columns import probabilities as checked
-from abstain.metrics._specification import (
-    LOWER,
-    Family,
-    MetricSpecification,
-    Parameter,
-    specify,
-)
+from abstain.metrics._specification import LOWER, Family, MetricSpecification, Parameter, specify
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -44,7 +38,7 @@ from abstain.metrics.calibration_tests import (
 )
 from abstain.metrics.coverage import means_statistic
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
-from abstain.metrics.scales import Scale, biased_scale, costly_scale, mean_scale
+from abstain.metrics.scales import Scale, calibration_scale, costly_scale, mean_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -483,7 +477,7 @@ def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
         family=_stated(build),
         settings=settings,
         parameter=_BINS,
-        scale_at=_biased,
+        scale_at=calibration_scale,
     )
 
 
@@ -491,10 +485,6 @@ def _whole_bins(value: float, name: str) -> int:
     # A number that was typed is read as a float.
     given: Any = int(value) if float(value).is_integer() else value
     return _validate.whole(given, name, least=1)
-
-
-def _biased(columns: Columns, _value: Any) -> Scale:
-    return biased_scale(columns, columns.stated)
 
 
 def _surprise_scale(columns: Columns, _value: Any) -> Scale:
@@ -523,7 +513,7 @@ _metric = specify(
 )
 METRICS: tuple[MetricSpecification, ...] = (
     binned_error_metric(),
-    _metric(smooth_calibration_error, family=_stated(smooth_statistic), scale_at=_biased),
+    _metric(smooth_calibration_error, family=_stated(smooth_statistic), scale_at=calibration_scale),
     _metric(
         negative_log_likelihood,
         family=_stated(_negative_log_likelihood),
@@ -535,7 +525,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         family=_stated(_top_label_of_rows),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
         parameter=_BINS,
-        scale_at=_biased,
+        scale_at=calibration_scale,
     ),
     _metric(
         brier_score,
