@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,12 +17,12 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
 from abstain.errors import ArgumentError, DataError
-from abstain.metrics import calibration
+from abstain.metrics import Columns, calibration, find_metric, measure_metrics
 from abstain.metrics._calibration_errors import row_bins
 from abstain.metrics.calibration import (
+    binned_error_metric,
     brier_decomposition,
     brier_score,
-    calibration_measure,
     classwise_calibration_error,
     expected_calibration_error,
     multiclass_brier_score,
@@ -31,6 +31,9 @@ from abstain.metrics.calibration import (
     smooth_calibration_error,
     top_label_calibration_error,
 )
+
+if TYPE_CHECKING:
+    from abstain.resampling import Statistic
 
 SCALARS: dict[str, Any] = {
     "ece": expected_calibration_error,
@@ -231,6 +234,12 @@ MEASURES: dict[str, dict[str, Any]] = {
 }
 
 
+def statistic(name: str, y: Any, s: Any, cluster: Any, **options: Any) -> Statistic:
+    """The statistic of a metric over clusters, which intervals are computed from."""
+    metric = binned_error_metric(**options) if options else find_metric(name)
+    return measure_metrics(Columns.believed(y, s, cluster=cluster), [metric])
+
+
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("digits", [1, None])
 def test_measures_equal_the_metric_on_copied_rows(name: str, digits: int | None) -> None:
@@ -240,7 +249,7 @@ def test_measures_equal_the_metric_on_copied_rows(name: str, digits: int | None)
     cluster = np.unique(cluster, return_inverse=True)[1]
     clusters = int(cluster.max()) + 1
     weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=20).astype(float)
-    measure = calibration_measure(name, y, s, cluster=cluster, **MEASURES[name])
+    measure = statistic(name, y, s, cluster, **MEASURES[name])
     values = measure(weights)
     metric = getattr(calibration, name)
     for weight, value in zip(weights, values[:, 0], strict=True):
@@ -249,38 +258,38 @@ def test_measures_equal_the_metric_on_copied_rows(name: str, digits: int | None)
     assert measure(np.ones((1, clusters)))[0, 0] == pytest.approx(metric(y, s, **MEASURES[name]), abs=1e-12)
 
 
-def test_measures_of_class_metrics_equal_the_metric_on_copied_rows() -> None:
+def test_the_top_label_statistic_equals_the_metric_on_copied_rows() -> None:
     rng = np.random.default_rng(13)
     scores, y = rng.dirichlet([1, 1, 2], 40), rng.integers(0, 3, 40)
     clusters = np.arange(40) // 4
     weights = rng.multinomial(10, np.full(10, 0.1), size=5).astype(float)
-    for name in ("classwise_calibration_error", "top_label_calibration_error"):
-        metric = getattr(calibration, name)
-        values = calibration_measure(name, y, scores, cluster=clusters, bins=4)(weights)[:, 0]
-        for weight, value in zip(weights, values, strict=True):
-            rows = np.repeat(np.arange(40), weight[clusters].astype(int))
-            assert value == pytest.approx(metric(y[rows], scores[rows], bins=4))
+    rows = Columns.checked(y, scores.argmax(axis=1), confidence=scores.max(axis=1)).in_units(clusters)
+    values = measure_metrics(rows, [find_metric("top_label_calibration_error@4")])(weights)[:, 0]
+    for weight, value in zip(weights, values, strict=True):
+        copied = np.repeat(np.arange(40), weight[clusters].astype(int))
+        assert value == pytest.approx(top_label_calibration_error(y[copied], scores[copied], bins=4))
 
 
 def test_the_measure_stays_the_same_when_its_table_is_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     y, s = sample(50)
     weights = np.random.default_rng(2).integers(0, 3, (4, 7)).astype(float)
     for name, options in (*MEASURES.items(), ("expected_calibration_error", {})):
-        rows = {"cluster": np.arange(50) % 7, **options}
-        dense = calibration_measure(name, y, s, **rows)(weights)
+        rows = (name, y, s, np.arange(50) % 7)
+        dense = statistic(*rows, **options)(weights)
         with monkeypatch.context() as patched:
             patched.setattr("abstain.resampling._cluster_sums._DENSE_LIMIT", 0)
-            np.testing.assert_allclose(calibration_measure(name, y, s, **rows)(weights), dense, atol=1e-12)
+            np.testing.assert_allclose(statistic(*rows, **options)(weights), dense, atol=1e-12)
 
 
 def test_a_resample_without_weight_is_nan() -> None:
     for name in MEASURES:
-        measure = calibration_measure(name, [1, 0], [0.4, 0.7])
+        measure = statistic(name, [1, 0], [0.4, 0.7], [0, 1])
         assert np.isnan(measure(np.zeros((1, 2)))).all()
 
 
 def test_top_label_leaves_out_labels_that_a_resample_does_not_predict() -> None:
-    measure = calibration_measure("top_label_calibration_error", ["a", "a"], ["a", "b"], [0.9, 0.6])
+    rows = Columns.checked(["a", "a"], ["a", "b"], confidence=[0.9, 0.6]).in_units(np.arange(2))
+    measure = measure_metrics(rows, [find_metric("top_label_calibration_error")])
     np.testing.assert_allclose(measure(np.array([[1.0, 1.0], [2.0, 0.0]]))[:, 0], [0.35, 0.1])
 
 
@@ -471,8 +480,6 @@ def test_bad_class_probabilities_are_named() -> None:
         classwise_calibration_error([5], [[0.1, 0.9]])
     with pytest.raises(ArgumentError, match="classes must name each of the 2 columns"):
         classwise_calibration_error([0], [[0.1, 0.9]], classes=[0, 0])
-    with pytest.raises(ArgumentError, match="unknown metric 'brier'"):
-        calibration_measure("brier", [0], [0.5])
 
 
 def test_labels_and_clusters_that_cannot_be_matched_are_refused() -> None:
@@ -523,11 +530,9 @@ class TestMulticlassBrier:
         expected = brier_score_loss(truth, scores, sample_weight=weight, labels=range(4), scale_by_half=False)
         assert multiclass_brier_score(truth, scores, sample_weight=weight) == pytest.approx(expected)
 
-    def test_it_is_measured_over_clusters(self) -> None:
-        measure = calibration_measure(
-            "multiclass_brier_score", [0, 1], [[0.9, 0.1], [0.2, 0.8]], cluster=["a", "b"]
-        )
-        assert measure(np.array([[1.0, 1.0], [0.0, 3.0]])).ravel() == pytest.approx([0.05, 0.08])
+    def test_a_weight_is_a_repetition(self) -> None:
+        weighted = multiclass_brier_score([0, 1], [[0.9, 0.1], [0.2, 0.8]], sample_weight=[0, 3])
+        assert weighted == pytest.approx(0.08)
 
     def test_probabilities_add_up_to_1(self) -> None:
         with pytest.raises(

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from abstain.metrics._columns import Rows, weights_and_units
+from abstain.metrics._gauss import hsic_statistic
 from abstain.metrics.coverage import (
     Strata,
     criterion_statistic,
     groups_statistic,
-    hsic_statistic,
     means_statistic,
     quantiles_statistic,
     size_borders,
@@ -48,7 +48,7 @@ def test_means_leave_no_trace_of_what_is_left_out() -> None:
 
 
 def test_the_criterion_takes_the_range_of_the_units_that_are_drawn() -> None:
-    measure = criterion_statistic("criterion", ROWS.known_truth, COVERED, WIDTH, ROWS, eta=2.0, level=0.5)
+    measure = criterion_statistic("criterion", ROWS.truth, COVERED, WIDTH, ROWS, eta=2.0, level=0.5)
     (whole,), (some,), (first,), (single,) = at(measure, ONES, [1, 1, 0, 0], [3, 0, 0, 0], [0, 1, 0, 0])
     assert whole == -INF
     assert some == pytest.approx((1 - (7 / 3) / 8) * math.exp(-2 * (2 / 3 - 0.5) ** 2))
@@ -102,7 +102,7 @@ def test_a_unit_without_rows_serves_every_measure() -> None:
         lambda rows: quantiles_statistic(WIDTH, rows, probabilities=[0.3], name="a"),
         lambda rows: groups_statistic(COVERED, np.array([0, 1, 1, 0]), 2, rows, name="a", level=0.5),
         lambda rows: hsic_statistic(WIDTH, COVERED, rows),
-        lambda rows: criterion_statistic("a", rows.known_truth, COVERED, WIDTH, rows, eta=1.0, level=0.5),
+        lambda rows: criterion_statistic("a", rows.truth, COVERED, WIDTH, rows, eta=1.0, level=0.5),
     ]
     weights = np.array([[1.0, 2.0, 5.0, 1.0], [0.0, 1.0, 1.0, 1.0]])
     for build in builders:

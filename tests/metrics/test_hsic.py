@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from abstain.metrics import _gauss
 from abstain.metrics._columns import Rows, weights_and_units
-from abstain.metrics.coverage import hsic_statistic
+from abstain.metrics._gauss import hsic_statistic
 
 if TYPE_CHECKING:
     from abstain.resampling import Statistic

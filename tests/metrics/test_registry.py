@@ -17,6 +17,7 @@ from abstain.metrics import (
     EvaluationResult,
     ExpectedCalibrationError,
     MetricScore,
+    MetricSpecification,
     default_benchmark_metrics,
     known_metrics,
     register_metric,
@@ -71,6 +72,12 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     sys.modules.pop("rows_plugin", None)
+
+
+def test_a_metric_of_a_family_needs_its_compute_function() -> None:
+    unfinished = MetricSpecification(len, {}, "higher", "share", family=METRICS["accuracy"].family)
+    with pytest.raises(TypeError, match="needs its compute function"):
+        unfinished.point(Columns.checked([1], [1]))
 
 
 def test_names_aliases_and_parameters() -> None:

@@ -85,6 +85,14 @@ def value(metric: MetricSpecification, rows: Columns) -> float:
     return measure_metrics(rows, [metric]).point
 
 
+def called(metric: MetricSpecification, columns: Columns) -> float:
+    """The value that the public function gives for these rows."""
+    rows = columns if metric.rows == "all" else columns.take(getattr(columns, metric.rows))
+    arguments = {argument: getattr(rows, column) for argument, column in metric.arguments.items()}
+    result = metric.function(**arguments, **metric.settings, **metric.parameters, sample_weight=rows.weight)
+    return float(getattr(result, "score", result))
+
+
 def sound(seed: int = 7, size: int = 60) -> Columns:
     """Rows for which every metric is defined."""
     return drawn(np.random.default_rng(seed), size)
@@ -99,7 +107,7 @@ def test_the_function_is_the_measure_at_weights_all_one(metric: MetricSpecificat
     compared = 0
     for rows in [sound(), *many(1)]:
         if metric.problem(rows) is None:
-            assert same(metric.call(rows), value(metric, rows))
+            assert same(called(metric, rows), value(metric, rows))
             compared += 1
     assert compared
 
@@ -134,7 +142,7 @@ def test_a_weight_is_a_repetition(metric: MetricSpecification) -> None:
             assert same(drawn_again, value(metric, repeated))
         weighted = replace(rows, weight=times.astype(float), shared={})
         if metric.problem(weighted) is None and metric.problem(repeated) is None:
-            assert same(metric.call(weighted), value(metric, repeated))
+            assert same(called(metric, weighted), value(metric, repeated))
 
 
 @EVERY

@@ -130,7 +130,7 @@ def evaluate_intervals(
             [job.share, positive, _winkler_scale(rows, claim_index, losses[claim_index], target)],
             claim_index,
         )
-        criterion = (rows.known_truth, covered, width)
+        criterion = (rows.truth, covered, width)
         criterion_ = criterion_statistic(CRITERION, *criterion, rows, eta=settings.eta, level=target)
         job.add(criterion_, WIDTH_CRITERION, claim_index)
         ranked = rows.ranked_width[claim_index]
@@ -203,7 +203,7 @@ def evaluate_sets(
     borders = size_borders(rows.classes, bins)
     uppers = np.r_[borders[1:] - 1, rows.classes]
     names = _class_names(labels, rows.classes)
-    by_class = np.array([names[claim_index] for claim_index in rows.known_truth], dtype=object)
+    by_class = np.array([names[claim_index] for claim_index in rows.truth], dtype=object)
     groupings = {TRUE_CLASS: by_class, **(groups or {})}
     job = CoverageEvaluation.prepare(rows, claim, cluster, groupings, features or {}, settings)
     rows = job.rows

@@ -8,177 +8,34 @@ is how to write one. The metric objects, and ``compute_*`` for lists of `ItemPre
 systems (see `abstain.compat`). A metric knows nothing of files, of confidence variants or of intervals.
 """
 
+# Type checkers read the public names from the `__all__` of each module.
+# ruff: noqa: F403, F405
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from abstain.metrics._columns import Columns, guidance
     from abstain.metrics._specification import measure_metrics
-    from abstain.metrics.abstention import (
-        DeferralConfusion,
-        PopulationTable,
-        abstention_accuracy,
-        abstention_auroc,
-        abstention_f1,
-        abstention_precision,
-        abstention_rate,
-        abstention_recall,
-        accuracy_when_answered,
-        answer_rate,
-        confidence_target_score,
-        coverage_at_accuracy,
-        deferral_alignment,
-        deferral_confusion,
-        effective_reliability,
-        hallucination_rate,
-        over_conservativeness,
-        population_table,
-        reliable_accuracy,
-        selective_accuracy,
-        simpleqa_f,
-        wrong_rate,
-    )
-    from abstain.metrics.answers import (
-        ClassificationScores,
-        accuracy,
-        auroc,
-        balanced_accuracy,
-        classification_scores,
-        correctness_auroc,
-        f1,
-        macro_f1,
-        precision,
-        recall,
-    )
+    from abstain.metrics.abstention import *
+    from abstain.metrics.answers import *
     from abstain.metrics.base import BaseMetric
-    from abstain.metrics.calibration import (
-        BrierDecomposition,
-        brier_decomposition,
-        brier_score,
-        classwise_calibration_error,
-        expected_calibration_error,
-        multiclass_brier_score,
-        negative_log_likelihood,
-        smooth_calibration_error,
-        top_label_calibration_error,
-    )
-    from abstain.metrics.calibration_tests import (
-        CalibrationTest,
-        CumulativeDifferences,
-        cumulative_differences,
-        kolmogorov_smirnov,
-        kuiper,
-        spiegelhalter,
-    )
-    from abstain.metrics.curves import RiskCoverageCurve, TieSensitivity, risk_coverage_curve, tie_sensitivity
-    from abstain.metrics.instruments import (
-        INSTRUMENTS,
-        Instrument,
-        Totals,
-        find_instrument,
-        severity_tier_accuracy,
-        total_items,
-        totals,
-    )
-    from abstain.metrics.intervals import (
-        CoverageBin,
-        GroupCoverage,
-        StratifiedCoverage,
-        WorstSlab,
-        interval_coverage,
-        interval_coverage_by_group,
-        interval_coverage_gap,
-        interval_coverage_width_criterion,
-        interval_feature_stratified_coverage,
-        interval_hsic,
-        interval_mean_width,
-        interval_size_stratified_coverage,
-        interval_width_quantiles,
-        interval_worst_slab_coverage,
-        weighted_interval_score,
-        winkler_score,
-    )
-    from abstain.metrics.quantiles import PitHistogram, pinball_loss, pit_histogram
-    from abstain.metrics.registry import (
-        MetricSpecification,
-        find_metric,
-        known_metrics,
-        register_metric,
-        select_metrics,
-        unregister_metric,
-    )
-    from abstain.metrics.regression import (
-        RegressionScores,
-        mean_absolute_error,
-        pearson_r,
-        regression_scores,
-        root_mean_squared_error,
-    )
-    from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
-    from abstain.metrics.selective import (
-        auarc,
-        augrc,
-        augrc_at_coverage,
-        augrc_optimal,
-        aurc,
-        aurc_achievable,
-        aurc_at_coverage,
-        aurc_optimal,
-        class_balanced_aurc,
-        cmax,
-        coverage_at_risk,
-        eaugrc,
-        eaurc,
-        prediction_rejection_ratio,
-        risk_at_coverage,
-    )
-    from abstain.metrics.sets import (
-        set_coverage,
-        set_coverage_by_group,
-        set_coverage_by_label,
-        set_coverage_gap,
-        set_empty_rate,
-        set_feature_stratified_coverage,
-        set_mean_width,
-        set_singleton_rate,
-        set_size_stratified_coverage,
-        set_weighted_coverage_gap,
-        set_worst_slab_coverage,
-    )
+    from abstain.metrics.calibration import *
+    from abstain.metrics.calibration_tests import *
+    from abstain.metrics.curves import *
+    from abstain.metrics.instruments import *
+    from abstain.metrics.intervals import *
+    from abstain.metrics.quantiles import *
+    from abstain.metrics.registry import *
+    from abstain.metrics.regression import *
+    from abstain.metrics.reliability import *
+    from abstain.metrics.selective import *
+    from abstain.metrics.sets import *
     from abstain.results import EvaluationResult, MetricScore, items_to_results, results_to_items
 
-    # The interfaces of other systems stand on the metrics above, so that they come last.
-    from abstain.compat.objects import (  # isort: skip
-        AbstentionRate,
-        Accuracy,
-        AnswerRate,
-        BalancedAccuracy,
-        BrierScore,
-        DeferralAlignment,
-        ExpectedCalibrationError,
-        SelectiveAccuracy,
-        default_abstention_metrics,
-        default_accuracy_metrics,
-        default_benchmark_metrics,
-        default_calibration_metrics,
-    )
-    from abstain.compat.rows import (  # isort: skip
-        ItemPrediction,
-        compute_augrc,
-        compute_augrc_at_coverage,
-        compute_augrc_optimal,
-        compute_aurc,
-        compute_aurc_achievable,
-        compute_aurc_at_coverage,
-        compute_aurc_optimal,
-        compute_cmax,
-        compute_coverage_at_risk,
-        compute_eaugrc,
-        compute_eaurc,
-        compute_risk_at_coverage,
-        compute_risk_coverage_curve,
-        compute_tie_sensitivity,
-    )
+    # The interfaces of other systems import the metrics above, so they come last.
+    from abstain.compat.objects import *  # isort: skip
+    from abstain.compat.rows import *  # isort: skip
 
 # Where the public names are defined; the modules that most evaluations need come first.
 _MODULES = (

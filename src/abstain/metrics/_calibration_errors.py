@@ -55,7 +55,6 @@ class BinSums:
 
 
 def bins_statistic(
-    name: str,
     rows: Columns,
     *,
     group: Indices | None = None,
@@ -75,7 +74,7 @@ def bins_statistic(
         total = np.where(present, error, 0.0).sum(axis=1)
         return ratio(total, present.sum(axis=1))[:, None]
 
-    return Statistic((name,), rows.units, max(rows.units, width), compute)
+    return Statistic(("calibration_error",), rows.units, max(rows.units, width), compute)
 
 
 def calibration_errors(sums: BinSums, norm: str, *, debiased: bool = False) -> Floats:

@@ -210,13 +210,13 @@ class RankedCurve:
 def _curve_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
     """Return the statistic of metrics of one ranking, one column each, all from the same pass along the ranks."""
     ranking = Ranking(columns)
-    needs = reduce(or_, [metric.curve_needs(metric) for metric in metrics if metric.curve_needs])
+    needs = reduce(or_, [metric.curve_needs(metric) for metric in metrics])
 
     def compute(batch: WeightBatch) -> Floats:
         curve = RankedCurve(ranking, batch, needs)
         # Weights that leave no row at all make 0 / 0 of every metric, which is undefined.
         with np.errstate(invalid="ignore"):
-            return np.stack([metric.compute(curve, metric) for metric in metrics if metric.compute]).T
+            return np.stack([metric.compute(curve, metric) for metric in metrics]).T
 
     width = ranking.counts.curve_width
     if needs.ranking:

@@ -82,8 +82,3 @@ def harmonic(first: Floats, second: Floats) -> Floats:
     both = first + second
     mean = np.divide(2.0 * first * second, both, out=np.zeros(np.shape(both)), where=both > 0)
     return np.where(np.isnan(both), np.nan, mean)
-
-
-def coverage_of(columns: Columns) -> float:
-    """Return answered / n of rows that are counted by their weight alone."""
-    return float(columns.weight[columns.answered].sum() / columns.weight.sum())

@@ -8,7 +8,7 @@ nothing has a family to itself (`Family.of_one`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -151,14 +151,17 @@ class Parameter:
 
     def parse(self, text: str, metric: str) -> Any:
         """Return the value of a text, or say what is wrong with it."""
-        if self.number:
-            try:
-                return self.check(float(text), f"{metric}: {self.name}")
-            except ValueError as problem:
-                if isinstance(problem, ArgumentError):
-                    raise
-                raise ArgumentError(f"{metric}: {self.name} must be a number, got {text!r}") from None
-        return self.check(text, self.name)
+        if not self.number:
+            return self.check(text, self.name)
+        try:
+            value = float(text)
+        except ValueError:
+            raise ArgumentError(f"{metric}: {self.name} must be a number, got {text!r}") from None
+        return self.check(value, f"{metric}: {self.name}")
+
+
+def _not_specified(*_arguments: Any, **_parameters: Any) -> NoReturn:
+    raise TypeError("the family of the metric needs its compute function, and of a curve metric curve_needs")
 
 
 class OperatingPoint(NamedTuple):
@@ -179,8 +182,9 @@ class MetricSpecification:
         direction: "higher" or "lower" where that is better, "neither" where it depends.
         unit: what one unit of the value is.
         family: builds the statistic of this metric and of others that share its sums.
-        compute: computes the metric from the sums of its family; each family documents the arguments.
-        curve_needs: of a metric of the risk-coverage curve, what it reads from the curve.
+        compute: computes the metric from the sums of its family, which documents the arguments; required unless the
+            metric is a family of one.
+        curve_needs: of a metric of the risk-coverage curve, what it reads from the curve; required in that family.
         operating_point: of a metric that jumps between operating points, where its interval is read off the curve.
         undefined: the conditions under which the metric is undefined, in order.
         undefined_at: the same, where it depends on the parameter.
@@ -207,8 +211,8 @@ class MetricSpecification:
     direction: str
     unit: str
     family: Family
-    compute: Callable[..., Floats] | None = None
-    curve_needs: Callable[[MetricSpecification], CurveNeeds] | None = None
+    compute: Callable[..., Floats] = _not_specified
+    curve_needs: Callable[[MetricSpecification], CurveNeeds] = _not_specified
     operating_point: Callable[[Columns, Any], OperatingPoint] | None = None
     undefined: tuple[Condition, ...] = ()
     undefined_at: Callable[[Columns, Any], Condition | None] | None = None
@@ -243,11 +247,6 @@ class MetricSpecification:
         if asked is None or (not asked.default_said and self.value == asked.default):
             return self.name
         return f"{self.name}@{asked.text(self.value)}"
-
-    @property
-    def title(self) -> str:
-        """The name as words."""
-        return self.name.replace("_", " ")
 
     @property
     def summary(self) -> str:
@@ -340,13 +339,6 @@ class MetricSpecification:
         """Return the value of the metric for these rows; NaN if it is undefined."""
         return self.family.build(columns, [self]).point
 
-    def call(self, columns: Columns) -> float:
-        """Return the value that the public function gives for these rows."""
-        rows = columns if self.rows == "all" else columns.take(getattr(columns, self.rows))
-        arguments = {argument: getattr(rows, column) for argument, column in self.arguments.items()}
-        found = self.function(**arguments, **self.settings, **self.parameters, sample_weight=rows.weight)
-        return float(getattr(found, "score", found))
-
 
 def specify(*conditions: Condition, **common: Any) -> Callable[..., MetricSpecification]:
     """Return a function that specifies metrics which have these conditions and fields in common."""
@@ -384,17 +376,11 @@ def metrics_of_sums(
 ) -> Statistic:
     """Return the statistic of metrics that are computed from the sums of `values` over rows.
 
-    Args:
-        columns: the rows.
-        metrics: their `compute` takes the sums, and the parameter if there is one.
-        values: what is summed in addition to the number of rows.
-        sums_type: a record of the number of rows and of these sums.
+    Their `compute` takes a `sums_type`, a record of the number of rows and of these sums, and the metric's parameter.
     """
 
     def compute(*sums: Floats) -> list[Floats]:
         totals = sums_type(*sums)
-        return [
-            metric.compute(totals, **metric.parameters) for metric in metrics if metric.compute is not None
-        ]
+        return [metric.compute(totals, **metric.parameters) for metric in metrics]
 
     return columns.statistic_of_sums(tuple(metric.key for metric in metrics), values, compute)

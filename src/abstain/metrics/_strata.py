@@ -7,7 +7,6 @@ registry's metrics of intervals and sets are built here too: over the rows that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -210,12 +209,8 @@ def _stratified(
 
 
 def over_rows(rows_of: Callable[[Columns], Rows], build: Callable[..., Statistic]) -> Family:
-    """Return the family of a metric that is built from checked predictions, which are checked once for all metrics."""
-
-    def over(columns: Columns, **parameters: Any) -> Statistic:
-        return build(columns.once(rows_of.__name__, partial(rows_of, columns)), **parameters)
-
-    return Family.of_one(over)
+    """Return the family of a metric that is built from checked predictions."""
+    return Family.of_one(lambda columns, **parameters: build(rows_of(columns), **parameters))
 
 
 def mean_of(column: Callable[..., Any]) -> Callable[..., Statistic]:

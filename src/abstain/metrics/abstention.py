@@ -496,7 +496,7 @@ def _abstention_auroc_scale(columns: Columns, _value: Any) -> Scale:
 
 def _abstention_auroc(columns: Columns) -> Statistic:
     rows = columns.take(columns.guided & ~np.isnan(columns.confidence))
-    return auroc_statistic("abstention_auroc", rows.should_abstain, -rows.confidence, rows)
+    return auroc_statistic(rows.should_abstain, -rows.confidence, rows)
 
 
 def _coverage_at_accuracy(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:

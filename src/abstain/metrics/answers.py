@@ -23,7 +23,7 @@ from abstain._row_names import row_name
 from abstain.errors import DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._outcomes import OUTCOMES, coverage_of, harmonic
+from abstain.metrics._outcomes import OUTCOMES, harmonic
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
@@ -94,7 +94,8 @@ def balanced_accuracy(
     >>> balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0])
     0.8333333333333333
     """
-    return _labelled("balanced_accuracy", y_true, y_pred, abstained, sample_weight)
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return _point("balanced_accuracy", columns)
 
 
 def precision(
@@ -153,7 +154,8 @@ def macro_f1(
     >>> macro_f1(["a", "b", "b"], ["a", "a", "b"])
     0.6666666666666666
     """
-    return _labelled("macro_f1", y_true, y_pred, abstained, sample_weight)
+    columns = Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight)
+    return _point("macro_f1", columns)
 
 
 def auroc(
@@ -180,7 +182,7 @@ def auroc(
     if wrong.any():
         raise DataError(f"y_true must be 0 or 1, and is not at {row_name(int(np.argmax(wrong)))}")
     rows = columns.take(columns.answered)
-    return auroc_statistic("auroc", rows.truth_number, scores[columns.answered], rows).point
+    return auroc_statistic(rows.truth_number, scores[columns.answered], rows).point
 
 
 def correctness_auroc(
@@ -248,7 +250,7 @@ def classification_scores(
     )
     detected = detection_statistic(columns, [_BY_NAME[name] for name in ("precision", "recall", "f1")])
     return ClassificationScores(
-        coverage=coverage_of(columns),
+        coverage=columns.highest_coverage,
         n=float(columns.weight.sum()),
         accuracy=_point("accuracy", columns),
         balanced_accuracy=_point("balanced_accuracy", columns),
@@ -258,7 +260,7 @@ def classification_scores(
     )
 
 
-def auroc_statistic(name: str, positive: Floats, score: Floats, columns: Columns) -> Statistic:
+def auroc_statistic(positive: Floats, score: Floats, columns: Columns) -> Statistic:
     """Return the statistic of how often a positive row (1) has a higher score than a negative one (0); ties count half.
 
     Along ascending scores, the positives of each rank stand above all negatives of the ranks below and beside those of
@@ -275,7 +277,7 @@ def auroc_statistic(name: str, positive: Floats, score: Floats, columns: Columns
         wins = curve_sums.count * positives - curve_sums.loss_area - 0.5 * positives**2
         return ratio(wins, positives * negatives)[:, None]
 
-    return Statistic((name,), columns.units, cluster_sums.curve_width, compute)
+    return Statistic(("auroc",), columns.units, cluster_sums.curve_width, compute)
 
 
 def detection_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:
@@ -342,23 +344,17 @@ def _macro_f1(columns: Columns) -> Statistic:
 def _auroc(columns: Columns) -> Statistic:
     """The AUROC of the stated probability of the positive label."""
     rows = columns.take(columns.stated)
-    return auroc_statistic("auroc", rows.event, rows.event_probability, rows)
+    return auroc_statistic(rows.event, rows.event_probability, rows)
 
 
 def _correctness_auroc(columns: Columns) -> Statistic:
     rows = columns.take(columns.stated)
-    return auroc_statistic("correctness_auroc", rows.correct, rows.confidence, rows)
+    return auroc_statistic(rows.correct, rows.confidence, rows)
 
 
 def _point(name: str, columns: Columns) -> float:
     """One metric of some rows, at weights all one."""
     return _BY_NAME[name].point(columns)
-
-
-def _labelled(
-    name: str, y_true: Column, y_pred: Column, abstained: Column | None, sample_weight: Column | None
-) -> float:
-    return _point(name, Columns.checked(y_true, y_pred, abstained=abstained, sample_weight=sample_weight))
 
 
 def _detected(

@@ -6,8 +6,8 @@ row twice. Binned metrics name their ``bins``, ``strategy`` (``uniform`` or ``qu
 `abstain.metrics._calibration_errors`) and ``norm`` (1, 2 or "max") explicitly, because a calibration error without them
 means nothing.
 
-Each scalar is its statistic at weights all one; `calibration_measure` returns the statistic. Tests of calibration are
-in `abstain.metrics.calibration_tests` and reliability curves in `abstain.metrics.reliability`; both are found here too.
+Each scalar is its statistic at weights all one. Tests of calibration are in `abstain.metrics.calibration_tests` and
+reliability curves in `abstain.metrics.reliability`; both are found here too.
 Abstained items have no place here: leave them out before the call.
 """
 
@@ -25,15 +25,9 @@ from abstain._row_names import row_name
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._calibration_errors import STRATEGIES, bins_statistic, row_bins, smooth_statistic
-from abstain.metrics._columns import Columns, named_groups, weights_and_units
+from abstain.metrics._columns import Columns, named_groups
 from abstain.metrics._columns import probabilities as checked
-from abstain.metrics._specification import (
-    LOWER,
-    Family,
-    MetricSpecification,
-    Parameter,
-    specify,
-)
+from abstain.metrics._specification import LOWER, Family, MetricSpecification, Parameter, specify
 from abstain.metrics.calibration_tests import (
     CalibrationTest,
     CumulativeDifferences,
@@ -44,7 +38,7 @@ from abstain.metrics.calibration_tests import (
 )
 from abstain.metrics.coverage import means_statistic
 from abstain.metrics.reliability import ReliabilityCurve, reliability_curve
-from abstain.metrics.scales import Scale, biased_scale, costly_scale, mean_scale
+from abstain.metrics.scales import Scale, calibration_scale, costly_scale, mean_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +57,6 @@ __all__ = [
     "ReliabilityCurve",
     "brier_decomposition",
     "brier_score",
-    "calibration_measure",
     "classwise_calibration_error",
     "cumulative_differences",
     "expected_calibration_error",
@@ -122,8 +115,9 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([1, 0, 1, 1], [0.9, 0.8, 0.6, 0.55], bins=10), 6)
     0.4375
     """
-    settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
-    return _value("expected_calibration_error", y_true, confidence, sample_weight=sample_weight, **settings)
+    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
+    settings = _bin_settings(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
+    return bins_statistic(rows, **settings).point
 
 
 def classwise_calibration_error(
@@ -156,11 +150,18 @@ def classwise_calibration_error(
     >>> round(classwise_calibration_error([0, 1], [[0.9, 0.1], [0.3, 0.7]]), 6)
     0.2
     """
-    settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
-    arrays = (y_true, probabilities)
-    return _value(
-        "classwise_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings
+    settings = _bin_settings(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
+    column, scores = _class_columns(y_true, probabilities, classes)
+    items, number = scores.shape
+    # One row per item and class.
+    group = np.tile(np.arange(number), items)
+    rows = Columns.of(
+        items * number,
+        confidence=scores.ravel(),
+        weight=np.repeat(_validate.weights(sample_weight, items), number),
+        shared={"correct": (group == np.repeat(column, number)).astype(np.float64)},
     )
+    return bins_statistic(rows, group=group, **settings).point
 
 
 def top_label_calibration_error(
@@ -196,11 +197,22 @@ def top_label_calibration_error(
     >>> round(top_label_calibration_error(["a", "b", "b"], ["a", "a", "b"], [0.9, 0.7, 0.6]), 6)
     0.4
     """
-    settings = {"bins": bins, "strategy": strategy, "norm": norm, "debiased": debiased}
-    arrays = (y_true, y_pred, confidence)
-    return _value(
-        "top_label_calibration_error", *arrays, classes=classes, sample_weight=sample_weight, **settings
-    )
+    settings = _bin_settings(bins=bins, strategy=strategy, norm=norm, debiased=debiased)
+    if confidence is None:
+        column, scores = _class_columns(y_true, y_pred, classes)
+        label = scores.argmax(axis=1)
+        outcome, stated = (label == column).astype(np.float64), scores.max(axis=1)
+    else:
+        truth = _validate.one_dimensional(y_true, "y_true")
+        label = _validate.one_dimensional(y_pred, "y_pred")
+        stated = checked(confidence, "confidence")
+        _validate.same_length(len(truth), y_pred=label, confidence=stated)
+        if not len(truth):
+            raise DataError("y_true is empty; there must be at least one row")
+        _comparable(truth, label)
+        outcome = np.asarray(truth == label, dtype=np.float64)
+    rows = Columns.believed(outcome, stated, sample_weight=sample_weight)
+    return bins_statistic(rows, group=named_groups(label, "y_pred", len(rows))[1], **settings).point
 
 
 def smooth_calibration_error(
@@ -217,7 +229,7 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1, 1, 0, 1], [0.8, 0.8, 0.8, 0.8]), 4)
     0.05
     """
-    return _value("smooth_calibration_error", y_true, confidence, sample_weight=sample_weight)
+    return smooth_statistic(Columns.believed(y_true, confidence, sample_weight=sample_weight)).point
 
 
 def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
@@ -228,7 +240,7 @@ def brier_score(y_true: ArrayLike, confidence: ArrayLike, *, sample_weight: Arra
     >>> round(brier_score([1, 0], [0.9, 0.2]), 6)
     0.025
     """
-    return _value("brier_score", y_true, confidence, sample_weight=sample_weight)
+    return _brier_score(Columns.believed(y_true, confidence, sample_weight=sample_weight)).point
 
 
 def multiclass_brier_score(
@@ -253,9 +265,20 @@ def multiclass_brier_score(
     >>> round(multiclass_brier_score([0, 2], [[0.7, 0.2, 0.1], [0.5, 0.0, 0.5]]), 6)    # (0.14 + 0.5) / 2
     0.32
     """
-    return _value(
-        "multiclass_brier_score", y_true, probabilities, classes=classes, sample_weight=sample_weight
-    )
+    column, scores = _class_columns(y_true, probabilities, classes)
+    rows, total = len(scores), scores.sum(axis=1)
+    astray = np.abs(total - 1.0) > _SUM_TOLERANCE
+    if astray.any():
+        row = int(np.argmax(astray))
+        raise DataError(
+            f"probabilities at {row_name(row)} add up to {total[row]:g} ({int(astray.sum())} such rows); "
+            "those of a row must add up to 1"
+        )
+    stated = scores[np.arange(rows), column]
+    # The sum over all classes, with the true one taken as 0 and then put right.
+    distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
+    weighted = Columns.of(rows, weight=_validate.weights(sample_weight, rows))
+    return means_statistic(("multiclass_brier_score",), [distance], weighted).point
 
 
 def negative_log_likelihood(
@@ -276,7 +299,8 @@ def negative_log_likelihood(
     >>> round(negative_log_likelihood([1, 0], [0.5, 0.5]), 6)
     0.693147
     """
-    return _value("negative_log_likelihood", y_true, confidence, clip=clip, sample_weight=sample_weight)
+    rows = Columns.believed(y_true, confidence, sample_weight=sample_weight)
+    return _negative_log_likelihood(rows, clip=clip).point
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,57 +366,8 @@ def brier_decomposition(
     return BrierDecomposition(score, reliability, resolution, uncertainty, within, total, int(held.sum()))
 
 
-def calibration_measure(
-    metric: str,
-    y_true: ArrayLike,
-    *arguments: ArrayLike,
-    cluster: ArrayLike | None = None,
-    **settings: Any,
-) -> Statistic:
-    """Return the statistic of a metric, so that several can be evaluated over the same clusters with the same draws.
-
-    Args:
-        metric: the name of one of the scalar metrics above.
-        y_true: its outcomes or labels.
-        arguments: its further arrays, in its order.
-        cluster: ids of what belongs together; each row is a cluster of its own when left out. A weight
-            vector has one number for each distinct id, ascending.
-        settings: its keyword arguments.
-
-    >>> measure = calibration_measure("brier_score", [1, 0], [0.9, 0.2], cluster=["a", "b"])
-    >>> measure(np.array([[1.0, 1.0], [0.0, 2.0]])).round(6)
-    array([[0.025],
-           [0.04 ]])
-    """
-    build = _STATISTICS[_validate.choice(metric, "metric", _STATISTICS)]
-    ids = np.arange(len(np.asarray(y_true))) if cluster is None else cluster
-    return build(y_true, *arguments, cluster=ids, **settings)
-
-
-def _value(metric: str, *arguments: Any, **settings: Any) -> float:
-    """One metric of arrays, at weights all one."""
-    return _STATISTICS[metric](*arguments, **settings).point
-
-
-def _of_outcomes(build: Callable[..., Statistic]) -> Callable[..., Statistic]:
-    """Let a builder see outcomes and confidences that are checked, after its settings are."""
-
-    def built(
-        y_true: ArrayLike,
-        confidence: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        cluster: ArrayLike | None = None,
-        **settings: Any,
-    ) -> Statistic:
-        rows = Columns.believed(y_true, confidence, sample_weight=sample_weight, cluster=cluster)
-        return build(rows, **settings)
-
-    return built
-
-
 def _expected_calibration_error(rows: Columns, **settings: Any) -> Statistic:
-    return bins_statistic("expected_calibration_error", rows, **_bin_settings(**settings))
+    return bins_statistic(rows, **_bin_settings(**settings))
 
 
 def _brier_score(rows: Columns) -> Statistic:
@@ -411,86 +386,6 @@ def _surprises(rows: Columns, clip: float = DEFAULT_CLIP) -> tuple[Floats, Float
     """What each row costs where it comes true, and where it does not."""
     stated = np.clip(rows.confidence, clip, 1.0 - clip)
     return -np.log(stated), -np.log(1.0 - stated)
-
-
-def _classwise_calibration_error(
-    y_true: ArrayLike,
-    matrix: ArrayLike,
-    *,
-    classes: Classes = None,
-    sample_weight: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
-    **settings: Any,
-) -> Statistic:
-    """Bin each class's probability against that class: one row per item and class."""
-    bins = _bin_settings(**settings)
-    column, scores = _class_columns(y_true, matrix, classes)
-    rows, number = scores.shape
-    group = np.tile(np.arange(number), rows)
-    fields = weights_and_units(rows, sample_weight, cluster)
-    judged = Columns.of(
-        rows * number,
-        confidence=scores.ravel(),
-        weight=np.repeat(fields["weight"], number),
-        cluster=np.repeat(fields["cluster"], number),
-        units=fields["units"],
-        shared={"correct": (group == np.repeat(column, number)).astype(np.float64)},
-    )
-    return bins_statistic("classwise_calibration_error", judged, group=group, **bins)
-
-
-def _multiclass_brier_score(
-    y_true: ArrayLike,
-    matrix: ArrayLike,
-    *,
-    classes: Classes = None,
-    sample_weight: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
-) -> Statistic:
-    column, scores = _class_columns(y_true, matrix, classes)
-    rows, total = len(scores), scores.sum(axis=1)
-    astray = np.abs(total - 1.0) > _SUM_TOLERANCE
-    if astray.any():
-        row = int(np.argmax(astray))
-        raise DataError(
-            f"probabilities at {row_name(row)} add up to {total[row]:g} ({int(astray.sum())} such rows); "
-            "those of a row must add up to 1"
-        )
-    stated = scores[np.arange(rows), column]
-    # The sum over all classes, with the true one taken as 0 and then put right.
-    distance = np.vecdot(scores, scores) - 2.0 * stated + 1.0
-    judged = Columns.of(rows, **weights_and_units(rows, sample_weight, cluster))
-    return means_statistic(("multiclass_brier_score",), [distance], judged)
-
-
-def _top_label_calibration_error(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    confidence: ArrayLike | None = None,
-    *,
-    classes: Classes = None,
-    sample_weight: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
-    **settings: Any,
-) -> Statistic:
-    """Bin the confidence in the predicted label, by label."""
-    bins = _bin_settings(**settings)
-    if confidence is None:
-        column, scores = _class_columns(y_true, y_pred, classes)
-        label = scores.argmax(axis=1)
-        outcome, stated = (label == column).astype(np.float64), scores.max(axis=1)
-    else:
-        truth = _validate.one_dimensional(y_true, "y_true")
-        label = _validate.one_dimensional(y_pred, "y_pred")
-        stated = checked(confidence, "confidence")
-        _validate.same_length(len(truth), y_pred=label, confidence=stated)
-        if not len(truth):
-            raise DataError("y_true is empty; there must be at least one row")
-        _comparable(truth, label)
-        outcome = np.asarray(truth == label, dtype=np.float64)
-    rows = Columns.believed(outcome, stated, sample_weight=sample_weight, cluster=cluster)
-    group = named_groups(label, "y_pred", len(rows))[1]
-    return bins_statistic("top_label_calibration_error", rows, group=group, **bins)
 
 
 def _comparable(truth: NDArray[Any], label: NDArray[Any]) -> None:
@@ -533,17 +428,6 @@ def _class_columns(y_true: ArrayLike, matrix: ArrayLike, classes: Classes) -> tu
     return match.argmax(axis=1), scores
 
 
-_STATISTICS: dict[str, Callable[..., Statistic]] = {
-    "expected_calibration_error": _of_outcomes(_expected_calibration_error),
-    "classwise_calibration_error": _classwise_calibration_error,
-    "top_label_calibration_error": _top_label_calibration_error,
-    "smooth_calibration_error": _of_outcomes(smooth_statistic),
-    "brier_score": _of_outcomes(_brier_score),
-    "multiclass_brier_score": _multiclass_brier_score,
-    "negative_log_likelihood": _of_outcomes(_negative_log_likelihood),
-}
-
-
 def _bin_settings(
     *, bins: int = DEFAULT_BINS, strategy: str = "uniform", norm: float | str = 1, debiased: bool = False
 ) -> dict[str, Any]:
@@ -574,8 +458,7 @@ def _stated(build: Callable[..., Statistic]) -> Family:
 
 
 def _top_label_of_rows(rows: Columns, *, bins: int) -> Statistic:
-    group = labels.classes(rows.prediction)[0]
-    return bins_statistic("top_label_calibration_error", rows, group=group, bins=bins)
+    return bins_statistic(rows, group=labels.classes(rows.prediction)[0], bins=bins)
 
 
 def binned_error_metric(*, bins: int = DEFAULT_BINS, **settings: Any) -> MetricSpecification:
@@ -594,7 +477,7 @@ def _binned_error(settings: Mapping[str, Any]) -> MetricSpecification:
         family=_stated(build),
         settings=settings,
         parameter=_BINS,
-        scale_at=_biased,
+        scale_at=calibration_scale,
     )
 
 
@@ -602,10 +485,6 @@ def _whole_bins(value: float, name: str) -> int:
     # A number that was typed is read as a float.
     given: Any = int(value) if float(value).is_integer() else value
     return _validate.whole(given, name, least=1)
-
-
-def _biased(columns: Columns, _value: Any) -> Scale:
-    return biased_scale(columns, columns.stated)
 
 
 def _surprise_scale(columns: Columns, _value: Any) -> Scale:
@@ -634,7 +513,7 @@ _metric = specify(
 )
 METRICS: tuple[MetricSpecification, ...] = (
     binned_error_metric(),
-    _metric(smooth_calibration_error, family=_stated(smooth_statistic), scale_at=_biased),
+    _metric(smooth_calibration_error, family=_stated(smooth_statistic), scale_at=calibration_scale),
     _metric(
         negative_log_likelihood,
         family=_stated(_negative_log_likelihood),
@@ -646,7 +525,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         family=_stated(_top_label_of_rows),
         arguments={"y_true": "truth", "y_pred": "prediction", "confidence": "confidence"},
         parameter=_BINS,
-        scale_at=_biased,
+        scale_at=calibration_scale,
     ),
     _metric(
         brier_score,

@@ -140,7 +140,7 @@ def cumulative_differences(
     difference = np.concatenate([[0.0], np.cumsum(residual)]) / total
     deviation = np.sqrt(np.concatenate([[0.0], np.cumsum(count * level * (1.0 - level))])) / total
     sigma = float(deviation[-1])
-    reason = "" if sigma > 0.0 else _certain(level, residual)
+    reason = "" if sigma > 0.0 else _certain(residual)
     statistic = math.nan if reason else float(np.abs(difference).max()) / sigma
     return CumulativeDifferences(
         share=np.concatenate([[0.0], np.cumsum(count)]) / total,
@@ -284,10 +284,10 @@ def _within_unit(probability: float) -> float:
     return min(max(probability, 0.0), 1.0)
 
 
-def _certain(level: Floats, residual: Floats) -> str:
+def _certain(residual: Floats) -> str:
     reason = "every confidence is 0 or 1, so that nothing can vary by chance"
     wrong = float(np.abs(residual).sum())
-    return f"{reason}; {wrong:g} of these certainties are wrong" if wrong and len(level) else reason
+    return f"{reason}; {wrong:g} of these certainties are wrong" if wrong else reason
 
 
 def _whole(total: float) -> float:

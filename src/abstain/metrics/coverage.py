@@ -4,8 +4,8 @@ Every statistic reads ``covered`` and ``width`` (or any other number per row) of
 sums: one key for means, one per group, one per distinct value in order for strata and quantiles. So the metrics of
 intervals and of sets share one implementation each, and so do array functions, registry and evaluation. Infinite
 values are counted apart from the sums, because a row of infinite width that has weight 0 must leave no trace: 0 times
-infinity is not 0. Two metrics are not functions of sums and reweight rows: HSIC (`hsic_statistic`) and the worst slab,
-which is searched among rows and then summed (`worst_slab`).
+infinity is not 0. Two metrics are not functions of sums and reweight rows: HSIC (`abstain.metrics._gauss`) and the
+worst slab, which is searched among rows and then summed (`worst_slab`).
 
 A slab is ``{x : low <= v.x <= high}`` for a direction ``v``. Among many random directions, the slab of lowest coverage
 that still holds a given share of the rows is found on one part of the rows; its coverage on the other part is an
@@ -25,7 +25,6 @@ import numpy as np
 from abstain import _validate
 from abstain.errors import DataError
 from abstain.metrics._columns import ratio
-from abstain.metrics._gauss import hsic_statistic
 from abstain.resampling import Statistic, WeightBatch, keys_ascending
 
 if TYPE_CHECKING:
@@ -36,22 +35,6 @@ if TYPE_CHECKING:
     from abstain._types import Floats, Indices, Mask
     from abstain.metrics._columns import Rows
     from abstain.resampling import ClusterSums
-
-
-__all__ = [
-    "Strata",
-    "WorstSlab",
-    "checked_features",
-    "criterion_statistic",
-    "groups_statistic",
-    "hsic_statistic",
-    "means_statistic",
-    "quantiles_statistic",
-    "size_borders",
-    "size_stratum",
-    "slab_statistic",
-    "worst_slab",
-]
 
 
 def means_statistic(names: tuple[str, ...], columns: Sequence[Floats | Mask], rows: Rows) -> Statistic:
@@ -322,17 +305,8 @@ def worst_slab(
 ) -> tuple[WorstSlab, Mask]:
     """Find the slab on one part of the rows and evaluate it on the other; also return the held-out rows inside it.
 
-    A cluster is never split between the parts. Default: each row is a cluster.
-
-    Args:
-        features: (rows, features).
-        covered: which rows are covered.
-        rows: their weights and units.
-        seed: the seed of the split and of the directions.
-        share: the least proportion of the searched rows that the slab must hold.
-        directions: how many random directions are tried; one feature needs none.
-        held_out: the proportion of clusters on which the slab is evaluated.
-        cluster: the cluster of each row.
+    A cluster is never split between the parts. Default: each row is a cluster. The other parameters are those of
+    `abstain.metrics.intervals.interval_worst_slab_coverage`.
     """
     stream = np.random.default_rng(seed)
     weight = rows.weight

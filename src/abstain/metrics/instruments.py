@@ -21,13 +21,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.items import Items, Outcome
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns
-from abstain.metrics._specification import (
-    HIGHER,
-    LABELS,
-    Family,
-    MetricSpecification,
-    Parameter,
-)
+from abstain.metrics._specification import HIGHER, LABELS, Family, MetricSpecification, Parameter
 from abstain.metrics.coverage import means_statistic
 
 if TYPE_CHECKING:

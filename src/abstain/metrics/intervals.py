@@ -22,14 +22,8 @@ from abstain import _validate
 from abstain.errors import ArgumentError, DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _strata
-from abstain.metrics._specification import (
-    HIGHER,
-    LOWER,
-    NEITHER,
-    MetricSpecification,
-    Parameter,
-    specify,
-)
+from abstain.metrics._gauss import hsic_statistic
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, specify
 from abstain.metrics._strata import (
     CoverageBin,
     GroupCoverage,
@@ -42,7 +36,6 @@ from abstain.metrics.coverage import (
     Strata,
     WorstSlab,
     criterion_statistic,
-    hsic_statistic,
     means_statistic,
     quantiles_statistic,
 )
@@ -198,7 +191,7 @@ def interval_coverage_width_criterion(
     """
     strength = checked_eta(eta)
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
-    counted = rows.known_truth[rows.counted]
+    counted = rows.truth[rows.counted]
     if counted.min() == counted.max():
         raise DataError(
             f"y_true is constant ({counted[0]:g} from row 0 on); "
@@ -206,7 +199,7 @@ def interval_coverage_width_criterion(
         )
     claims = nominal(level, rows.levels).tolist()
     values = [
-        criterion_statistic("cwc", rows.known_truth, covered, width, rows, eta=strength, level=claim).point
+        criterion_statistic("cwc", rows.truth, covered, width, rows, eta=strength, level=claim).point
         for covered, width, claim in zip(rows.covered, rows.width, claims, strict=True)
     ]
     return per_level(rows, values)
@@ -252,7 +245,7 @@ def weighted_interval_score(
     rows = IntervalRows.with_truth(y_true, intervals, sample_weight)
     center = None if median is None else _validate.finite(median, "median")
     if center is not None:
-        _validate.same_length(len(rows.known_truth), median=center)
+        _validate.same_length(len(rows.truth), median=center)
     column = weighted_interval_losses(rows, nominal(level, rows.levels), center)
     return means_statistic(("wis",), (column,), rows).point
 
@@ -370,8 +363,8 @@ def winkler_losses(rows: IntervalRows, levels: Floats) -> list[Floats]:
     losses = []
     for width, low, high, level in zip(rows.width, rows.low, rows.high, levels.tolist(), strict=True):
         # A truth is missed on one side at most, so that the larger distance is the one that counts.
-        loss = low - rows.known_truth
-        np.maximum(loss, rows.known_truth - high, out=loss)
+        loss = low - rows.truth
+        np.maximum(loss, rows.truth - high, out=loss)
         np.maximum(loss, 0.0, out=loss)
         with np.errstate(over="ignore"):  # infinite is said where it is summed up
             loss *= 2.0 / (1.0 - level)
@@ -388,11 +381,11 @@ def weighted_interval_losses(rows: IntervalRows, levels: Floats, median: Floats 
     )
     if median is None:
         return np.asarray(total / len(levels))
-    return np.asarray((total + np.abs(rows.known_truth - median) / 2.0) / (len(levels) + 0.5))
+    return np.asarray((total + np.abs(rows.truth - median) / 2.0) / (len(levels) + 0.5))
 
 
 def width_hsic_statistic(
-    rows: IntervalRows, place: int, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
+    rows: IntervalRows, place: int = 0, *, kernel_sizes: tuple[float, float] = (1.0, 1.0), raw: bool = False
 ) -> Statistic:
     """Return the HSIC of width and coverage at one level; undefined if all rows have one width.
 
@@ -423,14 +416,18 @@ def _kernel_sizes(sizes: Sequence[float]) -> tuple[float, float]:
 
 
 def _interval_rows(columns: Columns) -> IntervalRows:
-    bounded = columns.take(columns.bounded)
+    """The answered rows with an interval, which are checked once for all metrics."""
+    return columns.once("interval rows", lambda: _check_intervals(columns.take(columns.bounded)))
+
+
+def _check_intervals(bounded: Columns) -> IntervalRows:
     return IntervalRows.with_truth(bounded.truth_number, bounded.intervals).weighted_like(bounded)
 
 
 def _have_one_width(columns: Columns) -> bool:
     if not columns.bounded.any():
         return False
-    rows = columns.once("_interval_rows", lambda: _interval_rows(columns))
+    rows = _interval_rows(columns)
     return rows.have_one(rows.ranked_width[0])
 
 
@@ -438,12 +435,8 @@ def _worst_stratum(rows: IntervalRows) -> Statistic:
     return Strata.of_rows(rows.ranked_width[0], rows.covered[0], rows, bins=_BINS).statistic("worst").only(-1)
 
 
-def _hsic(rows: IntervalRows) -> Statistic:
-    return width_hsic_statistic(rows, 0)
-
-
 def _criterion(rows: IntervalRows, *, level: float) -> Statistic:
-    columns = (rows.known_truth, rows.covered[0], rows.width[0])
+    columns = (rows.truth, rows.covered[0], rows.width[0])
     return criterion_statistic("criterion", *columns, rows, eta=_ETA, level=level)
 
 
@@ -491,7 +484,7 @@ METRICS: tuple[MetricSpecification, ...] = (
         interval_hsic,
         undefined_if.SINGLE_INTERVAL,
         _ONE_WIDTH,
-        family=_over(_hsic),
+        family=_over(width_hsic_statistic),
         direction=LOWER,
         unit="dependence",
         scale_at=lambda _columns, _value: DEPENDENCE,

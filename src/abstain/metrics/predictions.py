@@ -8,7 +8,7 @@ them. The metrics are in `intervals`, `sets` and `quantiles`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -34,16 +34,10 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LevelRows(Rows):
-    """Rows that may be given for several levels at once, and the truths if there are any."""
+    """Rows that may be given for several levels at once, and the truths; without truths, they are empty."""
 
     several: bool
-    truth: NDArray[Any] | None = None
-
-    @property
-    def known_truth(self) -> NDArray[Any]:
-        """The truths of rows that were checked with them."""
-        assert self.truth is not None
-        return self.truth
+    truth: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,7 +88,7 @@ class IntervalRows(LevelRows):
         # Bounds that were just compared with one side of the truths are still in the cache for the other.
         for start in range(0, len(self), _CHUNK):
             here = slice(start, start + _CHUNK)
-            truth = self.known_truth[here]
+            truth = self.truth[here]
             np.less_equal(self.low[:, here], truth, out=covered[:, here])
             covered[:, here] &= truth <= self.high[:, here]
         return covered
@@ -159,7 +153,7 @@ class SetRows(LevelRows):
         """Whether the set holds the true class; one row per level."""
         rows, classes, levels = self.member.shape
         place = np.arange(0, rows * classes, classes)
-        place += self.known_truth
+        place += self.truth
         return self.member.reshape(rows * classes, levels).take(place, axis=0).T
 
 

@@ -19,7 +19,6 @@ from abstain._row_names import row_name
 from abstain.errors import DataError
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics._columns import Columns, ratio
-from abstain.metrics._outcomes import coverage_of
 from abstain.metrics._specification import (
     HIGHER,
     LABELS,
@@ -111,7 +110,7 @@ def regression_scores(
     columns = _numbers(y_true, y_pred, abstained, sample_weight)
     names = ("mean_absolute_error", "root_mean_squared_error", "pearson_r")
     found = regression_statistic(columns, [_BY_NAME[name] for name in names])
-    return RegressionScores(coverage_of(columns), float(columns.weight.sum()), *found.points.tolist())
+    return RegressionScores(columns.highest_coverage, float(columns.weight.sum()), *found.points.tolist())
 
 
 def regression_statistic(columns: Columns, metrics: Sequence[MetricSpecification]) -> Statistic:

@@ -69,16 +69,9 @@ class ReliabilityCurve:
         Args:
             backend: "pandas", "polars" or "pyarrow"; the first of these that is installed when left out.
         """
-        columns = {
-            "left": self.edges[:-1],
-            "right": self.edges[1:],
-            "count": self.count,
-            "confidence": self.confidence,
-            "accuracy": self.accuracy,
-            "low": self.low,
-            "high": self.high,
-            "effective_count": self.effective_count,
-        }
+        columns = {"left": self.edges[:-1], "right": self.edges[1:]}
+        for name in ("count", "confidence", "accuracy", "low", "high", "effective_count"):
+            columns[name] = getattr(self, name)
         return frame_of({name: nullable(column) for name, column in columns.items()}, backend)
 
 

@@ -123,8 +123,9 @@ def auroc_scale(columns: Columns, positive: Floats, counted: Mask) -> Scale:
     return Scale(0.0, 1.0, max(trials, 1.0), units=_units(columns, counted))
 
 
-def biased_scale(columns: Columns, counted: Mask) -> Scale:
+def calibration_scale(columns: Columns, _value: Any) -> Scale:
     """Return the scale of a calibration error in [0, 1], which noise alone makes positive."""
+    counted = columns.stated
     weight = columns.weight[counted]
     count = max(float(weight.sum()), 1.0)
     wrong = 1.0 - float(columns.correct[counted] @ weight) / count

@@ -20,14 +20,7 @@ import numpy as np
 from abstain import _validate
 from abstain.metrics import _conditions as undefined_if
 from abstain.metrics import _strata
-from abstain.metrics._specification import (
-    HIGHER,
-    LOWER,
-    NEITHER,
-    MetricSpecification,
-    Parameter,
-    specify,
-)
+from abstain.metrics._specification import HIGHER, LOWER, NEITHER, MetricSpecification, Parameter, specify
 from abstain.metrics._strata import CoverageBin, GroupCoverage, StratifiedCoverage, mean_of, over_rows
 from abstain.metrics.coverage import WorstSlab, groups_statistic
 from abstain.metrics.predictions import SetRows
@@ -134,7 +127,7 @@ def set_coverage_by_label(
     array([1. , 0.5])
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
-    return _strata.by_group(rows, rows.known_truth, "y_true")
+    return _strata.by_group(rows, rows.truth, "y_true")
 
 
 def set_coverage_by_group(
@@ -165,7 +158,7 @@ def set_coverage_gap(
     0.5
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
-    return _strata.gap(rows, rows.known_truth if groups is None else groups, level)
+    return _strata.gap(rows, rows.truth if groups is None else groups, level)
 
 
 def set_weighted_coverage_gap(
@@ -186,7 +179,7 @@ def set_weighted_coverage_gap(
     True
     """
     rows = SetRows.with_truth(y_true, sets, sample_weight)
-    return _strata.gap(rows, rows.known_truth if groups is None else groups, level, by_share=True)
+    return _strata.gap(rows, rows.truth if groups is None else groups, level, by_share=True)
 
 
 def set_feature_stratified_coverage(
@@ -233,7 +226,11 @@ def set_worst_slab_coverage(
 
 
 def _set_rows(columns: Columns) -> SetRows:
-    gathered = columns.take(columns.gathered)
+    """The answered rows with a set, which are checked once for all metrics."""
+    return columns.once("set rows", lambda: _check_sets(columns.take(columns.gathered)))
+
+
+def _check_sets(gathered: Columns) -> SetRows:
     return SetRows.with_truth(gathered.truth_class, gathered.sets).weighted_like(gathered)
 
 
@@ -243,11 +240,11 @@ def _worst_size(rows: SetRows) -> Statistic:
 
 
 def _worst_label(rows: SetRows) -> Statistic:
-    return groups_statistic(rows.covered[0], rows.known_truth, rows.classes, rows, name="worst").only(-2)
+    return groups_statistic(rows.covered[0], rows.truth, rows.classes, rows, name="worst").only(-2)
 
 
 def _gap(rows: SetRows, *, level: float, by_share: bool = False) -> Statistic:
-    group = (rows.known_truth, rows.classes)
+    group = (rows.truth, rows.classes)
     return groups_statistic(rows.covered[0], *group, rows, name="worst", level=level, by_share=by_share).only(
         -1
     )
