@@ -14,7 +14,7 @@ import pytest
 
 import abstain
 from abstain import DataError
-from abstain._row_names import row_name, row_of_file, rows_are_records, rows_named_by
+from abstain._row_names import row_name, row_of_file, rows_named_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_json_parquet_workbooks_and_lists(tmp_path: Path) -> None:
     assert row_of_file([tmp_path / "a.parquet"], 0, 1) == "row 1, 2"
     (tmp_path / "book.xlsx").write_bytes(b"PK\x03\x04 and so on")
     assert row_of_file([tmp_path / "book.xlsx"], 0) == "row 2"
-    with rows_are_records():
+    with rows_named_by((), records=True):
         assert row_name(0) == "record 1"
 
 

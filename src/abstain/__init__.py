@@ -80,37 +80,16 @@ __all__ = [
     "register_confidence",
 ]
 
-# The module of each public name.
+# The public names of each module within abstain.
 _NAMES = {
-    "abstain.confidence": ("register_confidence",),
-    "abstain.errors": (
-        "AbstainError",
-        "ArgumentError",
-        "DataError",
-        "FormatError",
-        "ResultWarning",
-        "SignalError",
-    ),
-    "abstain.evaluation": (
-        "Difference",
-        "Result",
-        "SystemResult",
-        "check",
-        "compare",
-        "evaluate",
-        "gate",
-        "power",
-    ),
-    "abstain.evaluation.conformal": (
-        "CoverageResult",
-        "evaluate_intervals",
-        "evaluate_quantiles",
-        "evaluate_sets",
-    ),
-    "abstain.inference": ("Estimate", "bootstrap", "jackknife", "paired_delta"),
-    "abstain.items": ("Items", "Outcome", "OutcomeCounts", "Signal"),
-    "abstain.readers": ("AbstentionRule", "read"),
-    "abstain.thresholds": ("Policy", "PolicyCheck", "choose_threshold", "read_policy"),
+    "confidence": ("register_confidence",),
+    "errors": ("AbstainError", "ArgumentError", "DataError", "FormatError", "ResultWarning", "SignalError"),
+    "evaluation": ("Difference", "Result", "SystemResult", "check", "compare", "evaluate", "gate", "power"),
+    "evaluation.conformal": ("CoverageResult", "evaluate_intervals", "evaluate_quantiles", "evaluate_sets"),
+    "inference": ("Estimate", "bootstrap", "jackknife", "paired_delta"),
+    "items": ("Items", "Outcome", "OutcomeCounts", "Signal"),
+    "readers": ("AbstentionRule", "read"),
+    "thresholds": ("Policy", "PolicyCheck", "choose_threshold", "read_policy"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _PACKAGES = (
@@ -131,7 +110,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"abstain.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    value = getattr(import_module(f"abstain.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
 

@@ -30,13 +30,9 @@ _VERBALIZED_SIGNALS = ("verbalized", "verbalized_confidence")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VariantConfidence:
-    """One confidence per item.
+    """One confidence per item, and the warnings that its metrics need.
 
-    Attributes:
-        name: the name of the confidence.
-        values: one number per item.
-        warnings: the warnings that its metrics need.
-        items: the items; an engine counts the rows of a table again for each confidence.
+    `items` depends on the confidence, because an engine counts the rows of a table again for each of them.
     """
 
     name: str

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from abstain._types import Mask
@@ -26,26 +26,16 @@ if TYPE_CHECKING:
 _GZIP, _PARQUET, _UTF_16 = b"\x1f\x8b", b"PAR1", (b"\xff\xfe", b"\xfe\xff")
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _DELIMITERS = ",;\t|"
-_name_rows: ContextVar[Callable[..., str] | None] = ContextVar("name_rows", default=None)
+_name_rows: ContextVar[_FileRows | None] = ContextVar("name_rows", default=None)
 
 
 @contextlib.contextmanager
-def rows_named_by(paths: Sequence[Path]) -> Iterator[None]:
-    """Let errors number rows as these files do, which are read as one table."""
-    with _named_by(_FileRows(paths) if paths else None):
-        yield
+def rows_named_by(paths: Sequence[Path], *, records: bool = False) -> Iterator[None]:
+    """Let errors number rows as these files do, which are read as one table.
 
-
-@contextlib.contextmanager
-def rows_are_records() -> Iterator[None]:
-    """Let errors number rows from 1, as the records of a list within a file."""
-    with _named_by(_FileRows(())):
-        yield
-
-
-@contextlib.contextmanager
-def _named_by(name_rows: Callable[..., str] | None) -> Iterator[None]:
-    token = _name_rows.set(name_rows)
+    Without files rows are numbered from 0, or from 1 if they are the `records` of a list within a file.
+    """
+    token = _name_rows.set(_FileRows(paths) if paths or records else None)
     try:
         yield
     finally:

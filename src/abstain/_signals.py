@@ -64,9 +64,11 @@ def token_signals(tokens: Sequence[Mapping[str, Any]]) -> TokenSignals:
     probabilities, entropies, energies = [], [], []
     for place, token in enumerate(tokens):
         chosen = _logprob(token, f"token {place}")
+        if not token.get("top_logprobs"):
+            raise DataError(f"token {place} has no top_logprobs; ask the model server for them")
         top = [
             _logprob(other, f"token {place}, top_logprobs {rank}")
-            for rank, other in enumerate(_top(token, place))
+            for rank, other in enumerate(token["top_logprobs"])
         ]
         peak = max(top)
         energy = peak + math.log(sum(math.exp(value - peak) for value in top))
@@ -99,13 +101,6 @@ def consistency_signals(samples: Sequence[float | None]) -> ConsistencySignals:
         mean = math.fsum(scores) / len(scores)
         spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
     return ConsistencySignals(modal, count, count / len(samples), spread, abstained / len(samples))
-
-
-def _top(token: Mapping[str, Any], place: int) -> Sequence[Mapping[str, Any]]:
-    top = token.get("top_logprobs")
-    if not top:
-        raise DataError(f"token {place} has no top_logprobs; ask the model server for them")
-    return list(top)
 
 
 def _logprob(token: Mapping[str, Any], place: str) -> float:

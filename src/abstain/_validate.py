@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Column = ArrayLike | Sequence[Any]
 
-LARGEST_SEED = 2**32 - 1
 # Ids are shorter than this, sentences longer.
 _LONGEST_NAME = 24
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}", re.ASCII)
@@ -59,20 +58,6 @@ def one_dimensional(values: Column, name: str) -> NDArray[Any]:
 def objects(values: Sequence[Any]) -> NDArray[Any]:
     """Return a column of objects, each as it is."""
     return np.fromiter(values, dtype=object, count=len(values))
-
-
-def texts(values: Sequence[str]) -> NDArray[Any]:
-    """Return a column of text, of fixed width unless a few long values would make that wasteful.
-
-    >>> texts(["a", "bc"]).dtype.kind, texts(["a"] * 999 + ["long " * 999]).dtype.kind
-    ('U', 'O')
-    """
-    width = max(map(len, values), default=0)
-    # A column of fixed width is compared faster; it may not take more than some times the text itself.
-    wasteful = width * len(values) > 8 * sum(map(len, values)) + (1 << 16)
-    # At a fixed width, zero bytes at the end of a text are lost.
-    unsafe = wasteful or any(value.endswith("\0") for value in values)
-    return objects(values) if unsafe else np.array(values, dtype=np.str_)
 
 
 def untouched(values: Column, name: str) -> NDArray[Any]:
@@ -147,11 +132,9 @@ def binary(values: Column, name: str) -> Floats:
 def mask(values: Column, name: str, length: int) -> NDArray[np.bool_]:
     """Return `values` as booleans of `length`; 0/1 integers are accepted, anything else is an error."""
     array = one_dimensional(values, name)
-    if len(array) == 0:
-        array = array.astype(np.bool_)
-    if array.dtype.kind == "O" and all(isinstance(value, (bool, np.bool_)) for value in array):
-        array = array.astype(np.bool_)
-    if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
+    is_numeric = array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()
+    is_objects = array.dtype.kind == "O" and all(isinstance(value, (bool, np.bool_)) for value in array)
+    if len(array) == 0 or is_numeric or is_objects:
         array = array.astype(np.bool_)
     if array.dtype.kind != "b":
         raise DataError(f"{name} must hold booleans, got values of type {array.dtype.name}")
@@ -245,7 +228,7 @@ def whole(value: int, name: str, *, least: int = 0, most: int | None = None) -> 
 
 def seed(value: int) -> int:
     """Return a seed that the legacy random stream accepts."""
-    return whole(value, "seed", most=LARGEST_SEED)
+    return whole(value, "seed", most=2**32 - 1)
 
 
 def scale(value: Sequence[float], name: str = "scale") -> tuple[float, float]:

@@ -181,6 +181,14 @@ def _as_it_is(values: Floats) -> Floats:
     return values
 
 
+def _inverse(spread: Floats) -> Floats:
+    return 1.0 / (1.0 + spread)
+
+
+def _with_evidence(share: Floats, count: Floats, similarity: Floats) -> Floats:
+    return _unit(0.4 * _unit(share) + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity))
+
+
 _EVIDENCE = Need("llm_evidence_count", null=0.0, absent=0.0)
 _SIMILARITY = Need("retrieval_similarity_mean", null=0.0)
 # A null verbalised confidence counts as the middle of its scale of 1 to 5, which is 0.5 once normalised.
@@ -211,15 +219,11 @@ _BUILT_IN = (
     Variant(
         "hybrid_verbalized",
         (_VERBALIZED, _EVIDENCE, _SIMILARITY),
-        lambda verbalized, count, similarity: _unit(
-            0.4 * _unit(_verbal_share(verbalized)) + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity)
-        ),
+        lambda verbalized, *evidence: _with_evidence(_verbal_share(verbalized), *evidence),
         "0.4 stated confidence, 0.3 evidence, 0.3 similarity",
     ),
     Variant("token_msp", (Need("token_msp"),), _unit, "mean probability of the chosen tokens"),
-    Variant(
-        "token_pe", (Need("token_pe"),), lambda entropy: 1.0 / (1.0 + entropy), "1 / (1 + mean token entropy)"
-    ),
+    Variant("token_pe", (Need("token_pe"),), _inverse, "1 / (1 + mean token entropy)"),
     Variant(
         "token_energy",
         (Need("token_energy"),),
@@ -227,24 +231,17 @@ _BUILT_IN = (
         lambda energy: np.exp(np.minimum(energy, 0.0)),
         "probability mass that the top tokens hold",
     ),
-    Variant(
-        "consistency",
-        (_MODAL,),
-        _unit,
-        "share of samples that agree with the most frequent one",
-    ),
+    Variant("consistency", (_MODAL,), _unit, "share of samples that agree with the most frequent one"),
     Variant(
         "consistency_inverse_std",
         (Need("consistency_score_std"),),
-        lambda spread: 1.0 / (1.0 + spread),
+        _inverse,
         "1 / (1 + standard deviation over samples)",
     ),
     Variant(
         "hybrid_consistency",
         (_MODAL, _EVIDENCE, _SIMILARITY),
-        lambda modal, count, similarity: _unit(
-            0.4 * _unit(modal) + 0.3 * _evidence_share(count) + 0.3 * _unit(similarity)
-        ),
+        _with_evidence,
         "0.4 consistency, 0.3 evidence, 0.3 similarity",
     ),
     # Recorded by `abstain run` where asked for. `all` keeps to what every run file of the format can serve.
@@ -254,7 +251,7 @@ _BUILT_IN = (
     Variant(
         "semantic_entropy",
         (Need("semantic_entropy"),),
-        lambda entropy: 1.0 / (1.0 + entropy),
+        _inverse,
         "1 / (1 + entropy over the meanings of samples)",
         in_all=False,
     ),

@@ -39,7 +39,6 @@ __all__ = ["CONFIDENCE_NAMES", "Aggregation", "Items", "Outcome", "OutcomeCounts
 CONFIDENCE_NAMES = ("confidence", "conf", "prob", "probability", "score", "certainty", "logprob", "msp")
 
 _COLUMNS = ("truth", "prediction", "outcome", "cluster", "item", "weight", "intervals", "sets")
-_ABSENT = object()
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 # A run file cannot hold a longer whole number, see `_files.parse_json`.
 _LONGEST_NUMBER = 10**308
@@ -602,10 +601,8 @@ def _record_values(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
     return [record[key] for record in rows]
 
 
-def columns_from_rows(
-    rows: Sequence[Mapping[str, Any]], what: str, absent: Any = None
-) -> dict[str, list[Any]]:
-    """Turn one mapping per row into columns, with `absent` if a row lacks a key.
+def columns_from_rows(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, list[Any]]:
+    """Turn one mapping per row into columns, with None if a row lacks a key.
 
     Rows that share few keys would make a table far larger than themselves, which is an error; `what` is its subject.
 
@@ -619,11 +616,7 @@ def columns_from_rows(
             f"{what} have {len(names):,} different names over {len(rows):,} rows, and only {values:,} values; a table "
             "needs names that many rows share, so keep what differs from row to row under one name"
         )
-    columns = {name: [absent] * len(rows) for name in names}
-    for number, row in enumerate(rows):
-        for name, value in row.items():
-            columns[name][number] = value
-    return columns
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def is_too_sparse(cells: int, values: int) -> bool:
@@ -641,7 +634,7 @@ def signals_from_rows(
     True and false are not numbers, and raise an error that names the key and, as `describe` does, the row.
     """
     signals = {}
-    for name, column in columns_from_rows(rows, what, absent=_ABSENT).items():
+    for name, column in columns_from_rows(rows, what).items():
         flags = [isinstance(value, (bool, np.bool_)) for value in column]
         if any(flags):
             place = describe(flags.index(True))
@@ -649,9 +642,8 @@ def signals_from_rows(
                 f"signal {name} is true or false for {place} ({sum(flags)} such items); a signal must be a number or "
                 "null"
             )
-        absent = np.array([value is _ABSENT for value in column], dtype=np.bool_)
-        numbers = [None if value is _ABSENT else value for value in column]
-        signals[name] = Signal(_validate.floats(_validate.objects(numbers), f"signal {name}"), absent)
+        absent = np.array([name not in row for row in rows], dtype=np.bool_)
+        signals[name] = Signal(_validate.floats(_validate.objects(column), f"signal {name}"), absent)
     return signals
 
 

@@ -9,7 +9,7 @@ prediction is its probability. A prediction whose probability is below `threshol
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,8 @@ __all__ = [
     "selective_accuracy_scorer",
 ]
 
+Value = TypeVar("Value")
+
 # Lines on the same axes differ not only in colour.
 _DASHES = ("-", "--", "-.", ":")
 # Below this coverage the risk rests on few rows and does not determine the range of the axis.
@@ -74,7 +76,7 @@ def aurc_loss(
     0.05555555555555555
     """
     rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
-    return rows.metric(selective.aurc, convention=convention)
+    return rows.apply(selective.aurc, convention=convention)
 
 
 def augrc_loss(
@@ -94,7 +96,7 @@ def augrc_loss(
     0.05555555555555555
     """
     rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
-    return rows.metric(selective.augrc, convention=convention)
+    return rows.apply(selective.augrc, convention=convention)
 
 
 def selective_accuracy_score(
@@ -115,7 +117,7 @@ def selective_accuracy_score(
     """
     rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
     if coverage is not None:
-        return 1.0 - rows.metric(selective.risk_at_coverage, coverage=coverage)
+        return 1.0 - rows.apply(selective.risk_at_coverage, coverage=coverage)
     weight = rows.weight[~rows.abstained]
     if not weight.sum():
         return float("nan")
@@ -135,7 +137,7 @@ def coverage_score(
     >>> coverage_score([0, 1, 1], [0.1, 0.8, 0.4], threshold=0.7)
     0.6666666666666666
     """
-    return _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold).metric(selective.cmax)
+    return _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold).apply(selective.cmax)
 
 
 def coverage_at_risk_score(
@@ -153,7 +155,7 @@ def coverage_at_risk_score(
     0.6666666666666666
     """
     rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
-    return rows.metric(selective.coverage_at_risk, risk=risk)
+    return rows.apply(selective.coverage_at_risk, risk=risk)
 
 
 @dataclass(frozen=True)
@@ -308,9 +310,9 @@ class RiskCoverageDisplay:
         """Plot the curve of predicted probabilities; the arguments are those of `aurc_loss` and `from_estimator`."""
         rows = _Predictions.checked(y_true, y_proba, labels, sample_weight, threshold)
         display = cls(
-            rows.curve(),
-            aurc=rows.metric(selective.aurc),
-            augrc=rows.metric(selective.augrc),
+            rows.apply(curves.risk_coverage_curve),
+            aurc=rows.apply(selective.aurc),
+            augrc=rows.apply(selective.augrc),
             band=None if level is None else rows.band(cluster, level),
             estimator_name=name if name is not None else "Classifier",
         )
@@ -399,11 +401,10 @@ class _Predictions:
             _validate.weights(sample_weight, len(truth)),
         )
 
-    def metric(self, function: Callable[..., float], **settings: Any) -> float:
-        return float(
-            function(
-                self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight, **settings
-            )
+    def apply(self, function: Callable[..., Value], **settings: Any) -> Value:
+        """Return a metric or a curve of the rows."""
+        return function(
+            self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight, **settings
         )
 
     def band(self, cluster: ArrayLike | None, level: float) -> WorkingPoints | None:
@@ -419,11 +420,6 @@ class _Predictions:
         result = evaluate(items, confidence="confidence", loss="zero_one", level=level)
         points = result.profile().points["confidence"]
         return points if len(points) else None
-
-    def curve(self) -> curves.RiskCoverageCurve:
-        return curves.risk_coverage_curve(
-            self.loss, self.confidence, abstained=self.abstained, sample_weight=self.weight
-        )
 
 
 def _probability_table(y_proba: ArrayLike) -> Floats:

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from abstain import _files, _outputs
-from abstain._row_names import rows_are_records
+from abstain._row_names import rows_named_by
 from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
 from abstain.readers._read import ReadArguments
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
@@ -137,7 +137,7 @@ def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
             "with evaluation_results"
         )
     try:
-        with rows_are_records():
+        with rows_named_by((), records=True):
             items = results_to_items(
                 found.results, cluster=arguments.cluster, item=arguments.item, scale=arguments.scale
             )

@@ -267,7 +267,7 @@ def as_names(values: NDArray[Any], name: str, problems: Problems) -> NDArray[Any
             texts = [text.partition(".")[0] for text in texts]
             if all(len(text) <= 18 for text in texts):
                 return np.array([int(text) for text in texts], dtype=np.int64)
-    return _validate.texts(texts)
+    return _validate.objects(texts)
 
 
 def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[Any]:
@@ -280,7 +280,7 @@ def _names_of_floats(values: Floats, name: str, problems: Problems) -> NDArray[A
         )
     elif (values == np.floor(values)).all():
         return values.astype(np.int64)
-    return _validate.texts([text_of(value) for value in values.tolist()])
+    return _validate.objects([text_of(value) for value in values.tolist()])
 
 
 def as_lists(
