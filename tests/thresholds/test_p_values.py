@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from abstain import DataError
-from abstain.resampling import ClusterSums, keys_descending
 from abstain.thresholds import (
     RiskTable,
     betting_wealth,
@@ -145,18 +144,3 @@ def test_few_steps_reach_each_hundredth_of_the_items() -> None:
     steps, places = thresholds_between(levels, np.ones(1000), 1000.0, 100)
     assert len(steps) == 100
     assert (places + 1).tolist() == list(range(10, 1001, 10))
-
-
-def test_a_tally_of_any_engine_gives_the_same_evidence() -> None:
-    generator = np.random.default_rng(9)
-    cluster = generator.integers(0, 30, 600)
-    loss = (generator.random(600) < 0.2).astype(np.float64)
-    confidence = generator.random(600)
-    asked = np.bincount(cluster, minlength=30).astype(np.float64)
-    key, levels = keys_descending(confidence)
-    tally = ClusterSums.of_rows(unit=cluster, key=key, columns=[loss], units=30, keys=len(levels))
-    rows = RiskTable.of_rows(confidence, loss, cluster=cluster, asked=asked)
-    read = RiskTable.of_cluster_sums(tally, levels, asked, binary=True)
-    assert read.thresholds.tolist() == rows.thresholds.tolist()
-    assert read.cluster_t(0.25, 0.05) == pytest.approx(rows.cluster_t(0.25, 0.05))
-    assert read.betting(0.25) == pytest.approx(rows.betting(0.25))

@@ -35,19 +35,11 @@ _QUANTILES = 101
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AnsweredRows:
-    """Judged rows, answered and declined.
+    """Judged rows, answered and declined; the confidence and the loss, in [0, 1], of a declined row are NaN.
 
-    Attributes:
-        answered: True if the model answered; one per row.
-        confidence: of every answered row.
-        loss: of every answered row, in [0, 1].
-        cluster: cluster number of every row.
-        names: names of the clusters.
-        weight: number of items that each row represents; None if each is one.
-        groups: group name of every row; None without groups.
+    `names` has one name per cluster. `weight` is the number of items that each row represents, None if each is one.
     """
 
-    answered: Mask
     confidence: Floats
     loss: Floats
     cluster: Indices
@@ -56,7 +48,12 @@ class AnsweredRows:
     groups: NDArray[Any] | None = None
 
     def __len__(self) -> int:
-        return len(self.answered)
+        return len(self.cluster)
+
+    @property
+    def answered(self) -> Mask:
+        """True if the model answered."""
+        return ~np.isnan(self.loss)
 
     @property
     def item_counts(self) -> Floats:
@@ -76,22 +73,21 @@ class AnsweredRows:
     @property
     def binary(self) -> bool:
         """True if every loss is 0 or 1."""
-        return bool(((self.loss == 0.0) | (self.loss == 1.0)).all())
+        return bool(np.isin(self.loss[self.answered], (0.0, 1.0)).all())
 
     @property
     def constant_confidence(self) -> bool:
         """True if there are several answers and all of them have the same confidence."""
-        return len(self.confidence) > 1 and bool((self.confidence == self.confidence[0]).all())
+        answers = self.confidence[self.answered]
+        return len(answers) > 1 and bool((answers == answers[0]).all())
 
     def take(self, kept: Mask) -> AnsweredRows:
         """Return some of the rows, with their clusters."""
         clusters, cluster = np.unique(self.cluster[kept], return_inverse=True)
-        answered_and_kept = kept[self.answered]
         return replace(
             self,
-            answered=self.answered[kept],
-            confidence=self.confidence[answered_and_kept],
-            loss=self.loss[answered_and_kept],
+            confidence=self.confidence[kept],
+            loss=self.loss[kept],
             cluster=cluster.astype(np.intp),
             names=self.names[clusters],
             weight=None if self.weight is None else self.weight[kept],
@@ -107,9 +103,7 @@ class AnsweredRows:
         by_name = sorted(range(len(names)), key=names.__getitem__)
         cluster_rank = np.empty(len(names))
         cluster_rank[by_name] = np.arange(len(names))
-        confidence, loss = np.full(len(self), np.nan), np.full(len(self), np.nan)
-        confidence[self.answered], loss[self.answered] = self.confidence, self.loss
-        columns = [cluster_rank[self.cluster], self.item_counts, confidence, loss]
+        columns = [cluster_rank[self.cluster], self.item_counts, self.confidence, self.loss]
         order = np.lexsort(columns[::-1])
         digest = hashlib.sha256("\n".join(names[row] for row in by_name).encode("utf-8", "surrogatepass"))
         digests = []
@@ -125,9 +119,9 @@ def cluster_noun(items: Items, rows: AnsweredRows) -> str:
     return items.cluster_noun if rows.clustered else "item"
 
 
-def confidence_quantiles(values: Floats) -> tuple[float, ...]:
-    """Return evenly spaced quantiles of confidences, from the lowest to the highest."""
-    ordered = np.sort(values)
+def confidence_quantiles(rows: AnsweredRows) -> tuple[float, ...]:
+    """Return evenly spaced quantiles of the confidences of answered rows, from the lowest to the highest."""
+    ordered = np.sort(rows.confidence[rows.answered])
     positions = np.linspace(0.0, len(ordered) - 1.0, _QUANTILES)
     return tuple(np.interp(positions, np.arange(len(ordered)), ordered).tolist())
 
@@ -210,12 +204,7 @@ def answered_rows(
 ) -> tuple[AnsweredRows, ItemLoss, float]:
     """Return judged rows with losses in [0, 1], the loss before scaling, and its largest value.
 
-    Args:
-        items: all items.
-        ranking: the confidence of the judged items.
-        loss: a name, a function, or one number for each of all items.
-        largest_loss: the largest value that the loss can have.
-        by: the column of groups.
+    `ranking` is the confidence of the judged items; a custom loss has one number for each of all items.
     """
     measured = item_loss(items, loss)
     largest = _largest_value(measured, largest_loss, items.scale)
@@ -228,19 +217,18 @@ def answered_rows(
             f"confidence {ranking.name} is {ranking.values[row]} for {judged.describe_row(row)} ({undefined.sum()} "
             "such items); every answered item needs one"
         )
-    losses = measured.values[items.answered]
+    losses = np.full(len(judged), np.nan)
+    losses[answered] = measured.values[items.answered]
     scaled = losses / largest
     beyond = (scaled < 0.0) | (scaled > 1.0 + 1e-12)
     if beyond.any():
-        first = int(np.argmax(beyond))
-        location = judged.describe_row(int(np.flatnonzero(answered)[first]))
+        row = int(np.argmax(beyond))
         raise DataError(
-            f"loss {measured.name} is {losses[first]:g} for {location} ({int(beyond.sum())} such items), and a promise "
-            f"needs losses from 0 to {largest:g}"
+            f"loss {measured.name} is {losses[row]:g} for {judged.describe_row(row)} ({int(beyond.sum())} such items), "
+            f"and a promise needs losses from 0 to {largest:g}"
         )
     rows = AnsweredRows(
-        answered=answered,
-        confidence=ranking.values[answered],
+        confidence=np.where(answered, ranking.values, np.nan),
         loss=np.minimum(scaled, 1.0),
         cluster=judged.cluster_index,
         names=judged.cluster_ids,

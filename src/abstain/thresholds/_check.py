@@ -157,10 +157,10 @@ def check_policy(
         )
     if not len(rows):
         raise DataError("there is no item to check on: none is answered or abstained")
-    answer = rows.confidence >= policy.thresholds(rows.groups, len(rows))[rows.answered]
+    answer = rows.confidence >= policy.thresholds(rows.groups, len(rows))
     risk, coverage = _estimate_risk_and_coverage(policy, rows, answer, level)
-    total, counts = float(rows.item_counts.sum()), rows.item_counts[rows.answered]
-    answered = float(counts[answer].sum())
+    counts = rows.item_counts
+    total, answered = float(counts.sum()), float(counts[answer].sum())
     verdict, reason = _verdict(policy, risk, answered)
     groups = _check_groups(policy, rows, answer, level)
     if groups:
@@ -180,7 +180,7 @@ def check_policy(
         reason=reason,
         warnings=(
             *ranking.warnings,
-            *drift_warnings(policy, rows.confidence, answered / total, len(rows.names)),
+            *drift_warnings(policy, rows.confidence[rows.answered], answered / total, len(rows.names)),
         ),
         groups=groups,
     )
@@ -202,7 +202,7 @@ def _is_same_data(policy: Policy, items: Items, rows: AnsweredRows) -> bool:
         return chosen_on.answers == answers
     # Names of different kinds of clusters cannot be compared, so compare the confidences.
     same_count = chosen_on.answered == round(float(rows.item_counts[rows.answered].sum()))
-    return same_count and policy.confidence.quantiles == confidence_quantiles(rows.confidence)
+    return same_count and policy.confidence.quantiles == confidence_quantiles(rows)
 
 
 def _estimate_risk_and_coverage(
@@ -212,15 +212,11 @@ def _estimate_risk_and_coverage(
     about: dict[str, Any] = {"level": level, "n": len(rows), "clusters": len(rows.names)}
     if not answer.any():
         return Estimate(float("nan"), reason="nothing is answered", **about), Estimate(0.0, **about)
-    answered = np.zeros(len(rows), np.bool_)
-    answered[np.flatnonzero(rows.answered)[answer]] = True
-    loss = np.full(len(rows), np.nan)
-    loss[answered] = rows.loss[answer]
     columns = Columns.of(
         len(rows),
-        answered=answered,
-        loss=loss,
-        confidence=np.where(answered, 1.0, np.nan),
+        answered=answer,
+        loss=np.where(answer, rows.loss, np.nan),
+        confidence=np.where(answer, 1.0, np.nan),
         largest_loss=1.0,
         **({} if rows.weight is None else {"weight": rows.weight}),
     )
@@ -253,9 +249,8 @@ def _check_groups(
         inside = rows.groups == group.group
         if (group.threshold is None and not policy.worst) or not inside.any():
             continue
-        group_answer = answer[inside[rows.answered]]
-        risk, coverage = _estimate_risk_and_coverage(policy, rows.take(inside), group_answer, level)
-        verdict, _ = _verdict(policy, risk, float(group_answer.sum()))
+        risk, coverage = _estimate_risk_and_coverage(policy, rows.take(inside), answer[inside], level)
+        verdict, _ = _verdict(policy, risk, float(answer[inside].sum()))
         checks.append(GroupCheck(group.group, verdict, risk, coverage))
     return tuple(checks)
 

@@ -8,8 +8,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
-from abstain import _files
+from abstain import _files, _validate
 from abstain._confidences import load_calibrations
 from abstain.errors import DataError, ResultWarning
 from abstain.readers import items_of_argument
@@ -22,6 +23,8 @@ from abstain.thresholds._answered_rows import (
 )
 from abstain.thresholds._policy import (
     GUARANTEES,
+    METHODS,
+    SEARCHES,
     CalibrationHash,
     Chosen,
     Policy,
@@ -30,8 +33,8 @@ from abstain.thresholds._policy import (
     PolicyLoss,
     Seen,
 )
-from abstain.thresholds._request import FEW_CLUSTERS, ThresholdRequest
-from abstain.thresholds._risk_table import SELECTIVE, shortest_between
+from abstain.thresholds._request import FEW_CLUSTERS, ThresholdRequest, descending_grid, rate
+from abstain.thresholds._risk_table import JOINT, SELECTIVE, shortest_between
 from abstain.thresholds._selection import Selection, alternative, reason_for_none
 
 if TYPE_CHECKING:
@@ -105,16 +108,22 @@ def choose_threshold(
     >>> choose_threshold(items, risk=0.001).threshold is None
     True
     """
-    request = ThresholdRequest.checked(
-        risk=risk,
-        sure=sure,
-        promise=promise,
-        method=method,
-        search=search,
-        start=start,
-        grid=grid,
+    if method is not None:
+        _validate.choice(method, "method", METHODS)
+    if search is not None:
+        _validate.choice(search, "search", SEARCHES)
+    if largest_cluster is not None:
+        largest_cluster = _validate.whole(largest_cluster, "largest_cluster", least=1)
+    request = ThresholdRequest(
+        risk=rate(risk),
+        sure=None if sure is None or method == "crc" else rate(sure, "sure"),
+        promise=_validate.choice(promise, "promise", (SELECTIVE, JOINT)),
+        method=method or "",
+        search=search or "",
+        start=None if start is None else _validate.coverage(start, "start"),
+        grid=None if grid is None else descending_grid(grid),
         largest_cluster=largest_cluster,
-        needless=needless,
+        needless=None if needless is None else rate(needless, "needless"),
         by=by,
         worst=worst,
     )
@@ -159,7 +168,7 @@ def choose_threshold(
 def _check_rows(rows: AnsweredRows, items: Items) -> None:
     if not len(rows):
         raise DataError("there is no item to choose on: none is answered or abstained")
-    if not len(rows.confidence):
+    if not rows.answered.any():
         raise DataError("nothing was answered, so that there is no confidence to choose a threshold of")
     if len(rows.names) < 2:
         raise DataError(
@@ -185,7 +194,7 @@ def _choose_for_all_and_by_group(
 
 
 def _choose_for_group(request: ThresholdRequest, rows: AnsweredRows, noun: str, name: str) -> Chosen:
-    if not len(rows.confidence) or len(rows.names) < 2:
+    if not rows.answered.any() or len(rows.names) < 2:
         return Chosen(group=name, reason=f"fewer than two {noun}s, or no answer")
     if request.method == "cluster-t" and len(rows.names) < FEW_CLUSTERS:
         request = replace(request, method="betting")
@@ -200,7 +209,7 @@ def _choose(request: ThresholdRequest, rows: AnsweredRows, noun: str) -> Chosen:
     threshold = float(selection.table.thresholds[step])
     is_answered = rows.confidence >= threshold
     lowest_answered = float(rows.confidence[is_answered].min()) if is_answered.any() else threshold
-    highest_deferred = float(rows.confidence[~is_answered].max(initial=-math.inf))
+    highest_deferred = float(rows.confidence[rows.answered & ~is_answered].max(initial=-math.inf))
     if request.method == "crc":  # whose guarantee is about observed confidences
         threshold = lowest_answered
     p_value = float(p_values[step])
@@ -214,10 +223,9 @@ def _choose(request: ThresholdRequest, rows: AnsweredRows, noun: str) -> Chosen:
 def _observe(
     request: ThresholdRequest, rows: AnsweredRows, threshold: float, p_value: float | None = None
 ) -> Seen:
-    total = float(rows.item_counts.sum())
     is_answered = rows.confidence >= threshold
-    counts, losses = rows.item_counts[rows.answered][is_answered], rows.loss[is_answered]
-    answered = float(counts.sum())
+    counts, losses = rows.item_counts[is_answered], rows.loss[is_answered]
+    total, answered = float(rows.item_counts.sum()), float(counts.sum())
     denominator = answered if request.promise == SELECTIVE else total
     return Seen(
         items=round(total),
@@ -244,7 +252,7 @@ def _describe_confidence(
     return PolicyConfidence(
         name=name,
         calibration=calibration_hash,
-        quantiles=confidence_quantiles(rows.confidence),
+        quantiles=confidence_quantiles(rows),
         clusters=len(rows.names),
         percent=name in items.provenance.get("percent", ()),
     )
@@ -265,7 +273,7 @@ def _describe_data(request: ThresholdRequest, items: Items, rows: AnsweredRows) 
         clusters=len(rows.names),
         cluster_noun=cluster_noun(items, rows),
         largest_cluster=request.largest_cluster_of(rows),
-        risk=float(counts @ rows.loss) / answered,
+        risk=float(counts @ rows.loss[rows.answered]) / answered,
     )
 
 
@@ -281,11 +289,9 @@ def guaranteed_thresholds(
         risks: the risk limits, each fixed before looking at the data.
         sure: the probability with which each guarantee holds.
     """
-    answered = items.answered
-    rows = AnsweredRows(
-        answered, values[answered], loss[answered], items.cluster_index, items.cluster_ids, items.weight
-    )
-    if not len(rows.confidence) or len(rows.names) < 2:
+    confidence = np.where(items.answered, values, np.nan)
+    rows = AnsweredRows(confidence, loss, items.cluster_index, items.cluster_ids, items.weight)
+    if not rows.answered.any() or len(rows.names) < 2:
         return {}
     request = ThresholdRequest(risk=risks[0], sure=sure)
     request = request.with_method_for(rows, items.cluster_noun, finite_sample=False)
@@ -336,9 +342,10 @@ def _warnings(request: ThresholdRequest, items: Items, rows: AnsweredRows) -> li
         )
         warnings.append(ResultWarning("few_clusters", message))
     if rows.constant_confidence:
+        constant = rows.confidence[rows.answered][0]
         message = (
-            f"the confidence of every answer is {rows.confidence[0]:g}; a constant confidence ranks nothing, so any "
-            "threshold answers everything or nothing"
+            f"the confidence of every answer is {constant:g}; a constant confidence ranks nothing, so any threshold "
+            "answers everything or nothing"
         )
         warnings.append(ResultWarning("constant_confidence", message))
     left = items.counts.failed + items.counts.unscored

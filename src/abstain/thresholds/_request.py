@@ -13,14 +13,12 @@ import numpy as np
 
 from abstain import _validate
 from abstain.errors import ArgumentError, DataError
-from abstain.thresholds._policy import METHODS, SEARCHES
 from abstain.thresholds._risk_table import JOINT, SELECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from abstain._types import Floats
     from abstain.thresholds._answered_rows import AnsweredRows
 
 # With fewer clusters, a t test is not close to its nominal level.
@@ -49,7 +47,10 @@ def rate(value: float | str, name: str = "risk") -> float:
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class ThresholdRequest:
-    """Checked arguments of `choose_threshold`; `method` and `search` are empty until `with_method_for` sets them."""
+    """Arguments of `choose_threshold` that fit together.
+
+    `method` and `search` are empty until `with_method_for` sets them. `sure` is None for conformal risk control (crc).
+    """
 
     risk: float
     sure: float | None
@@ -57,61 +58,28 @@ class ThresholdRequest:
     method: str = ""
     search: str = ""
     start: float | None = None
-    grid: NDArray[np.float64] | None = None
+    grid: Floats | None = None
     largest_cluster: int | None = None
     needless: float | None = None
     by: str | None = None
     worst: bool = False
 
-    @classmethod
-    def checked(
-        cls,
-        *,
-        risk: float | str,
-        sure: float | str | None,
-        promise: str,
-        method: str | None,
-        search: str | None,
-        start: float | None,
-        grid: Sequence[float] | None,
-        largest_cluster: int | None,
-        needless: float | str | None,
-        by: str | None,
-        worst: bool,
-    ) -> ThresholdRequest:
-        _validate.choice(promise, "promise", (SELECTIVE, JOINT))
-        if method is not None:
-            _validate.choice(method, "method", METHODS)
-        if search is not None:
-            _validate.choice(search, "search", SEARCHES)
-        if (sure is None or method == "crc") and promise != JOINT:
+    def __post_init__(self) -> None:
+        if self.sure is None and self.promise != JOINT:
             raise ArgumentError(
                 "a risk that is kept to on average (crc) is the joint one, which never falls when more is answered; "
                 "choose promise joint, or say how sure (sure=, --sure)"
             )
-        if sure is None and method not in (None, "crc"):
-            raise ArgumentError(f"{method} makes a promise with some sureness; say which (sure=, --sure)")
-        if worst and by is None:
+        if self.sure is None and self.method not in ("", "crc"):
+            raise ArgumentError(
+                f"{self.method} makes a promise with some sureness; say which (sure=, --sure)"
+            )
+        if self.worst and self.by is None:
             raise ArgumentError("worst is about groups; name their column (by=, --by)")
-        if needless is not None and (by is not None or method in ("crc", "sgr") or sure is None):
+        if self.needless is not None and (self.by is not None or self.method == "sgr" or self.sure is None):
             raise ArgumentError(
                 "needless goes with one threshold for all, and with a test; leave by, crc and sgr out"
             )
-        return cls(
-            risk=rate(risk),
-            sure=None if sure is None or method == "crc" else rate(sure, "sure"),
-            promise=promise,
-            method=method or "",
-            search=search or "",
-            start=None if start is None else _validate.coverage(start, "start"),
-            grid=None if grid is None else _descending(grid),
-            largest_cluster=None
-            if largest_cluster is None
-            else _validate.whole(largest_cluster, "largest_cluster", least=1),
-            needless=None if needless is None else rate(needless, "needless"),
-            by=by,
-            worst=worst,
-        )
 
     @property
     def delta(self) -> float:
@@ -164,7 +132,8 @@ class ThresholdRequest:
         return observed if declared is None else float(declared)
 
 
-def _descending(grid: Sequence[float]) -> NDArray[np.float64]:
+def descending_grid(grid: Sequence[float]) -> Floats:
+    """Return distinct thresholds, the largest first."""
     thresholds = sorted({_validate.real(value, "grid") for value in grid}, reverse=True)
     if not thresholds:
         raise ArgumentError("grid must name at least one threshold")

@@ -70,7 +70,7 @@ def shortest_between(low: float, high: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RiskTable:
-    """Sums at every step; build it with `of_rows` or `of_cluster_sums`.
+    """Sums at every step; build it with `of_rows`.
 
     Attributes:
         thresholds: one per step, descending; items with at least this confidence are answered.
@@ -79,7 +79,7 @@ class RiskTable:
         independent: True if every item is its own cluster.
         binary: True if every loss is 0 or 1.
         order: order of the clusters in the betting test, which must not depend on losses. Default: as they are.
-        largest: the largest number of items that a cluster can have.
+        largest: the largest number of items that a cluster can have. Default: the largest in `asked`.
         promise: "selective" for the risk among answers, "joint" for the risk per item asked.
     """
 
@@ -107,19 +107,10 @@ class RiskTable:
         largest: float | None = None,
         promise: str = SELECTIVE,
     ) -> RiskTable:
-        """Sum answered rows.
+        """Sum answered rows, whose losses lie in [0, 1]; a weight is the number of items that a row represents.
 
-        Args:
-            confidence: of each answered row.
-            loss: of each answered row, in [0, 1].
-            cluster: cluster number of each answered row; None if items are independent.
-            asked: number of items of each cluster; if items are independent, one total.
-            weight: number of items that each row represents.
-            most: maximum number of steps; None for one per distinct confidence.
-            thresholds: fixed in advance or found on other data, descending. Default: read from the confidences.
-            order: order of the clusters in the betting test.
-            largest: the largest number of items that a cluster can have. Default: the largest in `asked`.
-            promise: "selective" or "joint".
+        Without `thresholds`, which are descending, they are read from the confidences: at most `most` of them, None for
+        one per distinct confidence. `cluster` is None if items are independent. The other arguments are attributes.
         """
         if thresholds is None:
             rank, levels = keys_descending(confidence)
@@ -143,45 +134,6 @@ class RiskTable:
         return cls(
             thresholds, cluster_sums, asked, independent, binary, order, largest or largest_seen, promise
         )
-
-    @classmethod
-    def of_cluster_sums(
-        cls,
-        sums: ClusterSums,
-        levels: Floats,
-        asked: Floats,
-        *,
-        binary: bool,
-        most: int | None = 100,
-        order: Indices | None = None,
-        largest: float | None = None,
-        promise: str = SELECTIVE,
-    ) -> RiskTable:
-        """Merge counts and losses by cluster and confidence into steps.
-
-        Args:
-            sums: counts and losses; key 0 is the highest confidence.
-            levels: the confidence of each key, descending.
-            asked: number of items of each cluster.
-            binary: True if every loss is 0 or 1.
-            most: maximum number of steps; None for one per confidence.
-            order: order of the clusters in the betting test.
-            largest: the largest number of items that a cluster can have. Default: the largest in `asked`.
-            promise: "selective" or "joint".
-        """
-        counts = total_by(sums.key, sums.sums[0], len(levels))
-        thresholds, last = thresholds_between(levels, counts, float(asked.sum()), most)
-        step = np.searchsorted(last, sums.key).astype(np.intp)
-        cells, cell = np.unique(step * sums.units + sums.unit, return_inverse=True)
-        merged = ClusterSums(
-            cells % sums.units,
-            cells // sums.units,
-            np.stack([total_by(cell, values, len(cells)) for values in sums.sums[:2]]),
-            sums.units,
-            len(thresholds) + 1,
-        )
-        largest_seen = float(asked.max(initial=1.0))
-        return cls(thresholds, merged, asked, False, binary, order, largest or largest_seen, promise)
 
     def __len__(self) -> int:
         return len(self.thresholds)

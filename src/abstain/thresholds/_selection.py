@@ -66,7 +66,7 @@ class Selection:
         is_pilot = np.zeros(len(order), np.bool_)
         is_pilot[order[: max(few, 1)]] = True
         pilot, others = rows.take(is_pilot[rows.cluster]), rows.take(~is_pilot[rows.cluster])
-        if not len(pilot.confidence) or not len(others.confidence):
+        if not pilot.answered.any() or not others.answered.any():
             return cls._with_parts(request, rows, _sum_rows(request, rows, None), None)
         pilot_table = _sum_rows(request, pilot, None)
         table = _sum_rows(request, others, pilot_table.thresholds)
@@ -163,12 +163,13 @@ class Selection:
 def _sum_rows(request: ThresholdRequest, rows: AnsweredRows, thresholds: Floats | None) -> RiskTable:
     betting = request.method == "betting"
     independent = not rows.clustered and not betting
+    answered = rows.answered
     return RiskTable.of_rows(
-        rows.confidence,
-        rows.loss,
-        cluster=None if independent else rows.cluster[rows.answered],
+        rows.confidence[answered],
+        rows.loss[answered],
+        cluster=None if independent else rows.cluster[answered],
         asked=np.array([float(len(rows))]) if independent else rows.asked,
-        weight=None if rows.weight is None or independent else rows.weight[rows.answered],
+        weight=None if rows.weight is None or independent else rows.weight[answered],
         # A search without p-values may use every confidence.
         most=None if request.search in ("binary-search", "none") else _MOST_THRESHOLDS,
         thresholds=thresholds,
