@@ -14,7 +14,7 @@ from krisis.results.result import BenchmarkResult
 import abstain
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.metrics import EvaluationResult, MetricScore, default_benchmark_metrics, items_to_results
-from abstain.readers import load_evaluation_file, read_evaluation_file, write_evaluation_file
+from abstain.readers import load_evaluation_file, write_evaluation_file
 from abstain.readers._evaluation_file import looks_like_evaluation_file, metric_name
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
     ]
     path = write_evaluation_file(tmp_path / "ours.json", rows)
     assert list(load_evaluation_file(path).results or ()) == rows
-    assert items_to_results(read_evaluation_file(path)) == rows
+    assert items_to_results(abstain.read(path)) == rows
 
 
 def test_undefined_scores_are_null_with_their_reason(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_old_names_are_the_new_ones(tmp_path: Path, old: str, new: str) -> None:
 
 def test_clusters_and_scale(tmp_path: Path) -> None:
     path = write_evaluation_file(tmp_path / "ours.json", RESULTS)
-    assert len(read_evaluation_file(path).cluster_ids) == 3
-    items = read_evaluation_file(path, cluster="patient", scale=(0, 1))
+    assert len(abstain.read(path).cluster_ids) == 3
+    items = abstain.read(path, cluster="patient", scale=(0, 1))
     assert items.cluster_ids.tolist() == ["p1", "p2"]
     assert items.scale == (0.0, 1.0)
 

@@ -8,10 +8,11 @@ it used and which of them it guessed. `open_table` returns the columns of a tabl
 from abstain.readers._evaluation_file import (
     EvaluationFile,
     load_evaluation_file,
-    read_evaluation_file,
     write_evaluation_file,
 )
+from abstain.readers._fields import usual_column
 from abstain.readers._formats import FORMATS
+from abstain.readers._inspect import items_of_samples
 from abstain.readers._log_items import stack
 from abstain.readers._read import (
     check_arguments,
@@ -19,12 +20,10 @@ from abstain.readers._read import (
     expand,
     is_table,
     items_of_argument,
-    items_of_samples,
     name_systems,
     open_table,
     read,
     read_systems,
-    usual_column,
 )
 from abstain.readers._rules import AbstentionRule, Determination
 from abstain.readers._tables import SourceTable
@@ -47,7 +46,6 @@ __all__ = [
     "name_systems",
     "open_table",
     "read",
-    "read_evaluation_file",
     "read_systems",
     "stack",
     "usual_column",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,6 @@ from msgspec import Meta, Struct
 from abstain import _files, _outputs
 from abstain._row_names import rows_named_by
 from abstain.errors import AbstainError, ArgumentError, DataError, FormatError
-from abstain.readers._read import ReadArguments
 from abstain.results import EvaluationResult, MetricScore, check_results, results_to_items
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from abstain.items import Items
+    from abstain.readers._read import ReadArguments
 
 METRIC_NAMES = (
     "abstention_rate",
@@ -43,7 +43,6 @@ METRIC_NAMES = (
     "selective_accuracy",
 )
 _SHORT_NAMES = {"ece": "expected_calibration_error", "brier": "brier_score", "coverage": "answer_rate"}
-_ROW_KEYS = tuple(part.name for part in fields(EvaluationResult))
 
 
 class _ScoreRecord(Struct):
@@ -104,25 +103,6 @@ def load_evaluation_file(path: str | os.PathLike[str]) -> EvaluationFile:
     """Read everything that an evaluation file holds, in either form."""
     file = _files.SourceFile(path)
     return _parsed(file.read(), str(file))
-
-
-def read_evaluation_file(
-    path: str | os.PathLike[str],
-    *,
-    cluster: str | None = None,
-    item: str | None = None,
-    scale: Sequence[float] | None = None,
-) -> Items:
-    """Read the rows of an evaluation file as items.
-
-    Args:
-        path: the file.
-        cluster: the metadata key of what rows belong to, such as "patient_id"; each row is a cluster of its
-            own when left out.
-        item: the metadata key of the rows' names.
-        scale: the lowest and highest truth there can be.
-    """
-    return read_items(_files.SourceFile(path), ReadArguments(cluster=cluster, item=item, scale=scale))
 
 
 def read_items(file: _files.SourceFile, arguments: ReadArguments) -> Items:
@@ -237,10 +217,10 @@ def metric_name(name: str) -> str:
 
 
 def _row_record(row: EvaluationResult) -> dict[str, Any]:
-    """The keys of the format, and ours beyond it only where they say something."""
-    ours: dict[str, Any] = {"failed": False, "cluster": None, "item": None, "signals": {}}
-    record = {key: getattr(row, key) for key in _ROW_KEYS}
-    return {key: value for key, value in record.items() if key not in ours or value != ours[key]}
+    """Return the keys of the format, and our own keys only if they are not at their defaults."""
+    defaults: dict[str, Any] = {"failed": False, "cluster": None, "item": None, "signals": {}}
+    record = {part.name: getattr(row, part.name) for part in fields(row)}
+    return {key: value for key, value in record.items() if key not in defaults or value != defaults[key]}
 
 
 def _strict(value: Any) -> Any:

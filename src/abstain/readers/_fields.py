@@ -19,7 +19,7 @@ from abstain.errors import ArgumentError, DataError
 from abstain.items import CONFIDENCE_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from abstain.readers._read import ReadArguments
     from abstain.readers._tables import SourceTable
@@ -151,6 +151,18 @@ def guess_columns(
     exact = [name for name in found if name.casefold() == field]
     # The exact name of the field is not ambiguous, and neither is a table that abstain wrote.
     return exact if exact or (field == "confidence" and "outcome" in columns) else found
+
+
+def usual_column(table: SourceTable, field: str, *, taken: Iterable[str] = ()) -> str | None:
+    """Return the column that has a usual name of a field ("truth", "cluster", "item") and is not `taken`, or None.
+
+    >>> import polars
+    >>> from abstain.readers import open_table
+    >>> usual_column(open_table(polars.DataFrame({"patient_id": [1], "text": ["a"]})), "cluster")
+    'patient_id'
+    """
+    found = guess_columns(table, field, {}, {name: name for name in taken})
+    return found[0] if found else None
 
 
 def system_column(table: SourceTable, arguments: ReadArguments, columns: Mapping[str, str]) -> str | None:

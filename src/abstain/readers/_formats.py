@@ -1,17 +1,28 @@
 """The formats that `abstain.read` recognises, one entry each.
 
-To add a format, write a module with ``read_items(file, arguments) -> Items`` (`SourceFile` and `ReadArguments` in)
-and add its entry to `FORMATS`. A file has the first format whose magic bytes or keys it has; the module is imported
-only when a file of that format is read. The entries of tables have no module: `_file_tables` opens them.
+To add a format, write a function ``read_items(file, arguments) -> Items`` (`SourceFile` and `ReadArguments` in)
+and add its entry to `FORMATS`. A file has the first format whose magic bytes or keys it has. The entries of tables
+have no such function: `_file_tables` opens them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-ZIP, OLE, PARQUET, GZIP = b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"PAR1", b"\x1f\x8b"
+from abstain.readers import _evaluation_file, _inspect, _lm_eval, _run_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abstain._files import SourceFile
+    from abstain.items import Items
+    from abstain.readers._read import ReadArguments
+
+ZIP, OLE, PARQUET, GZIP = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PAR1", b"\x1f\x8b"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-LM_EVAL_KEYS = frozenset({"doc_id", "doc", "filtered_resps"})
+# The first bytes of files that `_translations` may convert to text.
+MAYBE_TRANSLATED = (ZIP, OLE, *UTF_16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +32,7 @@ class Format:
     Attributes:
         name: the value of the argument `format`.
         title: the words for such a file in messages.
-        module: the module that reads it; None for a table.
+        read_items: the function that reads it; None for a table.
         arguments: the arguments of `abstain.read` that only some formats take, and this one does.
         magic: the first bytes of a binary file.
         keys: alternatives; a JSON object that has all keys of one of them has this format.
@@ -31,7 +42,7 @@ class Format:
 
     name: str
     title: str
-    module: str | None = None
+    read_items: Callable[[SourceFile, ReadArguments], Items] | None = None
     arguments: tuple[str, ...] = ()
     magic: bytes | None = None
     keys: tuple[frozenset[str], ...] = ()
@@ -41,7 +52,7 @@ class Format:
     @property
     def is_table(self) -> bool:
         """True for a table, whose columns the user can name."""
-        return self.module is None
+        return self.read_items is None
 
     @property
     def described(self) -> str:
@@ -57,14 +68,14 @@ FORMATS = {
         Format(
             "run",
             "run file",
-            module="abstain.readers._run_file",
+            read_items=_run_file.read_items,
             arguments=("mode", "cluster"),
             keys=(frozenset({"experiments"}),),
         ),
         Format(
             "evaluation",
             "evaluation file",
-            module="abstain.readers._evaluation_file",
+            read_items=_evaluation_file.read_items,
             arguments=("cluster", "item"),
             keys=(frozenset({"evaluation_results"}), frozenset({"backend_name", "suite"})),
             only_keys=frozenset({"metrics", "execution"}),
@@ -72,7 +83,7 @@ FORMATS = {
         Format(
             "inspect",
             "Inspect log",
-            module="abstain.readers._inspect",
+            read_items=_inspect.read_items,
             arguments=("scorer", "cluster"),
             magic=ZIP,
             keys=tuple(frozenset({"eval", other}) for other in ("version", "status", "samples", "plan")),
@@ -80,9 +91,9 @@ FORMATS = {
         Format(
             "lm-eval",
             "lm-eval samples",
-            module="abstain.readers._lm_eval",
+            read_items=_lm_eval.read_items,
             arguments=("scorer", "filter", "cluster"),
-            keys=(LM_EVAL_KEYS,),
+            keys=(_lm_eval.KEYS,),
             first_keys=frozenset({"doc_id", "doc"}),
         ),
         Format("csv", "CSV table"),

@@ -141,8 +141,17 @@ def read_items(log: _files.SourceFile, arguments: ReadArguments) -> Items:
     )
 
 
-def items_of_samples(samples: Iterable[bytes], *, cluster: str | None, what: str) -> Items:
-    """Return the items of samples that are not in a file; see `abstain.readers.items_of_samples`."""
+def items_of_samples(samples: Iterable[bytes], *, cluster: str | None = None, what: str = "the log") -> Items:
+    """Return the items of samples in the form of an Inspect log, each a JSON text, by the rules of `read`.
+
+    Args:
+        samples: the samples, which need not be in a log.
+        cluster: the key of a sample's metadata that holds its cluster.
+        what: the name of the samples in messages.
+
+    >>> items_of_samples([b'{"id": 1, "target": "a", "scores": {"s": {"value": "N"}}}'])
+    Items(1 item in 1 sample: 0 answered, 1 abstained, 0 failed, 0 unscored)
+    """
     reader = _Reader(what, None, cluster, Ruling(None))
     rows = [
         reader.row(_decode_sample(text, f"{what}: samples[{number}]")) for number, text in enumerate(samples)

@@ -11,7 +11,6 @@ import contextlib
 import io
 import mmap
 import re
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from abstain.errors import FormatError
@@ -23,8 +22,9 @@ if TYPE_CHECKING:
 # the end of the file, so that the quotes within it are not tried as the beginning of another string.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\],:]', re.DOTALL)
 _BRACKET = re.compile(rb'(?:[^{}\[\]"]++|"(?:[^"\\]++|\\.)*+")*+[{}\[\]]', re.DOTALL)
+_BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
+_KEY = re.compile(rb'\s*"((?:[^"\\]++|\\.)*+)"\s*:\s*', re.DOTALL)
 _CONTENT = re.compile(rb"\S")
-_OPENING, _CLOSING, _LIST, _COMMA, _COLON, _QUOTE = b"{[", b"}]", *b'[,:"'
 _RELEASE_EVERY = 1 << 26
 # Smaller files are read into memory: if a mapped file is truncated, the process is killed.
 _MAPPED_FROM = 1 << 26
@@ -54,6 +54,7 @@ def outer_members(
     file: IO[bytes], path: object, *, limit: int, arrays: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, bytes]]:
     """Yield (key, JSON text) of each member of the outermost object; the elements of `arrays` one at a time."""
+    released = 0
     with _view(file, path) as view, contextlib.closing(_spans(view, path, arrays)) as spans:
         for key, start, end in spans:
             if end - start > limit:
@@ -62,6 +63,9 @@ def outer_members(
                     "be trusted"
                 )
             yield key, view[start:end]
+            if end - released > _RELEASE_EVERY and isinstance(view, mmap.mmap) and hasattr(view, "madvise"):
+                view.madvise(mmap.MADV_DONTNEED)  # releases the pages that were read
+                released = end
 
 
 @contextlib.contextmanager
@@ -82,68 +86,38 @@ def _spans(
     view: bytes | mmap.mmap, path: object, arrays: tuple[str, ...]
 ) -> Generator[tuple[str, int, int], None, None]:
     """Yield (key, start, end) of every member, or of every element of a member in `arrays`."""
-    position = _Position(arrays)
-    end = 0
-    # Within a part only brackets matter, and everything between two of them is skipped at once.
-    while token := _BRACKET.match(view, end) if position.depth > position.level else _TOKEN.search(view, end):
-        end = token.end()
-        mark = view[end - 1]
-        if mark == _QUOTE:
-            position.name = (token.start() + 1, end - 1)
-        elif mark in _OPENING:
-            position.open(mark, end)
-        elif mark == _COLON:
-            if position.depth == 1 and position.key is None:
-                start, stop = position.name
-                position.key, position.start = view[start:stop].decode("utf-8", "replace"), end
+    beginning = _BEGINNING.match(view)
+    end = beginning.end() - 1 if beginning else -1
+    while end >= 0 and view[end] in b"{,":
+        key = _KEY.match(view, end + 1)
+        name = key[1].decode("utf-8", "replace") if key else ""
+        start = key.end() if key else end + 1
+        if name in arrays and view[start : start + 1] == b"[":
+            end = start
+            while view[end] in b"[,":
+                start, end = end + 1, _part_end(view, end + 1, path)
+                if _CONTENT.search(view, start, end):
+                    yield name, start, end
+            end = _part_end(view, end + 1, path)
         else:
-            if (
-                position.between_parts
-                and position.key is not None
-                and _CONTENT.search(view, position.start, end - 1)
-            ):
-                yield position.key, position.start, end - 1
-            position.part(mark, end)
-            if position.depth <= 0:
-                break
-        position.release(view, end)
-    if position.depth > 0:
-        raise FormatError(f"{path}: not JSON (the file ends too early)")
-    if _CONTENT.search(view, end):
+            end = _part_end(view, start, path)
+            if key and _CONTENT.search(view, start, end):
+                yield name, start, end
+    if _CONTENT.search(view, end + 1):
         raise FormatError(f"{path}: not JSON (something else stands before or after its one object)")
 
 
-@dataclass(slots=True)
-class _Position:
-    """The position of the scanner: its depth, the member it is in, and where the part to be yielded began."""
-
-    arrays: tuple[str, ...]
-    key: str | None = None
-    name: tuple[int, int] = (0, 0)
-    depth: int = 0
-    start: int = 0
-    level: int = 1  # the depth at which commas separate the yielded parts
-    released: int = 0
-
-    @property
-    def between_parts(self) -> bool:
-        return self.depth == self.level
-
-    def open(self, mark: int, end: int) -> None:
-        self.depth += 1
-        if self.depth == 2 and self.key in self.arrays and mark == _LIST:
-            self.level, self.start = 2, end
-
-    def release(self, view: bytes | mmap.mmap, end: int) -> None:
-        """Release the memory of the pages that were read."""
-        if end - self.released > _RELEASE_EVERY and isinstance(view, mmap.mmap) and hasattr(view, "madvise"):
-            view.madvise(mmap.MADV_DONTNEED)
-            self.released = end
-
-    def part(self, mark: int, end: int) -> None:
-        """Pass a comma or a closing bracket."""
-        if self.between_parts:
-            self.start = end
-        self.depth -= mark in _CLOSING
-        if self.depth < self.level or (self.depth == 1 and mark == _COMMA):
-            self.level, self.key = 1, None
+def _part_end(view: bytes | mmap.mmap, start: int, path: object) -> int:
+    """Return the position of the comma or closing bracket that follows the value at `start`."""
+    depth, end = 0, start
+    # Within a list or an object only brackets matter, and everything between two of them is skipped at once.
+    while token := _BRACKET.match(view, end) if depth else _TOKEN.search(view, end):
+        end = token.end()
+        mark = view[end - 1 if depth else token.start()]
+        if mark in b"{[":
+            depth += 1
+        elif depth == 0 and mark in b",}]":
+            return end - 1
+        elif mark in b"}]":
+            depth -= 1
+    raise FormatError(f"{path}: not JSON (the file ends too early)")

@@ -20,7 +20,6 @@ from abstain import _files, _validate
 from abstain.errors import ArgumentError, DataError, FormatError
 from abstain.items import Items, Outcome
 from abstain.readers._fields import cluster_noun
-from abstain.readers._formats import LM_EVAL_KEYS
 from abstain.readers._log_items import (
     LogRow,
     agreement,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from abstain.readers._read import ReadArguments
 
+KEYS = frozenset({"doc_id", "doc", "filtered_resps"})
 _MUTUAL_INFORMATION = "acc_mutual_info"
 # The usual names of metrics that are right or wrong; the first one that a line has is its grade.
 _USUAL_METRICS = ("exact_match", "acc", "exact_match_original", "pass@1", "acc_norm")
@@ -111,7 +111,7 @@ def _samples(file: IO[bytes], path: str) -> Iterator[_LmEvalSample]:
             continue
         place = f"{path}: line {number}"
         members = _files.decode(line.removeprefix(b"\xef\xbb\xbf"), dict[str, msgspec.Raw], place)
-        missing = LM_EVAL_KEYS - members.keys()
+        missing = KEYS - members.keys()
         if missing:
             raise FormatError(f"{place} is no sample: it lacks {', '.join(sorted(missing))}")
         yield _LmEvalSample(members, place)

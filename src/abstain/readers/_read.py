@@ -16,7 +16,6 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,15 @@ from abstain import _files, _validate
 from abstain._row_names import rows_named_by
 from abstain.errors import ArgumentError, FormatError, at
 from abstain.items import Items
-from abstain.readers._formats import FORMATS, GZIP, OLE, UTF_16, ZIP, Format
+from abstain.readers._columns import items_from_table
+from abstain.readers._file_tables import open_files
+from abstain.readers._formats import FORMATS, GZIP, MAYBE_TRANSLATED, Format
+from abstain.readers._frame_tables import open_frame
+from abstain.readers._joining import JoinedTable
 from abstain.readers._json_parts import outer_keys
+from abstain.readers._log_items import concatenate
 from abstain.readers._rules import AbstentionRule
+from abstain.readers._translations import translate
 from abstain.readers._values import CROSSED
 
 if TYPE_CHECKING:
@@ -224,12 +229,9 @@ def read_systems(source: Any, **arguments: Any) -> dict[str, Items]:
     parsed = ReadArguments.parse(**arguments)
     files, form = recognise_files(source, parsed.format)
     _check_taken(parsed, files, form)
-    if form is None or form.module is None:
+    if form is None or form.read_items is None:
         return _read_table(_open_table(source, files, form), form, parsed)
-    read_items = import_module(form.module).read_items
-    parts = [read_items(file, parsed).with_provenance(format=form.name) for file in files]
-    from abstain.readers._log_items import concatenate  # noqa: PLC0415
-
+    parts = [form.read_items(file, parsed).with_provenance(format=form.name) for file in files]
     items = parts[0] if len(parts) == 1 else concatenate(parts)
     with at(files[0]):
         return {"": items.with_positive(parsed.positive)}
@@ -238,7 +240,7 @@ def read_systems(source: Any, **arguments: Any) -> dict[str, Items]:
 def _check_taken(arguments: ReadArguments, files: Sequence[_files.SourceFile], form: Format | None) -> None:
     """Raise if an argument is set that a source of this format does not take; None is the format of a data frame."""
     taken = () if form is None else form.arguments
-    if form is not None and form.module is not None:
+    if form is not None and form.read_items is not None:
         for name in _TABLE_ARGUMENTS:
             if name not in taken and getattr(arguments, name) is not None:
                 raise ArgumentError(
@@ -251,12 +253,8 @@ def _check_taken(arguments: ReadArguments, files: Sequence[_files.SourceFile], f
 
 
 def _read_table(table: SourceTable, form: Format | None, arguments: ReadArguments) -> dict[str, Items]:
-    from abstain.readers._columns import items_from_table  # noqa: PLC0415
-
     origin = table_origin(table, form)
     if arguments.join is not None:
-        from abstain.readers._joining import JoinedTable  # noqa: PLC0415
-
         key, other = arguments.join
         table = JoinedTable(table, open_table(other), key)
         origin["join"] = table.origin
@@ -367,42 +365,7 @@ def open_table(source: Any, *, format: str | None = None) -> SourceTable:  # noq
 
 
 def _open_table(source: Any, files: Sequence[_files.SourceFile], form: Format | None) -> SourceTable:
-    if form is None:
-        from abstain.readers._frame_tables import open_frame  # noqa: PLC0415
-
-        return open_frame(source)
-    from abstain.readers._file_tables import open_files  # noqa: PLC0415
-
-    return open_files(files, form.name)
-
-
-def usual_column(table: SourceTable, field: str, *, taken: Iterable[str] = ()) -> str | None:
-    """Return the column that has a usual name of a field ("truth", "cluster", "item") and is not `taken`, or None.
-
-    >>> import polars
-    >>> usual_column(open_table(polars.DataFrame({"patient_id": [1], "text": ["a"]})), "cluster")
-    'patient_id'
-    """
-    from abstain.readers._fields import guess_columns  # noqa: PLC0415
-
-    found = guess_columns(table, field, {}, {name: name for name in taken})
-    return found[0] if found else None
-
-
-def items_of_samples(samples: Iterable[bytes], *, cluster: str | None = None, what: str = "the log") -> Items:
-    """Return the items of samples in the form of an Inspect log, each a JSON text, by the rules of `read`.
-
-    Args:
-        samples: the samples, before or without their being written to a log.
-        cluster: the key of a sample's metadata that says what belongs together.
-        what: what the samples are called in messages.
-
-    >>> items_of_samples([b'{"id": 1, "target": "a", "scores": {"s": {"value": "N"}}}'])
-    Items(1 item in 1 sample: 0 answered, 1 abstained, 0 failed, 0 unscored)
-    """
-    from abstain.readers._inspect import items_of_samples as read_samples  # noqa: PLC0415
-
-    return read_samples(samples, cluster=cluster, what=what)
+    return open_frame(source) if form is None else open_files(files, form.name)
 
 
 def expand(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -476,7 +439,9 @@ def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFi
     files = [_files.SourceFile(path) for path in expand(parts)]
     if name is not None:
         for file in files if FORMATS[name].is_table else ():
-            _translate(file, _read_head(file)[0])
+            head, _ = _read_head(file)
+            if head.startswith(MAYBE_TRANSLATED):
+                translate(file, head)
         return files, FORMATS[name]
     forms = [_recognise(file) for file in files]
     if len({form.name for form in forms}) > 1:
@@ -488,7 +453,7 @@ def recognise_files(source: Any, name: str | None) -> tuple[list[_files.SourceFi
 def _recognise(file: _files.SourceFile) -> Format:
     """Return the format of a file by its first megabyte."""
     head, complete = _read_head(file)
-    if _translate(file, head):
+    if head.startswith(MAYBE_TRANSLATED) and translate(file, head):
         head, complete = _read_head(file)
     for form in FORMATS.values():
         if form.magic is not None and head.startswith(form.magic):
@@ -545,15 +510,6 @@ def _object_keys(line: bytes) -> set[str] | None:
     except (ValueError, RecursionError):
         return None
     return set(record) if isinstance(record, dict) else None
-
-
-def _translate(file: _files.SourceFile, head: bytes) -> bool:
-    """Convert UTF-16 text or a workbook to UTF-8 text in memory; return whether the file is one."""
-    if not head.startswith((ZIP, OLE, *UTF_16)):
-        return False
-    from abstain.readers._translations import translate  # noqa: PLC0415
-
-    return translate(file, head)
 
 
 def _read_head(file: _files.SourceFile) -> tuple[bytes, bool]:

@@ -12,13 +12,11 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 from abstain.errors import ArgumentError, FormatError
+from abstain.readers._formats import OLE, UTF_16, ZIP
 
 if TYPE_CHECKING:
     from abstain._files import SourceFile
 
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_ARCHIVE = b"PK\x03\x04"
 # A part that every workbook has, and no log.
 _PARTS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
 # So much may the parts of a workbook expand to.
@@ -27,10 +25,10 @@ _MOST_BYTES = 1 << 28
 
 def translate(file: SourceFile, beginning: bytes) -> bool:
     """Have a file read in translation if it begins like one that needs it; return whether it does."""
-    if beginning.startswith(_UTF_16):
+    if beginning.startswith(UTF_16):
         file.translate(lambda content: _text(content, file))
         return True
-    if beginning.startswith(_OLD_WORKBOOK) or (beginning.startswith(_ARCHIVE) and _is_workbook(file)):
+    if beginning.startswith(OLE) or (beginning.startswith(ZIP) and _is_workbook(file)):
         file.translate(lambda content: _sheet(content, file))
         return True
     return False
@@ -75,7 +73,7 @@ def _sheet(content: bytes, path: SourceFile) -> bytes:
 
 
 def _check_size(content: bytes, path: SourceFile) -> None:
-    if not content.startswith(_ARCHIVE):
+    if not content.startswith(ZIP):
         return
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
