@@ -91,7 +91,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 # Tests run on every core; WORKERS=0 runs them in one process.
 WORKERS ?= logical
-PYTEST := -m pytest -n $(WORKERS)
+PYTEST = -m pytest -n $(WORKERS)
 OLD_WARNINGS := $(addprefix -Wdefault::,DeprecationWarning PendingDeprecationWarning FutureWarning)
 
 test: $(READY)  ## Run every test, doctest and README example but the nightly ones, and the fuzzed inputs of every commit
@@ -104,6 +104,8 @@ test-nightly: $(READY)  ## Run the tests of hostile processes and of memory
 # The packages that compute numbers: no files, no pages, no processes, no simulations.
 FAST := $(addprefix tests/,resampling metrics inference evaluation test_confidence.py test_items.py test_labels.py test_losses.py)
 
+# One process: each worker would import the package and the systems that it is compared with again.
+test-fast: WORKERS = 0
 test-fast: $(READY)  ## Run the tests of the working loop: numbers and rules only, in half a minute
 	$(BIN)/python $(PYTEST) -m "not slow and not nightly" $(FAST)
 
